@@ -1,0 +1,84 @@
+//! What happened, for jobs to react to and for people to read.
+
+use crate::{exit::Exit, job::Phase, name::Name, signal::Signal};
+use serde::{Deserialize, Serialize};
+
+/// Numbered from 1 within a run of the node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    pub seq: u64,
+    /// Wall clock, nanoseconds since the epoch.
+    pub time: i64,
+    pub source: Source,
+    #[serde(flatten)]
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Source {
+    Job(Name),
+    /// Written `global`.
+    Node(GlobalWord),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GlobalWord {
+    #[serde(rename = "global")]
+    Global,
+}
+
+impl Source {
+    pub const NODE: Source = Source::Node(GlobalWord::Global);
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Source::Job(name) => name.as_str(),
+            Source::Node(GlobalWord::Global) => "global",
+        }
+    }
+}
+
+/// Serialised as `"event": name` and, where there is more to say, `"detail": {…}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", content = "detail", rename_all = "camelCase")]
+pub enum Kind {
+    Startup,
+    ExitSuccess {
+        incarnation: u64,
+        exit: Exit,
+    },
+    ExitFailed {
+        incarnation: u64,
+        exit: Exit,
+    },
+    Healthy,
+    Unhealthy,
+    Stopping,
+    Stopped,
+    /// For observers: cannot be waited for by a job.
+    State {
+        from: Phase,
+        to: Phase,
+        pid: Option<u32>,
+        incarnation: u64,
+    },
+    Signal {
+        signal: Signal,
+    },
+    AgentRestarted {
+        restarts: u64,
+    },
+    Upgraded {
+        from: String,
+        to: String,
+    },
+    LogGap {
+        lines: u64,
+    },
+    StrayKilled {
+        pid: u32,
+        command: String,
+    },
+}

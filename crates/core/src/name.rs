@@ -1,0 +1,67 @@
+//! Names of jobs, as a person writes them in the file: `[A-Za-z0-9][A-Za-z0-9_-]{0,62}`.
+
+use serde::{Deserialize, Serialize};
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+/// A valid name. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Name(Arc<str>);
+
+/// Words that other parts of a configuration use as sources; `mainstay` is our own log.
+pub const RESERVED: [&str; 5] = ["watch", "template", "profile", "global", "mainstay"];
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    #[error(
+        "'{0}' is not a name: use 1 to 63 letters, digits, '_' or '-', starting with a letter or digit"
+    )]
+    Shape(String),
+    #[error("'{0}' is a reserved word (reserved: watch, template, profile, global, mainstay)")]
+    Reserved(String),
+}
+
+impl Name {
+    pub fn new(text: &str) -> Result<Name, NameError> {
+        let shaped = text.len() <= 63
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+            && text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+        if !shaped {
+            return Err(NameError::Shape(text.to_owned()));
+        }
+        if RESERVED.contains(&text) {
+            return Err(NameError::Reserved(text.to_owned()));
+        }
+        Ok(Name(text.into()))
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = NameError;
+    fn try_from(text: String) -> Result<Name, NameError> {
+        Name::new(&text)
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> String {
+        name.0.as_ref().to_owned()
+    }
+}
+
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}

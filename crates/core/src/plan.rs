@@ -1,0 +1,227 @@
+//! The plan: a validated configuration, in the words the machines use.
+//!
+//! `config` makes it from a file, the agent applies it and keeps it as `plan.json`, so that the
+//! next agent goes on with what was applied and not with what somebody edited since.
+
+use crate::{name::Name, signal::Signal};
+use serde::{Deserialize, Serialize};
+use std::{path::PathBuf, time::Duration};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    pub node: NodePlan,
+    /// In the order of the file.
+    pub jobs: Vec<JobPlan>,
+}
+
+impl Plan {
+    #[must_use]
+    pub fn job(&self, name: &str) -> Option<&JobPlan> {
+        self.jobs.iter().find(|job| job.name.as_str() == name)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodePlan {
+    pub name: String,
+    pub stop_timeout: Duration,
+    pub exit: ExitRule,
+    /// Level of our own log: error, warn, info, debug, trace.
+    pub log_level: String,
+}
+
+/// When the node ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExitRule {
+    /// When the main job has ended.
+    Main,
+    /// When every job has ended.
+    All,
+    Never,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobPlan {
+    pub name: Name,
+    /// Program and arguments; never empty.
+    pub exec: Vec<String>,
+    pub main: bool,
+    pub restart: Restart,
+    pub start_seconds: Duration,
+    pub exit_codes: Vec<i32>,
+    pub stop: Stop,
+    pub user: Option<String>,
+    pub group: Option<String>,
+    /// Supplementary groups; `None`: those of the user.
+    pub groups: Option<Vec<String>>,
+    pub cwd: Option<PathBuf>,
+    pub env: Vec<(String, String)>,
+    pub umask: Option<u32>,
+    pub nice: Option<i32>,
+    pub limits: Limits,
+    pub sockets: Vec<Socket>,
+    /// Give it an sd_notify socket.
+    pub notify: bool,
+    pub stderr: Stderr,
+    pub log: Log,
+}
+
+/// What happens after an exit that nobody asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restart {
+    pub on: RestartOn,
+    /// `None`: at once after a stable run (10 s), then 200 ms doubling to `max_delay`.
+    /// Given: holds for every restart and doubles to `max_delay`; zero stays zero.
+    pub delay: Option<Duration>,
+    pub max_delay: Duration,
+    pub limit: Option<u32>,
+    /// The window in which `limit` counts; `None`: the life of the job.
+    pub within: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RestartOn {
+    Never,
+    Failure,
+    Any,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    pub signal: Signal,
+    pub to: Reach,
+    pub timeout: Duration,
+    /// Run as a task before the signal, within the same time limit.
+    pub exec: Option<Vec<String>>,
+}
+
+/// Whom a signal reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reach {
+    Leader,
+    Group,
+    Tree,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// By rlimit name (`nofile`, `core`, …); `None` is unlimited. Soft and hard alike.
+    pub rlimits: Vec<(String, Option<u64>)>,
+    /// Bytes.
+    pub memory: Option<u64>,
+    pub cpus: Option<f64>,
+    pub pids: Option<u64>,
+}
+
+/// A listening socket that the keeper opens and holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Socket {
+    pub name: String,
+    /// `ip:port`, `unix:/path`, `udp:ip:port`.
+    pub address: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stderr {
+    /// One pipe with stdout: lines stay in order.
+    Joined,
+    Separate,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log {
+    /// To the node's stdout as well.
+    pub forward: bool,
+    pub format: ForwardFormat,
+    pub file: FileFormat,
+    pub keep: Keep,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForwardFormat {
+    Prefix,
+    Json,
+    Raw,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileFormat {
+    Cri,
+    Raw,
+    None,
+}
+
+/// When a log file is closed, and how many closed ones stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keep {
+    pub size: u64,
+    pub age: Duration,
+    pub files: u32,
+    pub compress: bool,
+}
+
+impl Default for Log {
+    fn default() -> Log {
+        Log {
+            forward: true,
+            format: ForwardFormat::Prefix,
+            file: FileFormat::Cri,
+            keep: Keep::default(),
+        }
+    }
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep { size: 10 << 20, age: Duration::from_secs(7 * 24 * 3600), files: 5, compress: false }
+    }
+}
+
+impl Default for Stop {
+    fn default() -> Stop {
+        Stop { signal: Signal::TERM, to: Reach::Group, timeout: Duration::from_secs(5), exec: None }
+    }
+}
+
+impl Restart {
+    pub const MAX_DELAY: Duration = Duration::from_secs(30);
+
+    #[must_use]
+    pub fn on(on: RestartOn) -> Restart {
+        Restart { on, delay: None, max_delay: Restart::MAX_DELAY, limit: None, within: None }
+    }
+}
+
+impl JobPlan {
+    /// A job with every default in place.
+    #[must_use]
+    pub fn new(name: Name, exec: Vec<String>) -> JobPlan {
+        JobPlan {
+            name,
+            exec,
+            main: false,
+            restart: Restart::on(RestartOn::Failure),
+            start_seconds: Duration::ZERO,
+            exit_codes: vec![0],
+            stop: Stop::default(),
+            user: None,
+            group: None,
+            groups: None,
+            cwd: None,
+            env: Vec::new(),
+            umask: None,
+            nice: None,
+            limits: Limits::default(),
+            sockets: Vec::new(),
+            notify: false,
+            stderr: Stderr::Joined,
+            log: Log::default(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Frames: a length (u32, little endian) and so many bytes of JSON.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+/// A frame holds at most this much; a peer that announces more is not one of ours.
+pub const MAX: usize = 4 << 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    #[error("a frame of {0} bytes is longer than {MAX}")]
+    TooLong(usize),
+    #[error("a frame does not hold the expected message")]
+    Content(#[from] serde_json::Error),
+}
+
+/// # Errors
+/// When the message is too long for a frame.
+pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, message)?;
+    let length = bytes.len() - 4;
+    match u32::try_from(length) {
+        Ok(prefix) if length <= MAX => {
+            bytes[..4].copy_from_slice(&prefix.to_le_bytes());
+            Ok(bytes)
+        }
+        _ => Err(FrameError::TooLong(length)),
+    }
+}
+
+/// Takes bytes as they come and gives whole messages.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+impl Decoder {
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.taken > 0 && self.taken == self.bytes.len() {
+            self.bytes.clear();
+            self.taken = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole message, if there is one.
+    ///
+    /// # Errors
+    /// The stream cannot be followed any further: close it.
+    pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+        let rest = &self.bytes[self.taken..];
+        let Some((prefix, rest)) = rest.split_first_chunk::<4>() else {
+            self.compact();
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*prefix) as usize;
+        if length > MAX {
+            return Err(FrameError::TooLong(length));
+        }
+        let Some(body) = rest.get(..length) else {
+            self.compact();
+            return Ok(None);
+        };
+        let message = serde_json::from_slice(body)?;
+        self.taken += 4 + length;
+        Ok(Some(message))
+    }
+
+    fn compact(&mut self) {
+        self.bytes.drain(..self.taken);
+        self.taken = 0;
+        if self.bytes.is_empty() && self.bytes.capacity() > 64 << 10 {
+            self.bytes = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn messages_survive_any_way_of_being_cut(messages: Vec<String>, cuts in prop::collection::vec(1usize..9, 1..40)) {
+            let bytes: Vec<u8> = messages.iter().flat_map(|m| encode(m).expect("short")).collect();
+            let mut decoder = Decoder::default();
+            let mut seen = Vec::new();
+            let mut rest = bytes.as_slice();
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() { break }
+                let (now, later) = rest.split_at((*cut).min(rest.len()));
+                decoder.push(now);
+                rest = later;
+                while let Some(message) = decoder.next::<String>().expect("valid") { seen.push(message) }
+            }
+            prop_assert_eq!(seen, messages);
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_the_cap_is_refused_before_any_of_it_is_kept() {
+        let mut decoder = Decoder::default();
+        decoder.push(&u32::MAX.to_le_bytes());
+        assert!(matches!(decoder.next::<String>(), Err(FrameError::TooLong(_))));
+    }
+}

@@ -1,0 +1,307 @@
+//! The link: the inherited socket pair between keeper and agent.
+//!
+//! One frame (see [`crate::frame`]) holds one JSON message. The agent speaks first (`Hello`), the
+//! keeper answers with all that it holds (`Welcome`); from then on both talk freely. Nothing here
+//! is a call: what the agent asks for is answered by what then happens.
+
+use mainstay_core::{
+    exit::{Asked, Exit},
+    name::Name,
+    node::TaskId,
+    plan::{Limits, Log, Reach, Socket, Stderr},
+    signal::Signal,
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, path::PathBuf};
+
+/// Changes with every incompatible change of link, journal, plan.json or handover.
+pub const FORMAT: u32 = 1;
+
+/// Bootstrap file descriptors of the agent.
+pub const LINK_FD: i32 = 3;
+/// The listening socket of the API, held by the keeper.
+pub const API_FD: i32 = 4;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToKeeper {
+    Hello {
+        format: u32,
+        version: String,
+    },
+    /// The configuration is in force: from now on a dead agent is replaced at once.
+    /// May be said again when the settings change.
+    Ready {
+        stop_timeout_ms: u64,
+    },
+    Spawn(Box<Spawn>),
+    /// Send the stop signal; an end that follows is `asked: stop`.
+    Stop {
+        job: Name,
+        incarnation: u64,
+        signal: Signal,
+        to: Reach,
+    },
+    /// SIGKILL to the tree; an end that follows is `asked: kill`.
+    Kill {
+        job: Name,
+        incarnation: u64,
+    },
+    /// A signal that is not meant to end it.
+    Signal {
+        job: Name,
+        incarnation: u64,
+        signal: Signal,
+        to: Reach,
+    },
+    /// Move the deadline after which the keeper kills the tree by itself (CLOCK_BOOTTIME, ns).
+    Extend {
+        job: Name,
+        incarnation: u64,
+        fence_at: u64,
+    },
+    /// The job is no longer in the plan: drop its sockets, directory and cgroup once it is down.
+    Forget {
+        job: Name,
+    },
+    RunTask(Box<RunTask>),
+    /// This exit record is journaled: drop it.
+    Ack {
+        record: u64,
+    },
+    /// `Asked` or `Signalled` with this token is in the agent's hands.
+    Taken {
+        token: u64,
+    },
+    Inspect {
+        id: u64,
+    },
+    /// Close the log files and begin new ones.
+    RotateLogs,
+    /// Re-execute the keeper; `None`: the binary at the path the keeper was started from.
+    Upgrade {
+        id: u64,
+        binary: Option<PathBuf>,
+    },
+    /// End the run: kill what is left, exit with this code.
+    Exit {
+        code: i32,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToAgent {
+    Welcome(Box<Welcome>),
+    Spawned {
+        job: Name,
+        incarnation: u64,
+        pid: u32,
+        tree: Tree,
+        unenforced: Vec<String>,
+    },
+    Exited(ExitRecord),
+    TaskDone {
+        id: TaskId,
+        exit: Exit,
+        output: String,
+        truncated: bool,
+    },
+    /// Somebody wrote to the job's control socket.
+    Asked {
+        token: u64,
+        job: Name,
+        incarnation: u64,
+        ask: Ask,
+    },
+    /// The node received a signal.
+    Signalled {
+        token: u64,
+        signal: Signal,
+    },
+    /// sd_notify: the assignments, the latest value of each.
+    Notified {
+        job: Name,
+        incarnation: u64,
+        fields: BTreeMap<String, String>,
+    },
+    LogGap {
+        job: Name,
+        lines: u64,
+    },
+    /// A log file was closed and has this name now.
+    Rotated {
+        job: Name,
+        file: PathBuf,
+        compress: bool,
+    },
+    StrayKilled {
+        pid: u32,
+        command: String,
+    },
+    Figures {
+        id: u64,
+        figures: Figures,
+    },
+    /// The upgrade was refused; on success this agent is replaced instead.
+    UpgradeFailed {
+        id: u64,
+        error: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Welcome {
+    pub format: u32,
+    /// Identifies this run of the node; 16 hex digits.
+    pub run: String,
+    pub run_dir: PathBuf,
+    pub state_dir: PathBuf,
+    /// How often an agent of this run was replaced.
+    pub agent_restarts: u64,
+    /// (from, to) when this agent follows an upgrade of the keeper.
+    pub upgraded: Option<(String, String)>,
+    pub jobs: Vec<HeldJob>,
+    /// Not yet acknowledged, oldest first.
+    pub records: Vec<ExitRecord>,
+    /// Signals that ended the run of an agent before it could take them, oldest first.
+    pub signals: Vec<(u64, Signal)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeldJob {
+    pub job: Name,
+    pub highest: u64,
+    pub live: Option<Live>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    pub incarnation: u64,
+    pub pid: u32,
+    pub tree: Tree,
+    pub unenforced: Vec<String>,
+    /// False while exec has neither succeeded nor failed.
+    pub spawned: bool,
+}
+
+/// What counts as the tree of a job on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tree {
+    Cgroup,
+    Group,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ask {
+    Stop,
+    Kill,
+    Signal(Signal),
+}
+
+/// Sent again to every new agent until one acknowledges it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    pub record: u64,
+    pub job: Name,
+    pub incarnation: u64,
+    pub exit: Exit,
+    pub asked: Asked,
+    /// The keeper killed it at `fence_at`.
+    pub fenced: bool,
+    /// Wall clock, ns since the epoch.
+    pub ended: i64,
+    pub cpu_user_us: u64,
+    pub cpu_system_us: u64,
+    pub max_rss_kib: u64,
+}
+
+/// Everything needed to start one process. Names are resolved: the keeper looks nothing up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spawn {
+    pub job: Name,
+    pub incarnation: u64,
+    /// Its exit code is the run's, should the keeper have to end the run without an agent.
+    pub main: bool,
+    pub exec: Exec,
+    pub limits: Limits,
+    pub sockets: Vec<Socket>,
+    pub notify: bool,
+    pub stderr: Stderr,
+    pub log: Log,
+    /// For a stop that the keeper has to carry out by itself.
+    pub stop_signal: Signal,
+    pub stop_to: Reach,
+    pub stop_timeout_ms: u64,
+    /// CLOCK_BOOTTIME, ns; past it the keeper kills the tree.
+    pub fence_at: Option<u64>,
+}
+
+/// What tasks and jobs have in common.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exec {
+    pub argv: Vec<String>,
+    /// On top of the environment that the keeper was started with.
+    pub env: Vec<(String, String)>,
+    pub cwd: Option<PathBuf>,
+    pub identity: Option<Identity>,
+    pub umask: Option<u32>,
+    pub nice: Option<i32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    pub uid: u32,
+    pub gid: u32,
+    pub groups: Vec<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunTask {
+    pub id: TaskId,
+    pub exec: Exec,
+    pub timeout_ms: u64,
+}
+
+/// What `status` shows of the keeper.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    pub version: String,
+    pub pid: u32,
+    pub strays: Vec<Stray>,
+    pub logs: BTreeMap<Name, LogFigures>,
+    /// Forwarded output that a stuck reader cost, in lines.
+    pub forward_dropped: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stray {
+    pub pid: u32,
+    pub command: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogFigures {
+    pub lines: u64,
+    pub bytes: u64,
+    pub dropped: u64,
+}
+
+/// What may be asked at `keeper.sock`: one frame in, one frame out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeeperAsk {
+    Upgrade { binary: Option<PathBuf> },
+    Stop,
+    Figures,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeeperAnswer {
+    Done { version: String },
+    Refused { error: String },
+    Figures(Figures),
+}
