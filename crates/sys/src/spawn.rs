@@ -145,7 +145,7 @@ resources! {
     "stack" RLIMIT_STACK,
 }
 
-const NOFILE: u32 = libc::RLIMIT_NOFILE as u32;
+const NOFILE: u32 = libc::RLIMIT_NOFILE;
 
 impl Program {
     /// `env` is the whole environment; a program without a slash is looked for in its PATH.
@@ -209,7 +209,7 @@ impl Program {
 }
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Room for the digits, which the child writes: leading zeros are read as decimal by everybody.
+/// Room for the digits, which the child writes.
 const LISTEN_PID: &std::ffi::CStr = c"LISTEN_PID=0000000000";
 const LISTEN_PID_DIGITS: usize = 10;
 
@@ -415,15 +415,8 @@ impl Child<'_> {
             if let Some(cwd) = &program.cwd {
                 check(Step::Cwd, libc::chdir(cwd.as_ptr()).into())?;
             }
-            if let Some(mut digit) =
-                self.listen_pid.map(|place| place.wrapping_add(LISTEN_PID_DIGITS))
-            {
-                let mut pid = libc::getpid();
-                while pid > 0 {
-                    digit = digit.wrapping_sub(1);
-                    *digit = b'0' as libc::c_char + (pid % 10) as libc::c_char;
-                    pid /= 10;
-                }
+            if let Some(place) = self.listen_pid {
+                write_number(place, libc::getpid());
             }
         }
         Ok(())
@@ -472,6 +465,26 @@ impl Child<'_> {
 
 /// stdio and the sockets of one job.
 pub const MAX_DESCRIPTORS: usize = 64;
+
+/// Writes digits and the NUL behind them.
+///
+/// # Safety
+/// `place` must have room for [`LISTEN_PID_DIGITS`] and a NUL.
+unsafe fn write_number(mut place: *mut libc::c_char, number: libc::pid_t) {
+    let mut unit = 1;
+    while number / unit >= 10 {
+        unit *= 10;
+    }
+    // SAFETY: a pid_t has at most ten digits; the caller's promise.
+    unsafe {
+        while unit > 0 {
+            *place = b'0' as libc::c_char + (number / unit % 10) as libc::c_char;
+            place = place.wrapping_add(1);
+            unit /= 10;
+        }
+        *place = 0;
+    }
+}
 
 fn check(step: Step, answer: libc::c_long) -> Result<libc::c_int, Failure> {
     if answer < 0 {
