@@ -3,6 +3,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+mod output;
 pub mod sweep;
 
 /// What `mainstay run` needs to become the keeper.
