@@ -37,7 +37,15 @@ pub(crate) enum Read {
 
 impl Agent {
     pub(crate) fn new(pid: u32, link: OwnedFd) -> Agent {
-        Agent { pid, link, decoder: Decoder::default(), out: Vec::new(), sent: 0, welcomed: false, ready: false }
+        Agent {
+            pid,
+            link,
+            decoder: Decoder::default(),
+            out: Vec::new(),
+            sent: 0,
+            welcomed: false,
+            ready: false,
+        }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -103,7 +111,11 @@ impl Agent {
 /// What a later message says again, or what only tells.
 fn dispensable(message: &ToAgent) -> bool {
     match message {
-        ToAgent::LogGap { .. } | ToAgent::Rotated { .. } | ToAgent::StrayKilled { .. } | ToAgent::Notified { .. } | ToAgent::Figures { .. } => true,
+        ToAgent::LogGap { .. }
+        | ToAgent::Rotated { .. }
+        | ToAgent::StrayKilled { .. }
+        | ToAgent::Notified { .. }
+        | ToAgent::Figures { .. } => true,
         ToAgent::Welcome(_)
         | ToAgent::Spawned { .. }
         | ToAgent::Exited(_)
@@ -119,7 +131,9 @@ fn dispensable(message: &ToAgent) -> bool {
 pub(crate) enum Next {
     /// It refused to begin: the run ends with its code.
     End(i32),
-    Restart { after: Duration },
+    Restart {
+        after: Duration,
+    },
 }
 
 /// All agents of a run, one after the other.
@@ -150,7 +164,9 @@ impl Succession {
     }
 
     pub(crate) fn died(&mut self, was_ready: bool, how: How, now: u64) -> Next {
-        if let (false, How::Code(code @ (Succession::USAGE | Succession::CONFIGURATION))) = (self.ever_ready, how) {
+        if let (false, How::Code(code @ (Succession::USAGE | Succession::CONFIGURATION))) =
+            (self.ever_ready, how)
+        {
             return Next::End(code);
         }
         self.restarts += 1;
@@ -179,7 +195,10 @@ mod tests {
         for _ in 0..Succession::AT_ONCE {
             assert_eq!(succession.died(true, KILLED, 5), Next::Restart { after: Duration::ZERO });
         }
-        assert_eq!(succession.died(true, KILLED, 6), Next::Restart { after: Duration::from_millis(100) });
+        assert_eq!(
+            succession.died(true, KILLED, 6),
+            Next::Restart { after: Duration::from_millis(100) }
+        );
         let later = 6 + Succession::WITHIN;
         assert_eq!(succession.died(true, KILLED, later), Next::Restart { after: Duration::ZERO });
     }

@@ -23,7 +23,7 @@ pub(crate) const MOST_CLIENTS_IN_ALL: usize = 1024;
 pub(crate) struct Client {
     pub(crate) fd: OwnedFd,
     pub(crate) job: u64,
-    decoder: sse::Decoder,
+    pub(crate) decoder: sse::Decoder,
     /// On its way, and how much of it the client has.
     sending: Vec<u8>,
     sent: usize,
@@ -70,6 +70,20 @@ impl Client {
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// What it has not got yet: the rest of a frame, and the frame after it.
+    pub(crate) fn unsent(&self) -> (&[u8], Option<&[u8]>) {
+        (&self.sending[self.sent..], self.newest.as_deref())
+    }
+
+    pub(crate) fn resume(
+        &mut self,
+        decoder: sse::Decoder,
+        unsent: Vec<u8>,
+        newest: Option<Vec<u8>>,
+    ) {
+        (self.decoder, self.sending, self.newest) = (decoder, unsent, newest);
     }
 
     /// `state` is JSON.

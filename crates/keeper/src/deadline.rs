@@ -5,7 +5,8 @@
 
 use mainstay_sys::clock;
 use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
 };
 use std::{
     collections::BTreeMap,
@@ -14,22 +15,37 @@ use std::{
     time::Duration,
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Deadline {
     /// A lease: kill the tree of this incarnation.
-    Fence { job: u64, incarnation: u64 },
+    Fence {
+        job: u64,
+        incarnation: u64,
+    },
     /// The stop signal had its time.
-    Escalate { job: u64, incarnation: u64 },
+    Escalate {
+        job: u64,
+        incarnation: u64,
+    },
     /// Look again whether the tree is gone.
-    Recheck { job: u64, incarnation: u64 },
-    Task { task: u64 },
+    Recheck {
+        job: u64,
+        incarnation: u64,
+    },
+    Task {
+        task: u64,
+    },
     /// The agent should have said that it has taken it.
-    Untaken { token: u64 },
+    Untaken {
+        token: u64,
+    },
     StartAgent,
     /// Tell the clients of control sockets.
     Tell,
     /// A client that does not read its last state.
-    Linger { client: u64 },
+    Linger {
+        client: u64,
+    },
     /// The end of a stop that the keeper carries out.
     NodeStop,
     /// The end of the time that the last steps of a run may take.
@@ -48,7 +64,10 @@ pub(crate) struct Deadlines {
 
 impl Deadlines {
     pub(crate) fn new() -> io::Result<Deadlines> {
-        let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let timer = timerfd_create(
+            TimerfdClockId::Boottime,
+            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+        )?;
         Ok(Deadlines { timer, due: BTreeMap::new(), next_id: 0, armed: None })
     }
 
@@ -94,6 +113,11 @@ impl Deadlines {
         let spec = Itimerspec { it_interval: never, it_value: value };
         // A valid time on a timer of ours is always accepted.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &spec);
+    }
+
+    /// What is still to come, with its time.
+    pub(crate) fn all(&self) -> Vec<(u64, Deadline)> {
+        self.due.iter().map(|((at, _), deadline)| (*at, *deadline)).collect()
     }
 
     pub(crate) fn quiet(&mut self) {

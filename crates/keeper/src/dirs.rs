@@ -37,20 +37,31 @@ impl RunDir {
         let shown = path.display();
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o711);
-        builder.create(path).map_err(|error| format!("cannot make the run directory {shown}: {error}; choose another with --run-dir"))?;
-        let path = path.canonicalize().map_err(|error| format!("cannot use the run directory {shown}: {error}"))?;
+        builder.create(path).map_err(|error| {
+            format!("cannot make the run directory {shown}: {error}; choose another with --run-dir")
+        })?;
+        let path = path
+            .canonicalize()
+            .map_err(|error| format!("cannot use the run directory {shown}: {error}"))?;
         if !owned_by_us(&path) {
-            return Err(format!("the run directory {shown} belongs to somebody else; choose another with --run-dir"));
+            return Err(format!(
+                "the run directory {shown} belongs to somebody else; choose another with --run-dir"
+            ));
         }
         let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"))
             .map_err(|error| format!("cannot write in the run directory {shown}: {error}; choose another with --run-dir"))?;
         match lock.try_lock() {
             Ok(()) => Ok(RunDir { path, lock }),
             Err(fs::TryLockError::WouldBlock) => {
-                let pid = read_run_file(&path).map_or_else(|| "unknown".to_owned(), |run| run.pid.to_string());
-                Err(format!("another mainstay (pid {pid}) runs in {shown}; stop it with 'mainstay shutdown --run-dir {shown}', or choose another --run-dir"))
+                let pid = read_run_file(&path)
+                    .map_or_else(|| "unknown".to_owned(), |run| run.pid.to_string());
+                Err(format!(
+                    "another mainstay (pid {pid}) runs in {shown}; stop it with 'mainstay shutdown --run-dir {shown}', or choose another --run-dir"
+                ))
             }
-            Err(fs::TryLockError::Error(error)) => Err(format!("cannot lock the run directory {shown}: {error}")),
+            Err(fs::TryLockError::Error(error)) => {
+                Err(format!("cannot lock the run directory {shown}: {error}"))
+            }
         }
     }
 
@@ -131,8 +142,10 @@ pub(crate) fn replace(path: &Path, content: &[u8], mode: u32, sync: bool) -> io:
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     let temporary = path.with_file_name(name);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
-    let written = file.write_all(content).and_then(|()| if sync { file.sync_all() } else { Ok(()) });
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
+    let written =
+        file.write_all(content).and_then(|()| if sync { file.sync_all() } else { Ok(()) });
     if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
         let _ = fs::remove_file(&temporary);
         return Err(error);

@@ -68,12 +68,19 @@ pub(crate) struct StopRule {
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// Cloned; exec has neither succeeded nor failed.
-    Execing { failure: OwnedFd },
+    Execing {
+        failure: OwnedFd,
+    },
     /// Exec has failed; the child is on its way out.
-    Failed { exit: Exit },
+    Failed {
+        exit: Exit,
+    },
     Up,
     /// The leader is gone, others of its tree are not.
-    Clearing { ended: Ended, events: Option<File> },
+    Clearing {
+        ended: Ended,
+        events: Option<File>,
+    },
 }
 
 /// How the leader ended, and what it had used.
@@ -157,7 +164,11 @@ impl Job {
         let used = (ended.cpu_user_us + ended.cpu_system_us) * 1000;
         let metrics = match process {
             Some(process) => Metrics { memory_usage: 0, ..self.metrics(process, used) },
-            None => Metrics { restarts: self.spawns.saturating_sub(1), ooms: self.ooms, ..Metrics::default() },
+            None => Metrics {
+                restarts: self.spawns.saturating_sub(1),
+                ooms: self.ooms,
+                ..Metrics::default()
+            },
         };
         let mut state = State::down(clock::wall(), &ended.exit, metrics);
         state.incarnation = Some(self.highest);
@@ -183,7 +194,12 @@ impl Job {
 }
 
 /// Says why exec did not happen, in words that help.
-pub(crate) fn describe(step: mainstay_sys::spawn::Step, errno: i32, command: &str, tried: &[PathBuf]) -> String {
+pub(crate) fn describe(
+    step: mainstay_sys::spawn::Step,
+    errno: i32,
+    command: &str,
+    tried: &[PathBuf],
+) -> String {
     use mainstay_sys::spawn::Step;
     let cause = std::io::Error::from_raw_os_error(errno);
     if step != Step::Exec {
@@ -191,14 +207,26 @@ pub(crate) fn describe(step: mainstay_sys::spawn::Step, errno: i32, command: &st
     }
     let found = tried.iter().find(|path| path.is_file());
     match (cause.kind(), found) {
-        (std::io::ErrorKind::NotFound, None) if command.contains('/') => format!("cannot execute '{command}': there is no such file"),
-        (std::io::ErrorKind::NotFound, None) => format!("cannot execute '{command}': not found in PATH"),
+        (std::io::ErrorKind::NotFound, None) if command.contains('/') => {
+            format!("cannot execute '{command}': there is no such file")
+        }
+        (std::io::ErrorKind::NotFound, None) => {
+            format!("cannot execute '{command}': not found in PATH")
+        }
         (std::io::ErrorKind::NotFound, Some(path)) => match interpreter(path) {
-            Some(interpreter) => format!("cannot execute '{command}': its interpreter '{interpreter}' does not exist"),
-            None => format!("cannot execute '{command}': its program loader does not exist on this machine"),
+            Some(interpreter) => format!(
+                "cannot execute '{command}': its interpreter '{interpreter}' does not exist"
+            ),
+            None => format!(
+                "cannot execute '{command}': its program loader does not exist on this machine"
+            ),
         },
-        (std::io::ErrorKind::PermissionDenied, _) => format!("cannot execute '{command}': not executable for this user, or on a file system mounted noexec"),
-        _ if errno == 8 => format!("cannot execute '{command}': neither a program for this machine nor a script with a #! line"),
+        (std::io::ErrorKind::PermissionDenied, _) => format!(
+            "cannot execute '{command}': not executable for this user, or on a file system mounted noexec"
+        ),
+        _ if errno == 8 => format!(
+            "cannot execute '{command}': neither a program for this machine nor a script with a #! line"
+        ),
         _ => format!("cannot execute '{command}': {cause}"),
     }
 }

@@ -67,7 +67,12 @@ impl Ground {
     }
 
     /// The program of a job or task, without its descriptors.
-    pub(crate) fn program(&self, exec: &Exec, job: &Name, more: &[(String, String)]) -> io::Result<Program> {
+    pub(crate) fn program(
+        &self,
+        exec: &Exec,
+        job: &Name,
+        more: &[(String, String)],
+    ) -> io::Result<Program> {
         let mut env: BTreeMap<&str, &str> = BTreeMap::new();
         for (name, value) in self.env.iter().chain(&exec.env).chain(more) {
             env.insert(name, value);
@@ -89,16 +94,25 @@ impl Ground {
 
 /// Not what we tell ourselves over an upgrade, and not what was meant for us as a service.
 fn environment() -> Vec<(String, String)> {
-    const OURS: [&str; 6] =
-        [crate::upgrade::VARIABLE, COOKIE_RUN, COOKIE_JOB, "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID"];
+    const OURS: [&str; 6] = [
+        crate::upgrade::VARIABLE,
+        COOKIE_RUN,
+        COOKIE_JOB,
+        "NOTIFY_SOCKET",
+        "LISTEN_FDS",
+        "LISTEN_PID",
+    ];
     std::env::vars_os()
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
         .filter(|(name, _)| !OURS.contains(&name.as_str()))
         .collect()
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
 /// A pipe whose reading end belongs to us.
@@ -122,7 +136,8 @@ pub(crate) fn launch(
     notify_path: &Path,
     capture: Capture<'_>,
 ) -> Result<Process, LaunchError> {
-    sockets::hold(&mut job.sockets, &spawn.sockets).map_err(|(what, error)| LaunchError { doing: what, error })?;
+    sockets::hold(&mut job.sockets, &spawn.sockets)
+        .map_err(|(what, error)| LaunchError { doing: what, error })?;
     let mut more = Vec::new();
     if spawn.notify {
         if job.notify.is_none() {
@@ -136,7 +151,8 @@ pub(crate) fn launch(
         more.push(("LISTEN_FDS".to_owned(), names.len().to_string()));
         more.push(("LISTEN_FDNAMES".to_owned(), names.join(":")));
     }
-    let mut program = ground.program(&spawn.exec, &spawn.job, &more).map_err(doing("prepare its command"))?;
+    let mut program =
+        ground.program(&spawn.exec, &spawn.job, &more).map_err(doing("prepare its command"))?;
     if !spawn.sockets.is_empty() {
         program.tell_listen_pid();
     }
@@ -168,19 +184,25 @@ pub(crate) fn launch(
     let separate = spawn.stderr == Stderr::Separate;
     let mut pipes = Vec::new();
     if let Capture::Pipes { .. } = capture {
-        for channel in [Channel::Stdout, Channel::Stderr].into_iter().take(if separate { 2 } else { 1 }) {
+        for channel in
+            [Channel::Stdout, Channel::Stderr].into_iter().take(if separate { 2 } else { 1 })
+        {
             let (read, write) = pipe().map_err(doing("make a pipe for its output"))?;
             own(&write);
             pipes.push((channel, read, write));
         }
     }
-    let stdio = pipes.first().zip(pipes.last()).map(|(out, err)| [ground.null.as_fd(), out.2.as_fd(), err.2.as_fd()]);
+    let stdio = pipes
+        .first()
+        .zip(pipes.last())
+        .map(|(out, err)| [ground.null.as_fd(), out.2.as_fd(), err.2.as_fd()]);
     let descriptors = Descriptors { stdio, extra: sockets::in_order(&job.sockets, &spawn.sockets) };
     if descriptors.extra.len() + 3 > spawn::MAX_DESCRIPTORS {
         return Err(doing("pass its sockets")(io::Error::from(io::ErrorKind::InvalidInput)));
     }
     let oom_before = group.as_ref().map_or(0, Group::oom_kills);
-    let cloned = spawn::spawn(&program, &descriptors, into.as_ref()).map_err(doing("clone a process for it"))?;
+    let cloned = spawn::spawn(&program, &descriptors, into.as_ref())
+        .map_err(doing("clone a process for it"))?;
 
     let mut streams = Vec::new();
     if let Capture::Pipes { output, next_key } = capture {
@@ -188,7 +210,14 @@ pub(crate) fn launch(
             *next_key += 1;
             streams.push(*next_key);
             let owner = Owner::Job(spawn.job.clone());
-            output.open(Stream { key: *next_key, owner, channel, log: spawn.log.clone(), fd, partial: Vec::new() });
+            output.open(Stream {
+                key: *next_key,
+                owner,
+                channel,
+                log: spawn.log.clone(),
+                fd,
+                partial: Vec::new(),
+            });
         }
     }
     let tree = match group.filter(|_| cloned.in_group) {
@@ -232,7 +261,8 @@ fn enter_group(ground: &Ground, spawn: &Spawn) -> (Option<Group>, Vec<String>) {
     let any = names.iter().any(|(_, given)| *given);
     match ground.cgroup.as_ref().and_then(|root| root.job(spawn.job.as_str()).ok()) {
         Some(group) => {
-            let unenforced = if any || spawn.incarnation > 1 { group.limit(&wanted) } else { Vec::new() };
+            let unenforced =
+                if any || spawn.incarnation > 1 { group.limit(&wanted) } else { Vec::new() };
             (Some(group), unenforced.into_iter().map(str::to_owned).collect())
         }
         None => {

@@ -8,7 +8,15 @@ use std::{collections::BTreeMap, io::IoSliceMut, mem::MaybeUninit, os::fd::Owned
 
 /// What is passed on; the rest of the protocol is not ours.
 const KNOWN: [&str; 9] = [
-    "READY", "RELOADING", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "WATCHDOG_USEC", "EXTEND_TIMEOUT_USEC",
+    "READY",
+    "RELOADING",
+    "STOPPING",
+    "STATUS",
+    "ERRNO",
+    "MAINPID",
+    "WATCHDOG",
+    "WATCHDOG_USEC",
+    "EXTEND_TIMEOUT_USEC",
 ];
 const LONGEST_VALUE: usize = 1024;
 
@@ -58,9 +66,9 @@ mod tests {
         let long = format!("STATUS={}", "x".repeat(2000));
         let text = format!("READY=1\nFDSTORE=1\nSTATUS=warm up\nno assignment\n{long}\n");
         let fields = parse(text.as_bytes());
-        assert_eq!(fields.into_iter().collect::<Vec<_>>(), [
-            ("READY".to_owned(), "1".to_owned()),
-            ("STATUS".to_owned(), "warm up".to_owned()),
-        ]);
+        assert_eq!(
+            fields.into_iter().collect::<Vec<_>>(),
+            [("READY".to_owned(), "1".to_owned()), ("STATUS".to_owned(), "warm up".to_owned()),]
+        );
     }
 }

@@ -43,7 +43,6 @@ sources! {
 
 const KIND_SHIFT: u32 = 56;
 
-#[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
@@ -53,7 +52,6 @@ pub(crate) struct Poller {
 pub(crate) struct Ready {
     pub(crate) kind: Kind,
     pub(crate) id: u64,
-    pub(crate) writable: bool,
     /// Readable, hung up or failed: a read will tell.
     pub(crate) readable: bool,
     /// Nobody is at the other end any more.
@@ -92,7 +90,13 @@ impl Poller {
         EventData::new_u64(u64::from(kind as u8) << KIND_SHIFT | id)
     }
 
-    pub(crate) fn add(&self, fd: impl AsFd, kind: Kind, id: u64, interest: Interest) -> io::Result<()> {
+    pub(crate) fn add(
+        &self,
+        fd: impl AsFd,
+        kind: Kind,
+        id: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, Poller::data(kind, id), interest.flags())?)
     }
 
@@ -119,9 +123,10 @@ impl Poller {
             Some(Ready {
                 kind: *KINDS.get(usize::try_from(data >> KIND_SHIFT).ok()?)?,
                 id: data & ((1 << KIND_SHIFT) - 1),
-                writable: flags.contains(EventFlags::OUT),
                 hung_up: flags.intersects(EventFlags::HUP | EventFlags::ERR),
-                readable: flags.intersects(EventFlags::IN | EventFlags::PRI | EventFlags::HUP | EventFlags::ERR),
+                readable: flags.intersects(
+                    EventFlags::IN | EventFlags::PRI | EventFlags::HUP | EventFlags::ERR,
+                ),
             })
         });
         Ok(ready.collect())

@@ -16,7 +16,10 @@ pub(crate) struct HeldSocket {
 }
 
 /// Brings what is held in line with what is wanted; those that stay are not touched.
-pub(crate) fn hold(held: &mut Vec<HeldSocket>, wanted: &[Socket]) -> Result<(), (String, io::Error)> {
+pub(crate) fn hold(
+    held: &mut Vec<HeldSocket>,
+    wanted: &[Socket],
+) -> Result<(), (String, io::Error)> {
     held.retain(|held| wanted.contains(&held.socket));
     for socket in wanted {
         if !held.iter().any(|held| held.socket == *socket) {
@@ -31,7 +34,7 @@ pub(crate) fn hold(held: &mut Vec<HeldSocket>, wanted: &[Socket]) -> Result<(), 
 
 /// In the order of the plan, which is the order of descriptors.
 pub(crate) fn in_order<'a>(held: &'a [HeldSocket], wanted: &[Socket]) -> Vec<BorrowedFd<'a>> {
-    let find = |socket| held.iter().find(|held| held.socket == *socket);
+    let find = |socket: &Socket| held.iter().find(|held| held.socket == *socket);
     wanted.iter().filter_map(find).map(|held| held.fd.as_fd()).collect()
 }
 

@@ -28,7 +28,9 @@ pub fn kill_all(run_dir: &Path) {
         let own = signal::own_pid();
         let holders: Vec<u32> = proc::all()
             .into_iter()
-            .filter(|pid| *pid != own && !proc::is_dead(*pid) && tree::cookie(*pid, &run.run).is_some())
+            .filter(|pid| {
+                *pid != own && !proc::is_dead(*pid) && tree::cookie(*pid, &run.run).is_some()
+            })
             .collect();
         for pid in &holders {
             let _ = signal::send(*pid, tree::KILL);

@@ -27,7 +27,13 @@ impl Tree {
     }
 
     /// Signals cannot be refused for lack of anybody to take them: then they did their work.
-    pub(crate) fn signal(&self, leader: u32, number: i32, reach: Reach, orphans: impl FnOnce() -> Vec<u32>) {
+    pub(crate) fn signal(
+        &self,
+        leader: u32,
+        number: i32,
+        reach: Reach,
+        orphans: impl FnOnce() -> Vec<u32>,
+    ) {
         match (reach, self) {
             (Reach::Leader, _) => drop(signal::send(leader, number)),
             (Reach::Group, _) => drop(signal::send_group(leader, number)),
@@ -79,7 +85,12 @@ pub(crate) fn cookie(pid: u32, run: &str) -> Option<String> {
 }
 
 /// Adopted orphans that no job accounts for.
-pub(crate) fn strays(adopted: &[u32], run: &str, in_cgroups: &HashSet<u32>, jobs: impl Fn(&str) -> bool) -> Vec<Stray> {
+pub(crate) fn strays(
+    adopted: &[u32],
+    run: &str,
+    in_cgroups: &HashSet<u32>,
+    jobs: impl Fn(&str) -> bool,
+) -> Vec<Stray> {
     let unaccounted = adopted.iter().filter(|pid| {
         !in_cgroups.contains(pid) && !cookie(**pid, run).is_some_and(|job| jobs(&job))
     });

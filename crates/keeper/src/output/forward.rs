@@ -102,7 +102,10 @@ impl Ring {
             let mut inner = lock(&self.inner);
             let untold = inner.untold;
             let queue = &mut inner.queues[exit as usize];
-            if queue.closed || (queue.stuck && queue.bytes >= FULL) || queue.bytes + block.len() > MOST {
+            if queue.closed
+                || (queue.stuck && queue.bytes >= FULL)
+                || queue.bytes + block.len() > MOST
+            {
                 let closed = queue.closed;
                 inner.dropped += lines;
                 inner.untold += if closed { 0 } else { lines };

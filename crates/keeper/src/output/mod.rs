@@ -31,7 +31,9 @@ use std::{
 use writer::Writer;
 
 /// Whose output it is: a job's, or our own (keeper and agent).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub(crate) enum Owner {
     Job(Name),
     Own,
@@ -83,7 +85,9 @@ enum Post {
     Forget(Name),
     /// Room in the ring again.
     Resume,
-    Stop { drain: bool },
+    Stop {
+        drain: bool,
+    },
 }
 
 /// What the writer has to tell.

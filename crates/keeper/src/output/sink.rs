@@ -82,7 +82,11 @@ impl Sink {
     fn fitting(&self, entries: &[u8], keep: &Keep, wall: i64) -> usize {
         let Some(current) = self.current.as_ref().filter(|current| current.size > 0) else {
             let room = usize::try_from(keep.size).unwrap_or(usize::MAX);
-            return if entries.len() <= room { entries.len() } else { whole_entries(entries, room, true) };
+            return if entries.len() <= room {
+                entries.len()
+            } else {
+                whole_entries(entries, room, true)
+            };
         };
         let age = Duration::from_nanos(u64::try_from(wall - current.since).unwrap_or(0));
         if age > keep.age {
@@ -130,7 +134,8 @@ impl Sink {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
-            let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+            let full =
+                matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
             if !full || !remove_oldest(&self.dir) {
                 return Err(error);
             }
@@ -162,14 +167,18 @@ impl Sink {
                 size += 1;
             }
         }
-        let begun = metadata.created().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        let begun = metadata
+            .created()
+            .ok()
+            .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         let since = begun.and_then(|begun| i64::try_from(begun.as_nanos()).ok()).unwrap_or(wall);
         self.current = Some(Current { file, size, since });
         Ok(())
     }
 
     fn tell_gap(&mut self, format: FileFormat, wall: i64, written: &mut Written) {
-        let text = format!("mainstay: {} lines are missing here: they could not be written", self.gap);
+        let text =
+            format!("mainstay: {} lines are missing here: they could not be written", self.gap);
         let line = match format {
             FileFormat::Cri => format!("{} stderr F {text}\n", stamp::rfc3339(wall)),
             FileFormat::Raw | FileFormat::None => format!("{text}\n"),
@@ -214,8 +223,10 @@ fn sequence(path: &Path) -> Option<u64> {
 /// Closed files, oldest first.
 fn archives(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
-    let mut found: Vec<_> =
-        entries.map(|entry| entry.path()).filter_map(|path| Some((sequence(&path)?, path))).collect();
+    let mut found: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter_map(|path| Some((sequence(&path)?, path)))
+        .collect();
     found.sort();
     found.into_iter().map(|(_, path)| path).collect()
 }
