@@ -1,0 +1,6 @@
+//! The machines of job and node, tested three ways: as dialogues that people can read
+//! (`transcript`), with random inputs and random worlds (`properties`), and exhaustively in small
+//! worlds (`exhaustive`).
+
+mod script;
+mod transcript;
