@@ -2,5 +2,7 @@
 //! (`transcript`), with random inputs and random worlds (`properties`), and exhaustively in small
 //! worlds (`exhaustive`).
 
+mod exhaustive;
 mod script;
 mod transcript;
+mod world;
