@@ -90,8 +90,7 @@ fn parse(text: &str) -> Option<(Point, u64)> {
 }
 
 fn die() {
-    use rustix::process::{Signal, getpid, kill_process};
     if env::var_os("MAINSTAY_CRASH_ONCE").is_none_or(|file| fs::remove_file(file).is_ok()) {
-        let _ = kill_process(getpid(), Signal::KILL);
+        mainstay_sys::signal::kill_self();
     }
 }

@@ -17,6 +17,7 @@ use mainstay_core::{
     name::Name,
     node::{Input, Life, Node},
 };
+use mainstay_sys::proc::boot_id;
 use mainstay_wire::link::FORMAT;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -24,6 +25,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -43,7 +45,7 @@ struct Header {
 enum Written<'a> {
     Header(&'a Header),
     Base { life: &'a Life, jobs: BTreeMap<&'a Name, &'a Job>, taken: u64 },
-    Events(Vec<&'a Event>),
+    Events(&'a [Arc<Event>]),
     Step(&'a Step<'a>),
 }
 
@@ -95,7 +97,7 @@ pub(crate) struct Recovered {
 #[derive(Debug)]
 pub(crate) struct Moment<'a> {
     pub(crate) node: &'a Node,
-    pub(crate) events: Vec<&'a Event>,
+    pub(crate) events: Vec<Arc<Event>>,
     pub(crate) taken: u64,
 }
 
@@ -144,10 +146,9 @@ impl Journal {
     }
 
     fn closed(run_dir: &Path, run: &str) -> Journal {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         Journal {
             path: run_dir.join("journal"),
-            header: Header { format: FORMAT, run: run.to_owned(), boot: boot.trim().to_owned() },
+            header: Header { format: FORMAT, run: run.to_owned(), boot: boot_id() },
             state: State::Failed { since: Instant::now() },
             limit: LIMIT,
         }
@@ -216,7 +217,7 @@ fn base(header: &Header, moment: &Moment<'_>) -> io::Result<Vec<u8>> {
     let skipped = moment.events.len().saturating_sub(KEPT);
     encode(&mut bytes, &Written::Header(header))?;
     encode(&mut bytes, &Written::Base { life: moment.node.life(), jobs, taken: moment.taken })?;
-    encode(&mut bytes, &Written::Events(moment.events[skipped..].to_vec()))?;
+    encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
     Ok(bytes)
 }
 

@@ -1,14 +1,17 @@
 //! What people and programs see of a node: the JSON of `status` and `events`.
 
-use jiff::Timestamp;
 use mainstay_core::{
     event::{Event, Kind, Source},
     exit::Exit,
     job::{Desired, Health, Job, Phase},
     name::Name,
     node::{Node, NodePhase},
+    plan::JobPlan,
 };
-use mainstay_wire::link::{LogFigures, Stray, Tree};
+use mainstay_wire::{
+    link::{LogFigures, Stray, Tree},
+    stamp::rfc3339,
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -46,14 +49,14 @@ pub struct JobStatus {
     pub state: Phase,
     pub desired: Desired,
     pub health: Health,
+    /// It runs as it should, or it rests and its last run ended as it should.
+    pub as_desired: bool,
     pub checks: Vec<serde_json::Value>,
     pub pid: Option<u32>,
     pub incarnation: u64,
     pub restarts: u64,
     /// How the latest run ended.
     pub exit: Option<Exit>,
-    /// Was that end one that the plan expects?
-    pub exit_expected: Option<bool>,
     /// When it entered its state.
     pub since: String,
     pub waiting: Vec<serde_json::Value>,
@@ -77,21 +80,20 @@ pub(crate) struct Facts {
     pub(crate) notify: BTreeMap<String, String>,
 }
 
-pub(crate) fn job(name: &Name, exit_codes: &[i32], job: &Job, facts: Option<&Facts>) -> JobStatus {
+pub(crate) fn job(plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus {
     let facts = facts.cloned().unwrap_or_default();
-    let exit = job.last_exit().cloned();
     JobStatus {
-        name: name.clone(),
+        name: plan.name.clone(),
         state: job.phase(),
         desired: job.desired(),
         health: job.health(),
+        as_desired: job.is_as_desired(),
         checks: Vec::new(),
         pid: job.pid(),
         incarnation: job.incarnation(),
         restarts: job.restarts(),
-        exit_expected: exit.as_ref().map(|exit| expected(exit, exit_codes)),
-        exit,
-        since: time(job.since()),
+        exit: job.last_exit().cloned(),
+        since: rfc3339(job.since()),
         waiting: Vec::new(),
         app: None,
         args: Vec::new(),
@@ -104,19 +106,8 @@ pub(crate) fn job(name: &Name, exit_codes: &[i32], job: &Job, facts: Option<&Fac
 
 pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus> {
     node.jobs()
-        .map(|(plan, state)| job(&plan.name, &plan.exit_codes, state, facts.get(&plan.name)))
+        .map(|(plan, state)| job(plan, state, facts.get(&plan.name)))
         .collect()
-}
-
-fn expected(exit: &Exit, codes: &[i32]) -> bool {
-    matches!(exit, Exit::Code { code } if codes.contains(code))
-}
-
-/// RFC 3339, UTC, microseconds.
-#[must_use]
-pub fn time(wall: i64) -> String {
-    Timestamp::from_nanosecond(wall.into())
-        .map_or_else(|_| wall.to_string(), |time| format!("{time:.6}"))
 }
 
 /// An event as it is written: `{"seq","time","source","event","detail"}`.
@@ -133,7 +124,7 @@ impl<'a> From<&'a Event> for EventView<'a> {
     fn from(event: &'a Event) -> EventView<'a> {
         EventView {
             seq: event.seq,
-            time: time(event.time),
+            time: rfc3339(event.time),
             source: &event.source,
             kind: &event.kind,
         }
