@@ -10,13 +10,12 @@ use crate::{
     journal::{Journal, Recovered},
     lane::Lanes,
     link::{Link, LinkError},
-    options::{Options, Source},
+    options::{Options, Source, context},
     ring::Ring,
     timers::Timers,
     trace,
     view::Facts,
 };
-use mainstay_config::Context;
 use mainstay_core::{
     node::{Held, Input, Node},
     plan::Plan,
@@ -133,7 +132,7 @@ fn find_plan(welcome: &Welcome, options: &Options) -> Result<(Plan, Found), Boot
 }
 
 fn load(source: &Source) -> Result<Plan, BootError> {
-    let context = Context::of_process();
+    let context = context();
     match source {
         Source::Command { command, restart } => {
             mainstay_config::single(command, restart.as_deref(), &context).map_err(BootError::Config)

@@ -37,6 +37,6 @@ pub use ask::{Accepted, Asker, Gone};
 pub use boot::{BootError, boot};
 pub use crash::{Crash, Crashed, Point};
 pub use link::{Link, LinkError};
-pub use options::{Options, Source};
+pub use options::{Options, Source, context};
 pub use ring::{Batch, Ring};
 pub use role::role;
