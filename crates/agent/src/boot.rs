@@ -48,22 +48,11 @@ pub async fn boot(
     crash: Crash,
 ) -> Result<(Agent, Asker), BootError> {
     let welcome = greet(&mut link).await?;
-    let (plan, found) = find_plan(&welcome, options)?;
-    trace::set_level(&plan.node.log_level);
-    let (journal, recovered) = match found {
-        Found::Applied(journal, recovered) => (journal, recovered),
-        Found::New => {
-            let written = applied::write(&options.run_dir, &welcome.state_dir, &welcome.run, &plan);
-            if let Err(error) = written {
-                tracing::error!(
-                    "cannot write {}/plan.json: {error}; an agent that follows this one will read \
-                     the configuration anew",
-                    options.run_dir.display()
-                );
-            }
-            (Journal::create(&options.run_dir, &welcome.run), Recovered::default())
-        }
+    let (plan, journal, recovered) = match applied::read(&options.run_dir, &welcome.run) {
+        Some(plan) => take_up(plan, &welcome, options),
+        None => apply(&welcome, options)?,
     };
+    trace::set_level(&plan.node.log_level);
     let Recovered { life, jobs, events, taken } = recovered;
     // Nothing becomes visible before it is journaled, so without a step nothing has begun.
     let first = life.is_none() && welcome.jobs.is_empty() && welcome.records.is_empty();
@@ -111,24 +100,30 @@ async fn greet(link: &mut Link) -> Result<Welcome, BootError> {
     }
 }
 
-enum Found {
-    /// By an earlier agent of this run.
-    Applied(Journal, Recovered),
-    New,
+/// Goes on with what an earlier agent of this run has applied.
+fn take_up(plan: Plan, welcome: &Welcome, options: &Options) -> (Plan, Journal, Recovered) {
+    let (journal, recovered) = Journal::recover(&options.run_dir, &welcome.run)
+        .unwrap_or_else(|| {
+            (Journal::create(&options.run_dir, &welcome.run), Recovered::default())
+        });
+    (plan, journal, recovered)
 }
 
-fn find_plan(welcome: &Welcome, options: &Options) -> Result<(Plan, Found), BootError> {
-    if let Some(plan) = applied::read(&options.run_dir, &welcome.run) {
-        let (journal, recovered) =
-            Journal::recover(&options.run_dir, &welcome.run).unwrap_or_else(|| {
-                (Journal::create(&options.run_dir, &welcome.run), Recovered::default())
-            });
-        return Ok((plan, Found::Applied(journal, recovered)));
-    }
-    if welcome.agent_restarts > 0 && !welcome.jobs.is_empty() {
+/// Applies the configuration: this run has none yet.
+fn apply(welcome: &Welcome, options: &Options) -> Result<(Plan, Journal, Recovered), BootError> {
+    if !welcome.jobs.is_empty() {
         tracing::warn!("the applied plan cannot be read: applying the configuration as it is now");
     }
-    Ok((load(&options.source)?, Found::New))
+    let plan = load(&options.source)?;
+    let written = applied::write(&options.run_dir, &welcome.state_dir, &welcome.run, &plan);
+    if let Err(error) = written {
+        tracing::error!(
+            "cannot write {}/plan.json: {error}; an agent that follows this one will read the \
+             configuration anew",
+            options.run_dir.display()
+        );
+    }
+    Ok((plan, Journal::create(&options.run_dir, &welcome.run), Recovered::default()))
 }
 
 fn load(source: &Source) -> Result<Plan, BootError> {

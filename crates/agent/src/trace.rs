@@ -5,26 +5,25 @@ use mainstay_core::{
     job::Phase,
 };
 use std::{env, io, sync::OnceLock};
-use tracing_subscriber::{filter::LevelFilter, fmt, reload};
+use tracing_subscriber::{filter::LevelFilter, fmt, layer::SubscriberExt, reload};
 
 type SetLevel = Box<dyn Fn(LevelFilter) + Send + Sync>;
 static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
 
 /// From now on `tracing` writes to stderr. `MAINSTAY_LOG` is the level, whatever a plan says.
 pub(crate) fn init() {
-    let builder = fmt()
+    let (level, handle) = reload::Layer::new(env_level().unwrap_or(LevelFilter::INFO));
+    let lines = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(false)
         .with_target(false)
-        .without_time()
-        .with_max_level(env_level().unwrap_or(LevelFilter::INFO))
-        .with_filter_reloading();
-    let handle: reload::Handle<_, _> = builder.reload_handle();
+        .without_time();
     let set = move |level| {
         // Fails only when the subscriber is gone, and it is never taken down.
         let _ = handle.reload(level);
     };
-    if tracing::subscriber::set_global_default(builder.finish()).is_ok() {
+    let subscriber = tracing_subscriber::registry().with(level).with(lines);
+    if tracing::subscriber::set_global_default(subscriber).is_ok() {
         let _ = SET_LEVEL.set(Box::new(set));
     }
 }
