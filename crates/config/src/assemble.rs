@@ -8,7 +8,6 @@ use crate::{
     node::{self, NODE, Node, Place},
     reader::Reader,
     source::Sources,
-    value::Span,
 };
 use mainstay_core::{
     name::Name,
@@ -56,7 +55,7 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     node.plan.log_level = log.level.unwrap_or_default();
 
     let jobs = jobs(&mut r, &parts.jobs, &log.log);
-    let plan = judge(&mut r, node, jobs, &parts);
+    let plan = judge(&mut r, node, jobs);
     Ok(Loaded { warnings: r.finish()?, plan })
 }
 
@@ -77,10 +76,8 @@ fn tree<'t>(r: &mut Reader<'_>, text: &'t str) -> DeTable<'t> {
     }
 }
 
-/// A table of a file, by name.
 struct Part<'t> {
     file: usize,
-    span: Span,
     table: &'t DeTable<'t>,
 }
 
@@ -106,12 +103,12 @@ fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t>
                     continue;
                 }
                 unknown => {
-                    r.unknown(unknown, name.span(), TABLES.into_iter().chain(LATER));
+                    r.unknown(unknown, name.span(), &TABLES, &LATER);
                     continue;
                 }
             };
             if let Some(table) = table(r, name, value) {
-                into.push(Part { file: *file, span: name.span().into(), table });
+                into.push(Part { file: *file, table });
             }
         }
     }
@@ -129,7 +126,11 @@ fn table<'t>(
         return Some(table);
     }
     r.within(name.get_ref(), |r| {
-        r.wrong(name.span(), "is not a table", "write [name] on a line, and the keys below it")
+        r.wrong(
+            name.span(),
+            "expected a table",
+            "write its name in brackets on a line of its own, and its keys below",
+        )
     })
 }
 
@@ -224,7 +225,7 @@ fn job<'t>(
             if !job.exec && r.is_whole() {
                 r.wrong::<()>(
                     name.span(),
-                    "has no 'exec'",
+                    "'exec' is missing",
                     "add the command: exec = \"program argument\"",
                 );
             }
@@ -237,7 +238,7 @@ fn job<'t>(
 }
 
 /// What can only be said about the whole.
-fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, parts: &Parts<'_>) -> Plan {
+fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>) -> Plan {
     one_main(r, &jobs);
     one_user_of_each_address(r, &jobs);
     let main = jobs.iter().any(|it| it.job.plan.main);
@@ -253,17 +254,8 @@ fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, parts: &Parts<'_>) -
         }
         Some((rule, _)) => rule,
     };
-    r.file = 0;
-    if parts.jobs.iter().all(|part| part.table.is_empty()) && r.is_whole() {
-        let span = parts.jobs.first().map_or(0..0, |part| part.span.into());
-        r.file = parts.jobs.first().map_or(0, |part| part.file);
-        r.within("jobs", |r| {
-            r.wrong::<()>(
-                span,
-                "there is no job",
-                "add one: [jobs.NAME] with exec = \"program argument\"",
-            )
-        });
+    if jobs.is_empty() {
+        r.nothing("there is no job", "add one: [jobs.NAME] with exec = \"program argument\"");
     }
     Plan { node: plan, jobs: jobs.into_iter().map(|it| it.job.plan).collect() }
 }

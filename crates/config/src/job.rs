@@ -211,18 +211,25 @@ pub(crate) static JOB: Table<Job> = Table {
         "place",
         "cluster",
     ],
+    refused: &[],
 };
+
+/// By these a process is known to belong to a job; another value would hide it.
+const COOKIE: [&str; 2] = ["MAINSTAY_RUN", "MAINSTAY_JOB"];
 
 fn variable(r: &mut Reader<'_>, name: &str, at: Span, v: Value<'_>) -> Option<(String, String)> {
     if name.is_empty() || name.contains(['=', '\0']) {
-        return r.wrong(at, "is not a name for a variable", "use a name without '='");
+        return r.wrong(at, "not a name for a variable", "use a name without '='");
+    }
+    if COOKIE.contains(&name) {
+        return r.wrong(at, "mainstay sets this one itself", "remove it, or use another name");
     }
     Some((name.to_owned(), r.scalar(v)?))
 }
 
 fn socket(r: &mut Reader<'_>, name: &str, at: Span, v: Value<'_>) -> Option<(Socket, Span)> {
     if matches!(Name::new(name), Err(NameError::Shape(_))) {
-        return r.wrong(at, "is not a name for a socket", "use letters, digits, '_' or '-'");
+        return r.wrong(at, "not a name for a socket", "use letters, digits, '_' or '-'");
     }
     let text = r.text(v)?;
     match address::parse(&text) {
@@ -248,6 +255,6 @@ fn umask(v: Value<'_>, r: &mut Reader<'_>) -> Option<u32> {
     };
     match mode.filter(|mode| *mode <= 0o777) {
         Some(mode) => Some(mode),
-        None => r.wrong(v.span, "is not an octal mode", "write \"022\" or 0o022, at most 0o777"),
+        None => r.wrong(v.span, "not an octal mode", "write \"022\" or 0o022, at most 0o777"),
     }
 }

@@ -27,8 +27,6 @@ pub enum Kind {
     Integer,
     Number,
     Text,
-    /// A list of strings.
-    Texts,
     /// A list of integers.
     Integers,
     Duration,
@@ -60,7 +58,6 @@ impl Kind {
             Kind::Integer => "an integer",
             Kind::Number => "a number",
             Kind::Text | Kind::OneOf(_) => "a string",
-            Kind::Texts => "a list of strings",
             Kind::Integers => "a list of integers",
             Kind::Duration => "a duration",
             Kind::Size => "a size",
@@ -73,6 +70,16 @@ impl Kind {
             Kind::OneOfOrTable(_) => "a string or a table",
             Kind::Table => "a table",
             Kind::Map => "a table of strings",
+        }
+    }
+
+    /// What the values inside such a value are.
+    pub(crate) fn element(self) -> Kind {
+        match self {
+            Kind::Command | Kind::Map => Kind::Text,
+            Kind::Integers => Kind::Integer,
+            Kind::Accounts => Kind::Account,
+            other => other,
         }
     }
 }
@@ -98,6 +105,14 @@ pub(crate) struct Table<T: 'static> {
     pub(crate) keys: &'static [Entry<T>],
     /// Keys that are designed and not built.
     pub(crate) later: &'static [&'static str],
+    /// Keys that other supervisors have and this one does not want.
+    pub(crate) refused: &'static [Refused],
+}
+
+pub(crate) struct Refused {
+    pub(crate) name: &'static str,
+    pub(crate) why: &'static str,
+    pub(crate) help: &'static str,
 }
 
 pub(crate) const fn key<T>(

@@ -2,7 +2,7 @@
 
 use crate::{
     key::{
-        Entry, Kind,
+        Entry, Kind, Refused,
         Reload::{Live, Restart},
         Table, key,
     },
@@ -16,7 +16,11 @@ pub(crate) static LIMITS: Table<Limits> = Table {
         key("memory", Kind::Size, "", Live, "Memory of all its processes (cgroup).", |it, v, r| {
             let size = r.size(v)?;
             if size == 0 {
-                return r.wrong(v.span, "is zero", "use for example \"512M\", or remove the key");
+                return r.wrong(
+                    v.span,
+                    "must be above zero",
+                    "use for example \"512M\", or remove the key",
+                );
             }
             it.memory = Some(size);
             Some(())
@@ -32,10 +36,6 @@ pub(crate) static LIMITS: Table<Limits> = Table {
             "How many processes it may have (cgroup).",
             |it, v, r| r.count(v, 1).map(|pids| it.pids = Some(u64::from(pids))),
         ),
-        key("as", Kind::Limit, "", Restart, "Refused: use memory.", |_, v, r| {
-            let message = "the size of the address space says little about the use of memory";
-            r.wrong(v.span, message, "use memory, which counts what is used")
-        }),
         rlimit("core", "Size of a core dump."),
         rlimit("cpu", "CPU time in seconds."),
         rlimit("data", "Size of the data segment."),
@@ -53,6 +53,11 @@ pub(crate) static LIMITS: Table<Limits> = Table {
         rlimit("stack", "Size of the stack."),
     ],
     later: &[],
+    refused: &[Refused {
+        name: "as",
+        why: "the size of the address space says little about the use of memory",
+        help: "use memory, which counts what is used",
+    }],
 };
 
 /// Soft and hard alike; default: inherited.

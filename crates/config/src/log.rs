@@ -56,7 +56,7 @@ pub(crate) static LOG: Table<Logging> = Table {
                     let help = "remove it, or set it under [log]";
                     return r.wrong(
                         v.span,
-                        "is the level of mainstay's own log, not of a job",
+                        "this is the level of mainstay's own log, not of a job",
                         help,
                     );
                 }
@@ -65,6 +65,7 @@ pub(crate) static LOG: Table<Logging> = Table {
         ),
     ],
     later: &[],
+    refused: &[],
 };
 
 pub(crate) static KEEP: Table<Keep> = Table {
@@ -72,7 +73,7 @@ pub(crate) static KEEP: Table<Keep> = Table {
         key("size", Kind::Size, "\"10M\"", Live, "Close a file at this size.", |keep, v, r| {
             let size = r.size(v)?;
             if size < 1024 {
-                return r.wrong(v.span, "is too small", "use at least \"1K\"");
+                return r.wrong(v.span, "too small", "use at least \"1K\"");
             }
             keep.size = size;
             Some(())
@@ -80,7 +81,7 @@ pub(crate) static KEEP: Table<Keep> = Table {
         key("age", Kind::Duration, "\"7d\"", Live, "Close a file at this age.", |keep, v, r| {
             let age = r.duration(v)?;
             if age.as_secs() < 1 {
-                return r.wrong(v.span, "is too short", "use at least \"1s\"");
+                return r.wrong(v.span, "too short", "use at least \"1s\"");
             }
             keep.age = age;
             Some(())
@@ -98,4 +99,5 @@ pub(crate) static KEEP: Table<Keep> = Table {
         ),
     ],
     later: &[],
+    refused: &[],
 };

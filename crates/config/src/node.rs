@@ -62,6 +62,7 @@ pub(crate) static NODE: Table<Node> = Table {
         ),
     ],
     later: &[],
+    refused: &[],
 };
 
 pub(crate) fn default(ctx: &Context) -> NodePlan {

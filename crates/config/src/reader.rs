@@ -46,14 +46,15 @@ impl<'a> Reader<'a> {
         for (name, value) in from {
             let known = table.keys.iter().find(|entry| entry.key.name == name.get_ref());
             if let Some(entry) = known {
-                let value =
-                    Value { key: &entry.key, span: value.span().into(), de: value.get_ref() };
+                let value = Value::new(&entry.key, value);
                 self.within(entry.key.name, |reader| (entry.set)(into, value, reader));
             } else if table.later.contains(&name.get_ref().as_ref()) {
                 self.not_yet(name.get_ref(), name.span());
+            } else if let Some(no) = table.refused.iter().find(|no| no.name == name.get_ref()) {
+                self.within(no.name, |reader| reader.wrong::<()>(name.span(), no.why, no.help));
             } else {
-                let names = table.keys.iter().map(|entry| entry.key.name);
-                self.unknown(name.get_ref(), name.span(), names.chain(table.later.iter().copied()));
+                let known: Vec<&str> = table.keys.iter().map(|entry| entry.key.name).collect();
+                self.unknown(name.get_ref(), name.span(), &known, table.later);
             }
         }
     }
@@ -71,23 +72,14 @@ impl<'a> Reader<'a> {
         self.report(span, Diagnostic::error(message).help("remove it: this version cannot do it"));
     }
 
-    pub(crate) fn unknown<'n>(
-        &mut self,
-        name: &str,
-        span: Range<usize>,
-        known: impl Iterator<Item = &'n str>,
-    ) {
+    pub(crate) fn unknown(&mut self, name: &str, at: Range<usize>, known: &[&str], later: &[&str]) {
         let what = if self.path.is_empty() { "table" } else { "key" };
         let found = Diagnostic::error(format!("unknown {what} '{name}'{}", self.place()));
-        let mut known: Vec<&str> = known.collect();
-        let help = match nearest(name, known.iter().copied()) {
+        let help = match nearest(name, known.iter().chain(later).copied()) {
             Some(near) => format!("did you mean '{near}'?"),
-            None => {
-                known.sort_unstable();
-                format!("remove it, or use one of: {}", known.join(" "))
-            }
+            None => format!("remove it, or use one of: {}", known.join(" ")),
         };
-        self.report(span, found.help(help));
+        self.report(at, found.help(help));
     }
 
     fn place(&self) -> String {
@@ -122,11 +114,17 @@ impl<'a> Reader<'a> {
     pub(crate) fn syntax(&mut self, span: Option<Range<usize>>, message: &str) {
         let length = self.sources.get(self.file).map_or(0, |source| source.text.len());
         let span = span.unwrap_or(length..length);
-        let help = if message.contains("duplicate key") { "remove one of them" } else { "" };
-        let mut found = Diagnostic::error(message);
-        if !help.is_empty() {
-            found = found.help(help);
-        }
+        let found = match message {
+            "duplicate key" => Diagnostic::error(message).help("remove one of them"),
+            // Said of anything that is no value, even of nothing.
+            _ if message.starts_with("string values must be quoted") && span.is_empty() => {
+                Diagnostic::error("a value is missing").help("write one, or remove the key")
+            }
+            _ if message.starts_with("string values must be quoted") => {
+                Diagnostic::error("this is not a value").help("put text in quotes")
+            }
+            _ => Diagnostic::error(message),
+        };
         let line = self.sources.get(self.file).map_or(0, |source| source.line(span.start));
         // One line gives one report: the rest of them would be about the recovery from the first.
         if !self.broken.contains(&(self.file, line)) {
@@ -138,6 +136,16 @@ impl<'a> Reader<'a> {
     /// Whether the file being read is TOML throughout. If not, nothing can be said to be missing.
     pub(crate) fn is_whole(&self) -> bool {
         self.broken.range((self.file, 0)..(self.file + 1, 0)).next().is_none()
+    }
+
+    /// Reports that something is missing altogether, unless another mistake may be why.
+    pub(crate) fn nothing(&mut self, message: &str, help: &str) {
+        let clean = self.found.iter().all(|found| found.severity == Severity::Warning);
+        if let Some(source) = self.sources.get(0)
+            && clean
+        {
+            self.found.push(Diagnostic::error(message).help(help).file(&source.name));
+        }
     }
 
     pub(crate) fn report(&mut self, span: Range<usize>, mut found: Diagnostic) {

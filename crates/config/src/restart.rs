@@ -70,6 +70,7 @@ pub(crate) static RESTART: Table<Written> = Table {
         ),
     ],
     later: &[],
+    refused: &[],
 };
 
 pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Restart> {

@@ -19,7 +19,10 @@ pub(crate) static STOP: Table<Stop> = Table {
                 };
                 match text.parse::<Signal>() {
                     Ok(signal) => stop.signal = signal,
-                    Err(error) => return r.wrong(v.span, error.to_string(), "name a signal"),
+                    Err(_) => {
+                        let help = "use for example SIGTERM, HUP, RTMIN+3 or 15";
+                        return r.wrong(v.span, format!("'{text}' is not a signal"), help);
+                    }
                 }
                 Some(())
             },
@@ -50,4 +53,5 @@ pub(crate) static STOP: Table<Stop> = Table {
         ),
     ],
     later: &[],
+    refused: &[],
 };

@@ -24,6 +24,8 @@ pub(crate) struct Value<'a> {
     pub(crate) key: &'static Key,
     pub(crate) span: Span,
     pub(crate) de: &'a DeValue<'a>,
+    /// It is one of several in a list or table.
+    element: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +47,17 @@ impl From<Span> for Range<usize> {
 }
 
 impl<'a> Value<'a> {
+    pub(crate) fn new(key: &'static Key, value: &'a Spanned<DeValue<'a>>) -> Value<'a> {
+        Value { key, span: value.span().into(), de: value.get_ref(), element: false }
+    }
+
+    fn kind(self) -> Kind {
+        if self.element { self.key.kind.element() } else { self.key.kind }
+    }
+
     /// One of the values inside this one.
     pub(crate) fn inside(self, inner: &'a Spanned<DeValue<'a>>) -> Value<'a> {
-        Value { key: self.key, span: inner.span().into(), de: inner.get_ref() }
+        Value { element: true, ..Value::new(self.key, inner) }
     }
 }
 
@@ -71,7 +81,7 @@ impl Reader<'_> {
         if text.contains('\0') {
             return self.wrong(
                 v.span,
-                "holds a NUL character",
+                "the string holds a NUL character",
                 "remove it: no program can be given one",
             );
         }
@@ -84,8 +94,8 @@ impl Reader<'_> {
         if text.is_empty() {
             return self.wrong(
                 v.span,
-                "is empty",
-                format!("write {}, or remove the key", v.key.kind.expects()),
+                "the string is empty",
+                format!("write {}, or remove the key", v.kind().expects()),
             );
         }
         Some(text)
@@ -148,7 +158,7 @@ impl Reader<'_> {
         };
         match number {
             Ok(number) if number > 0.0 && number <= 1e6 => Some(number),
-            _ => self.wrong(v.span, "is out of range", "use a number above 0, for example 1.5"),
+            _ => self.wrong(v.span, "out of range", "use a number above 0, for example 1.5"),
         }
     }
 
@@ -298,7 +308,11 @@ impl Reader<'_> {
             _ => return self.unfit(v),
         };
         if words.first().is_none_or(String::is_empty) {
-            return self.wrong(v.span, "names no program", "write the program and its arguments");
+            return self.wrong(
+                v.span,
+                "no program is named",
+                "write the program and its arguments",
+            );
         }
         Some(words)
     }
@@ -321,8 +335,8 @@ impl Reader<'_> {
 
     /// The value has the wrong type for its key.
     pub(crate) fn unfit<T>(&mut self, v: Value<'_>) -> Option<T> {
-        let message = format!("expected {}, found {}", v.key.kind.expects(), found(v.de));
-        let help = match v.key.kind {
+        let message = format!("expected {}, found {}", v.kind().expects(), found(v.de));
+        let help = match v.kind() {
             Kind::Duration => DURATION_HELP.to_owned(),
             Kind::Size | Kind::Limit => SIZE_HELP.to_owned(),
             Kind::OneOf(words) | Kind::OneOfOrTable(words) => {
