@@ -6,9 +6,9 @@ use crate::{
     ask::{Accepted, Ask},
     clock,
     crash::{Crash, Crashed, Point},
+    hear::Replies,
     identity::Run,
     journal::{Journal, Moment, Step},
-    hear::Replies,
     lane::{Lanes, LookedUp},
     link::{Link, LinkError},
     ring::Ring,
@@ -224,7 +224,11 @@ impl Agent {
         };
         self.journal.append(&step, || Moment {
             node,
-            events: ring.all().into_iter().chain(outcome.events.iter().cloned().map(Arc::new)).collect(),
+            events: ring
+                .all()
+                .into_iter()
+                .chain(outcome.events.iter().cloned().map(Arc::new))
+                .collect(),
             taken: token,
         });
     }

@@ -103,9 +103,7 @@ async fn greet(link: &mut Link) -> Result<Welcome, BootError> {
 /// Goes on with what an earlier agent of this run has applied.
 fn take_up(plan: Plan, welcome: &Welcome, options: &Options) -> (Plan, Journal, Recovered) {
     let (journal, recovered) = Journal::recover(&options.run_dir, &welcome.run)
-        .unwrap_or_else(|| {
-            (Journal::create(&options.run_dir, &welcome.run), Recovered::default())
-        });
+        .unwrap_or_else(|| (Journal::create(&options.run_dir, &welcome.run), Recovered::default()));
     (plan, journal, recovered)
 }
 
@@ -130,10 +128,12 @@ fn load(source: &Source) -> Result<Plan, BootError> {
     let context = context();
     match source {
         Source::Command { command, restart } => {
-            mainstay_config::single(command, restart.as_deref(), &context).map_err(BootError::Config)
+            mainstay_config::single(command, restart.as_deref(), &context)
+                .map_err(BootError::Config)
         }
         Source::Config(path) => {
-            let path = mainstay_config::find(path.as_deref(), &context).map_err(BootError::Config)?;
+            let path =
+                mainstay_config::find(path.as_deref(), &context).map_err(BootError::Config)?;
             let loaded = mainstay_config::load(&path, &context)
                 .map_err(|errors| BootError::Config(errors.render(false)))?;
             for warning in &loaded.warnings {

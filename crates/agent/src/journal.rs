@@ -68,18 +68,9 @@ pub(crate) struct Step<'a> {
 #[serde(rename_all = "snake_case")]
 enum Line {
     Header(Header),
-    Base {
-        life: Life,
-        jobs: BTreeMap<Name, Job>,
-        taken: u64,
-    },
+    Base { life: Life, jobs: BTreeMap<Name, Job>, taken: u64 },
     Events(Vec<Event>),
-    Step {
-        events: Vec<Event>,
-        jobs: BTreeMap<Name, Job>,
-        life: Option<Life>,
-        taken: Option<u64>,
-    },
+    Step { events: Vec<Event>, jobs: BTreeMap<Name, Job>, life: Option<Life>, taken: Option<u64> },
 }
 
 /// What an earlier agent of this run left.
@@ -160,8 +151,8 @@ impl Journal {
             State::Open { size, .. } if *size > self.limit => self.rebase(&moment()),
             State::Open { file, size } => {
                 let mut bytes = Vec::with_capacity(512);
-                let written = encode(&mut bytes, &Written::Step(step))
-                    .and_then(|()| file.write_all(&bytes));
+                let written =
+                    encode(&mut bytes, &Written::Step(step)).and_then(|()| file.write_all(&bytes));
                 match written {
                     Ok(()) => *size += bytes.len() as u64,
                     Err(error) => {

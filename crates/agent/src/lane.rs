@@ -117,10 +117,9 @@ fn deliver(link: &mut Link, message: &ToKeeper) -> Option<Input> {
         ToKeeper::Spawn(spawn) => {
             Some(never_ran(spawn.job.clone(), Run::Incarnation(spawn.incarnation), error))
         }
-        ToKeeper::RunTask(task) => Some(Input::TaskDone {
-            id: task.id.clone(),
-            exit: Exit::Error { error, errno: E2BIG },
-        }),
+        ToKeeper::RunTask(task) => {
+            Some(Input::TaskDone { id: task.id.clone(), exit: Exit::Error { error, errno: E2BIG } })
+        }
         _ => {
             tracing::error!("a message to the keeper is lost: {error}");
             None

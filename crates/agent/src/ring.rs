@@ -31,8 +31,7 @@ pub struct Batch {
 impl Ring {
     #[must_use]
     pub fn new(run: String, kept: impl IntoIterator<Item = Event>) -> Arc<Ring> {
-        let ring =
-            Ring { run, events: Mutex::default(), last: watch::Sender::new(0) };
+        let ring = Ring { run, events: Mutex::default(), last: watch::Sender::new(0) };
         ring.publish(kept);
         Arc::new(ring)
     }

@@ -13,11 +13,8 @@ static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
 /// From now on `tracing` writes to stderr. `MAINSTAY_LOG` is the level, whatever a plan says.
 pub(crate) fn init() {
     let (level, handle) = reload::Layer::new(env_level().unwrap_or(LevelFilter::INFO));
-    let lines = fmt::layer()
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .without_time();
+    let lines =
+        fmt::layer().with_writer(io::stderr).with_ansi(false).with_target(false).without_time();
     let set = move |level| {
         // Fails only when the subscriber is gone, and it is never taken down.
         let _ = handle.reload(level);

@@ -105,9 +105,7 @@ pub(crate) fn job(plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus
 }
 
 pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus> {
-    node.jobs()
-        .map(|(plan, state)| job(plan, state, facts.get(&plan.name)))
-        .collect()
+    node.jobs().map(|(plan, state)| job(plan, state, facts.get(&plan.name))).collect()
 }
 
 /// An event as it is written: `{"seq","time","source","event","detail"}`.

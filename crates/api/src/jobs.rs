@@ -111,7 +111,7 @@ async fn pursue(
     goal: impl FnOnce(&Accepted) -> Goal,
 ) -> Answer {
     let patience = match wait.wait {
-        Some(text) => goal::duration(&text).map_err(Problem::bad_request)?,
+        Some(text) => mainstay_config::duration(&text).map_err(Problem::bad_request)?,
         None => goal::PATIENCE,
     };
     let deadline = Instant::now() + patience;
