@@ -66,3 +66,11 @@ pub fn load(path: &Path, ctx: &Context) -> Result<Loaded, Errors> {
 pub fn parse(name: &str, text: &str, ctx: &Context) -> Result<Loaded, Errors> {
     assemble::assemble(&Sources::text(name, text)?, ctx)
 }
+
+/// A duration as it is written everywhere: `90s`, `1h30m`, `200ms`, or a number of seconds.
+pub fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let seconds = || text.parse().ok().and_then(duration::seconds);
+    duration::parse(text)
+        .or_else(seconds)
+        .ok_or_else(|| format!("'{text}' is not a duration: write 10s, 500ms, 1h30m or seconds"))
+}
