@@ -262,3 +262,6 @@ impl Recovered {
         self.events.drain(..excess);
     }
 }
+
+#[cfg(test)]
+mod tests;
