@@ -127,13 +127,17 @@ impl Node {
     fn boot(&mut self, out: &mut Outbox) {
         match self.life.course {
             Course::Starting => {
-                out.emit(Source::NODE, Kind::Startup);
+                self.begin(out);
                 self.each(out, Job::boot);
-                self.life.course = Course::Running;
                 self.exit_without_jobs(out);
             }
             Course::Running | Course::Stopping(_) => {}
         }
+    }
+
+    fn begin(&mut self, out: &mut Outbox) {
+        out.emit(Source::NODE, Kind::Startup);
+        self.life.course = Course::Running;
     }
 
     fn attached(
@@ -150,17 +154,21 @@ impl Node {
             }
             None => {}
         }
-        let stopping = self.life.shutting().is_some();
+        let found = self.life.phase();
+        if found == NodePhase::Starting {
+            // The earlier agent has not even journaled the boot.
+            self.begin(out);
+        }
         let held: BTreeMap<&Name, &Held> = held.iter().map(|held| (&held.job, held)).collect();
         self.each(out, |job, turn| {
             let (highest, live) =
                 held.get(&turn.plan.name).map_or((0, None), |held| (held.highest, held.live));
             job.attached(turn, highest, live);
         });
-        // An agent may die before it has journaled the boot.
-        self.boot(out);
-        if stopping {
-            self.resume_shutdown(out);
+        match found {
+            NodePhase::Starting => self.exit_without_jobs(out),
+            NodePhase::Running | NodePhase::Maintenance => {}
+            NodePhase::Stopping => self.resume_shutdown(out),
         }
     }
 

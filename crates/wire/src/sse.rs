@@ -4,10 +4,12 @@
 //! `data` lines join with a newline; `data` may be missing, empty or bare; comments and fields that
 //! we do not know are passed over; an event without a type and without data is none.
 
+use serde::{Deserialize, Serialize};
+
 /// An event may take this much; a peer that sends more is cut off.
 pub const MAX: usize = 64 << 10;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     pub kind: String,
     pub data: String,
@@ -29,7 +31,7 @@ pub fn encode(kind: &str, data: &str) -> Vec<u8> {
 }
 
 /// Takes bytes as they come and gives whole events.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Decoder {
     line: Vec<u8>,
     after_cr: bool,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    job::Force,
+    job::{Force, Job},
     outbox::Outbox,
     plan::{ExitRule, JobPlan},
 };
@@ -40,9 +40,8 @@ impl Node {
     pub(super) fn resume_shutdown(&mut self, out: &mut Outbox) {
         match &self.life.course {
             Course::Starting | Course::Running => {}
-            Course::Stopping(shutdown) => {
-                let at = shutdown.deadline;
-                out.command(Command::SetTimer { token: Token::ShutdownDeadline, at });
+            Course::Stopping(Shutdown { deadline, .. }) => {
+                out.command(Command::SetTimer { token: Token::ShutdownDeadline, at: *deadline });
                 self.exit_if_empty(out);
             }
         }
@@ -120,7 +119,7 @@ impl Node {
         match &self.life.course {
             Course::Starting | Course::Running => {}
             Course::Stopping(shutdown) => {
-                if !self.jobs.iter().any(crate::job::Job::holds) {
+                if !self.jobs.iter().any(Job::holds) {
                     out.command(Command::Exit { code: shutdown.code.unwrap_or(0) });
                 }
             }
