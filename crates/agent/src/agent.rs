@@ -161,8 +161,8 @@ impl Agent {
         let decided = self.decide(input);
         self.write_down(&decided, &origin);
         self.crash.reach(Point::Journaled)?;
-        let Outcome { events, commands, answer, .. } = decided.outcome;
-        events.iter().for_each(trace::event);
+        let Decided { input, outcome: Outcome { events, commands, answer, .. }, .. } = decided;
+        events.iter().for_each(|event| trace::event(event, &input));
         self.ring.publish(events);
         let origin = origin.answer(answer, before);
         self.crash.reach(Point::Published)?;

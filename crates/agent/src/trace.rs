@@ -2,7 +2,9 @@
 
 use mainstay_core::{
     event::{Event, Kind},
+    exit::Asked,
     job::Phase,
+    node::Input,
 };
 use std::{env, io, sync::OnceLock};
 use tracing::{Level, Subscriber};
@@ -73,9 +75,13 @@ pub(crate) fn set_level(level: &str) {
 }
 
 /// What an operator wants to find in the log without having watched.
-pub(crate) fn event(event: &Event) {
+pub(crate) fn event(event: &Event, cause: &Input) {
     let source = event.source.as_str();
+    let asked_for = matches!(cause, Input::Exited { asked: Asked::Stop | Asked::Kill, .. });
     match &event.kind {
+        Kind::ExitFailed { incarnation, exit } if asked_for => {
+            tracing::debug!("{source}: run {incarnation} stopped: {exit}");
+        }
         Kind::ExitFailed { incarnation, exit } => {
             tracing::warn!("{source}: run {incarnation} failed: {exit}");
         }
