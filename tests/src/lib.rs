@@ -1,12 +1,17 @@
 //! The driver of the black-box tests: starts nodes of the built binary in directories of their own,
 //! asks them as a user would, and leaves nothing behind.
 
+mod control;
 mod events;
 mod node;
+mod random;
 mod wait;
+pub mod writer;
 
+pub use control::{Control, Reached, reach};
 pub use events::Events;
 pub use node::{Command, Node, Setup};
+pub use random::Random;
 pub use wait::{until, within};
 
 use std::path::{Path, PathBuf};
