@@ -1,8 +1,15 @@
 //! Every promise of Mainstay, seen from outside: one folder a capability.
 
+mod command;
+mod container;
 mod control;
 mod crash;
+mod faults;
 mod hold;
 mod life;
 mod link;
+mod notify;
+mod output;
+mod process;
+mod sockets;
 mod torture;

@@ -4,15 +4,18 @@
 mod control;
 mod events;
 mod node;
+pub mod proc;
 mod random;
 mod wait;
+mod watched;
 pub mod writer;
 
-pub use control::{Control, Reached, reach};
+pub use control::Control;
 pub use events::Events;
 pub use node::{Command, Node, Setup};
 pub use random::Random;
 pub use wait::{until, within};
+pub use watched::{Reached, Watched};
 
 use std::path::{Path, PathBuf};
 
@@ -60,6 +63,12 @@ impl Scratch {
         &self.path
     }
 
+    /// Gives it to a user.
+    pub fn give_to(&self, uid: u32) {
+        std::os::unix::fs::chown(&self.path, Some(uid), Some(uid))
+            .expect("this test gives files away: run it as root");
+    }
+
     /// Writes a script that can be executed.
     pub fn script(&self, name: &str, text: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
@@ -77,6 +86,34 @@ impl Drop for Scratch {
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// # Panics
+/// When a tool that the test stands on is not there.
+pub fn needs(tool: &str) {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(tool).is_file()));
+    assert!(found, "this test needs '{tool}' in PATH: install it");
+}
+
+/// Namespaces, mounts, other users.
+///
+/// # Panics
+/// When it is not there.
+pub fn needs_root() {
+    assert!(rustix::process::geteuid().is_root(), "this test needs root");
+}
+
+/// Waits for a time in which a process does next to nothing: one that spins never has it.
+pub fn until_it_rests(pid: u32) {
+    const WINDOW: std::time::Duration = std::time::Duration::from_millis(300);
+    until("the process rests", || {
+        let (before, start) = (proc::ticks(pid), std::time::Instant::now());
+        std::thread::sleep(WINDOW);
+        // A tick is 10 ms; on a busy machine the window may be longer than asked for.
+        let share = u128::from(proc::ticks(pid) - before) * 10 * 100 / start.elapsed().as_millis();
+        (share <= 10).then_some(())
+    });
 }
 
 /// Whether a process is there and not a zombie.

@@ -1,6 +1,6 @@
 //! One node: a keeper in the foreground of its own directories, and what can be asked about it.
 
-use crate::{Events, Scratch, binary, is_alive, signal, until};
+use crate::{Control, Events, Scratch, binary, is_alive, proc, signal, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::{
@@ -18,6 +18,8 @@ pub struct Setup {
     command: Vec<String>,
     env: Vec<(String, String)>,
     before: Vec<String>,
+    own_mounts: bool,
+    args: Vec<String>,
 }
 
 impl Setup {
@@ -45,10 +47,36 @@ impl Setup {
         self.env("MAINSTAY_NO_CGROUP", "1")
     }
 
-    /// A command that executes what follows it: `unshare …`, `setpriv …`.
+    /// A command that executes what follows it: `unshare …`, `setpriv …`. One that is given later
+    /// comes before those given earlier.
     #[must_use]
     pub fn under(mut self, command: &[&str]) -> Setup {
-        self.before = command.iter().map(ToString::to_string).collect();
+        self.before.splice(0..0, command.iter().map(ToString::to_string));
+        self
+    }
+
+    /// A line of shell that the process runs before it becomes what was asked for:
+    /// `ulimit -n 64`, `exec >fifo`.
+    #[must_use]
+    pub fn after(self, script: &str) -> Setup {
+        let script = format!("{script}\nexec \"$@\"");
+        self.under(&["sh", "-e", "-c", &script, "sh"])
+    }
+
+    /// As [`Setup::after`], in a mount namespace of its own: what is mounted there concerns nobody
+    /// else. [`Node::run_dir`] and [`Node::state_dir`] then lead into it.
+    #[must_use]
+    pub fn with_mounts(mut self, script: &str) -> Setup {
+        let script = format!("{script}\nexec \"$@\"");
+        let unshare = ["unshare", "--mount", "--propagation", "private"];
+        self.own_mounts = true;
+        self.under(&["sh", "-e", "-c", &script, "sh"]).under(&unshare)
+    }
+
+    /// Further arguments of `mainstay run`.
+    #[must_use]
+    pub fn args(mut self, args: &[&str]) -> Setup {
+        self.args.extend(args.iter().map(ToString::to_string));
         self
     }
 
@@ -105,9 +133,10 @@ impl Node {
         let mut command = Command::new(words.next().expect("a program"));
         command
             .args(words)
-            .env("MAINSTAY_RUN_DIR", self.run_dir())
-            .env("MAINSTAY_STATE_DIR", self.state_dir());
-        command.envs(self.setup.env.iter().cloned());
+            .env("MAINSTAY_RUN_DIR", self.path().join("run"))
+            .env("MAINSTAY_STATE_DIR", self.path().join("state"))
+            .envs(self.setup.env.iter().cloned())
+            .args(&self.setup.args);
         if self.setup.config.is_some() {
             command.arg("-c").arg(self.path().join("mainstay.toml"));
         }
@@ -133,12 +162,25 @@ impl Node {
 
     #[must_use]
     pub fn run_dir(&self) -> PathBuf {
-        self.path().join("run")
+        self.seen("run")
     }
 
     #[must_use]
     pub fn state_dir(&self) -> PathBuf {
-        self.path().join("state")
+        self.seen("state")
+    }
+
+    /// A file of this node's directory, as the node sees it.
+    #[must_use]
+    pub fn seen(&self, name: &str) -> PathBuf {
+        let path = self.path().join(name);
+        match self.setup.own_mounts {
+            true => {
+                let root = PathBuf::from(format!("/proc/{}/root", self.child_pid()));
+                root.join(path.strip_prefix("/").expect("an absolute path"))
+            }
+            false => path,
+        }
     }
 
     /// A command that talks to this node.
@@ -218,23 +260,51 @@ impl Node {
         Events::follow(self.command(&["events", "-f", "--json", "--since", "0"]))
     }
 
-    /// The keeper (with `under`, the process that executes it).
+    /// The process that the test has started.
+    fn child_pid(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    /// The keeper: the process that the test has started, or the only child of what it runs under.
     #[must_use]
     pub fn keeper(&self) -> u32 {
-        self.child.as_ref().expect("it runs").id()
+        until("there is a keeper", || self.try_keeper())
+    }
+
+    fn try_keeper(&self) -> Option<u32> {
+        let own = binary().canonicalize().expect("it was built");
+        let mut pid = self.child_pid();
+        while fs::read_link(format!("/proc/{pid}/exe")).ok()? != own {
+            pid = *proc::children(pid).first()?;
+        }
+        Some(pid)
     }
 
     #[must_use]
     pub fn agent(&self) -> u32 {
+        let keeper = self.keeper();
         until("there is an agent", || {
-            let keeper = self.keeper();
-            let children =
-                fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).ok()?;
-            children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(|pid| {
+            proc::children(keeper).into_iter().find(|pid| {
                 let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
                 line.split(|byte| *byte == 0).any(|word| word == b"__agent")
             })
         })
+    }
+
+    /// Kills the agent and waits until another one answers.
+    pub fn kill_agent(&self) {
+        let before = self.status()["agent_restarts"].as_u64();
+        signal(self.agent(), Signal::KILL);
+        until("another agent answers", || {
+            (self.try_status()?["agent_restarts"].as_u64() > before).then_some(())
+        });
+    }
+
+    /// A client of a job's control socket.
+    #[must_use]
+    pub fn control(&self, job: &str) -> Control {
+        let path = self.run_dir().join("jobs").join(job).join("control");
+        until("the control socket answers", || Control::connect(&path).ok())
     }
 
     /// Waits for the end of the run.
@@ -245,17 +315,22 @@ impl Node {
         status
     }
 
+    /// The log files of a job, archives first.
+    #[must_use]
+    pub fn log_files(&self, job: &str) -> Vec<PathBuf> {
+        let dir = self.state_dir().join("logs").join(job);
+        let entries = fs::read_dir(&dir).into_iter().flatten();
+        let mut files: Vec<PathBuf> =
+            entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        // Archives begin with a number, so `current` comes last.
+        files.sort();
+        files
+    }
+
     /// The texts of a job's log, pieces joined, archives first.
     #[must_use]
     pub fn log(&self, job: &str) -> Vec<String> {
-        let dir = self.state_dir().join("logs").join(job);
-        let mut files: Vec<PathBuf> = fs::read_dir(&dir)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .collect();
-        // Archives begin with a number, so `current` comes last.
-        files.sort();
+        let files = self.log_files(job);
         let mut lines = Vec::new();
         let mut line = String::new();
         for entry in files.iter().flat_map(|file| {
@@ -271,6 +346,20 @@ impl Node {
             }
         }
         lines
+    }
+
+    /// Waits until a job's log holds a line, and gives all of them.
+    pub fn until_logged(&self, job: &str, line: &str) -> Vec<String> {
+        until(&format!("{job} has written '{line}'"), || {
+            Some(self.log(job)).filter(|lines| lines.iter().any(|one| one == line))
+        })
+    }
+
+    /// Waits until our own log, as it is forwarded, says something.
+    pub fn until_told(&self, text: &str) -> String {
+        until(&format!("the node says '{text}'"), || {
+            Some(self.stderr()).filter(|told| told.contains(text))
+        })
     }
 
     #[must_use]
@@ -289,7 +378,7 @@ impl Node {
     /// Every live process that carries the cookie of this node's run, and is not in a test's hands.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
-        let mark = format!("MAINSTAY_RUN_DIR={}\0", self.run_dir().display());
+        let mark = format!("MAINSTAY_RUN_DIR={}\0", self.path().join("run").display());
         let own = std::process::id();
         let all = fs::read_dir("/proc")
             .expect("there is /proc")
@@ -309,8 +398,9 @@ impl Drop for Node {
         if std::thread::panicking() {
             eprintln!("--- stderr of the node\n{}---", self.stderr());
         }
+        let keeper = self.child.is_some().then(|| self.try_keeper()).flatten();
         if let Some(mut child) = self.child.take() {
-            signal(child.id(), Signal::TERM);
+            signal(keeper.unwrap_or(child.id()), Signal::TERM);
             let end = std::time::Instant::now() + std::time::Duration::from_secs(2);
             while child.try_wait().is_ok_and(|status| status.is_none())
                 && std::time::Instant::now() < end

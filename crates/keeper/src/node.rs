@@ -9,7 +9,8 @@ use crate::{
     keeper::{Child, Keeper, Part},
     launch,
     output::{Channel, Output, Owner, Stream},
-    poller::{Interest, Kind, Ready},
+    poller::{Interest, Kind, Poller, Ready},
+    task::TaskDone,
     tree,
     upgrade::Check,
 };
@@ -27,7 +28,7 @@ use mainstay_wire::{
     frame::{self, Decoder},
     link::{
         API_FD, Ask, ExitRecord, FORMAT, Figures, HeldJob, KeeperAnswer, KeeperAsk, LINK_FD, Live,
-        ToAgent, ToKeeper, Welcome,
+        ToAgent, ToKeeper, Upgraded, Welcome,
     },
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, socketpair, sockopt};
@@ -54,7 +55,9 @@ pub(crate) struct NodePart {
     pub(crate) options: RunOptions,
     pub(crate) agent: Option<Agent>,
     pub(crate) succession: Succession,
-    pub(crate) upgraded: Option<(String, String)>,
+    /// Not known to be told yet.
+    pub(crate) upgraded: Vec<Upgraded>,
+    pub(crate) upgrades: u64,
     /// Not acknowledged yet.
     pub(crate) records: VecDeque<ExitRecord>,
     pub(crate) next_record: u64,
@@ -63,8 +66,8 @@ pub(crate) struct NodePart {
     pub(crate) next_token: u64,
     /// The latest sd_notify fields of (job, incarnation).
     pub(crate) notices: BTreeMap<(u64, u64), BTreeMap<String, String>>,
-    /// Tasks that ended while no agent listened.
-    pub(crate) undelivered: Vec<ToAgent>,
+    /// What came of tasks, and is not acknowledged yet.
+    pub(crate) done: Vec<TaskDone>,
     pub(crate) stop_timeout: Duration,
     /// The keeper carries out a node stop by itself.
     pub(crate) stopping_alone: bool,
@@ -119,13 +122,14 @@ impl NodePart {
             options,
             agent: None,
             succession: Succession::default(),
-            upgraded: None,
+            upgraded: Vec::new(),
+            upgrades: 0,
             records: VecDeque::new(),
             next_record: 0,
             untaken: BTreeMap::new(),
             next_token: 0,
             notices: BTreeMap::new(),
-            undelivered: Vec::new(),
+            done: Vec::new(),
             stop_timeout: FIRST_STOP_TIMEOUT,
             stopping_alone: false,
             main_exit: None,
@@ -134,6 +138,18 @@ impl NodePart {
             askers: BTreeMap::new(),
             check: None,
             frames_left: false,
+        }
+    }
+
+    /// When all places are taken, the one who has waited longest without asking has to go.
+    fn make_room(&mut self, poller: &Poller) {
+        if self.askers.len() < MOST_ASKERS {
+            return;
+        }
+        let waits = self.check.as_ref().and_then(Check::asker);
+        let oldest = self.askers.keys().copied().find(|id| Some(*id) != waits);
+        if let Some(asker) = oldest.and_then(|id| self.askers.remove(&id)) {
+            poller.remove(&asker.fd);
         }
     }
 
@@ -196,13 +212,8 @@ impl Keeper {
     /// Queues a message for the agent; one that does not listen gets it all when it says hello.
     pub(crate) fn tell(&mut self, message: &ToAgent) {
         let Some(node) = self.node() else { return };
-        match &mut node.agent {
-            Some(agent) if agent.welcomed => agent.say(message),
-            _ => {
-                if let ToAgent::TaskDone { .. } = message {
-                    node.undelivered.push(message.clone());
-                }
-            }
+        if let Some(agent) = &mut node.agent {
+            agent.say(message);
         }
     }
 
@@ -272,6 +283,7 @@ impl Keeper {
                 if let Some(node) = self.node() {
                     node.stop_timeout = Duration::from_millis(stop_timeout_ms);
                     node.succession.became_ready();
+                    node.upgraded.clear();
                     if let Some(agent) = &mut node.agent {
                         agent.ready = true;
                     }
@@ -290,6 +302,11 @@ impl Keeper {
             }
             ToKeeper::Forget { job } => self.forget(&job),
             ToKeeper::RunTask(task) => self.run_task(&task),
+            ToKeeper::TaskTaken { id } => {
+                if let Some(node) = self.node() {
+                    node.done.retain(|done| done.id != id);
+                }
+            }
             ToKeeper::Ack { record } => {
                 if let Some(node) = self.node() {
                     node.records.retain(|kept| kept.record != record);
@@ -324,6 +341,7 @@ impl Keeper {
                 tree: process.tree.kind(),
                 unenforced: process.unenforced.clone(),
                 spawned: matches!(process.phase, Phase::Up | Phase::Clearing { .. }),
+                notified: process.notified.clone(),
             }),
         });
         let jobs = jobs.collect();
@@ -341,7 +359,7 @@ impl Keeper {
             run_dir: node.means.dir.path().to_owned(),
             state_dir: node.state_dir.clone(),
             agent_restarts: node.succession.restarts,
-            upgraded: node.upgraded.take(),
+            upgraded: node.upgraded.clone(),
             jobs,
             records: node.records.iter().cloned().collect(),
             signals: signals.collect(),
@@ -356,14 +374,14 @@ impl Keeper {
             }),
         });
         let asks: Vec<ToAgent> = asks.collect();
-        let rest = std::mem::take(&mut node.undelivered);
+        let done: Vec<ToAgent> = node.done.iter().map(TaskDone::message).collect();
         let Some(agent) = &mut node.agent else { return };
         if format != FORMAT {
             let _ = signal::send(agent.pid, tree::KILL);
             return;
         }
         agent.say(&ToAgent::Welcome(Box::new(welcome)));
-        for message in asks.iter().chain(&rest) {
+        for message in asks.iter().chain(&done) {
             agent.say(message);
         }
     }
@@ -550,9 +568,10 @@ impl Keeper {
             let ours = rustix::process::geteuid();
             let allowed = sockopt::socket_peercred(&fd)
                 .is_ok_and(|peer| peer.uid.is_root() || peer.uid == ours);
-            if !allowed || node.askers.len() >= MOST_ASKERS {
+            if !allowed {
                 continue;
             }
+            node.make_room(poller);
             self.next_id += 1;
             if poller.add(&fd, Kind::KeeperClient, self.next_id, Interest::Read).is_ok() {
                 node.askers.insert(self.next_id, Asker { fd, decoder: Decoder::default() });

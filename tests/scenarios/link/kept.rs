@@ -6,7 +6,7 @@ use mainstay_core::{
     plan::{Limits, Log, Reach, Stderr},
     signal::Signal,
 };
-use mainstay_tests::{Command, Scratch, signal, until};
+use mainstay_tests::{Command, Scratch, Watched, signal, until};
 use mainstay_wire::{
     frame::{self, Decoder},
     link::{
@@ -63,8 +63,8 @@ impl Kept {
         self.scratch.path()
     }
 
-    pub(super) fn job_dir(&self, job: &str) -> PathBuf {
-        self.path().join("run/jobs").join(job)
+    pub(super) fn watched(&self, job: &str) -> Watched {
+        Watched::new(self.path().join("run/jobs").join(job))
     }
 
     pub(super) fn pid(&self) -> u32 {

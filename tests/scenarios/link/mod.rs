@@ -9,7 +9,7 @@ use mainstay_core::{
     name::Name,
     signal::Signal,
 };
-use mainstay_tests::{Control, is_alive, signal, until};
+use mainstay_tests::{is_alive, signal, until};
 use mainstay_wire::link::{Ask, FORMAT, KeeperAnswer, KeeperAsk, ToAgent, ToKeeper};
 use std::{
     fs,
@@ -217,8 +217,8 @@ fn an_order_at_a_control_socket_is_carried_out_by_the_keeper_when_no_agent_takes
     let script = "trap 'echo no' TERM; while :; do sleep 0.05; done";
     agent.say(&ToKeeper::Spawn(Box::new(spawn("stubborn", 1, script))));
     agent.spawned();
-    let mut client = Control::connect(&kept.job_dir("stubborn"));
-    client.say("event: stop\n\n");
+    let mut client = kept.watched("stubborn").connect();
+    client.say(b"event: stop\n\n").expect("it listens");
     let token = agent.wait(|message| match message {
         ToAgent::Asked { token, ask: Ask::Stop, incarnation: 1, .. } => Some(token),
         _ => None,
@@ -238,8 +238,8 @@ fn an_order_that_an_agent_has_taken_is_left_to_it_and_one_it_has_not_is_told_to_
     let (mut agent, _) = kept.agent();
     agent.say(&ToKeeper::Spawn(Box::new(spawn("job", 1, "exec sleep 1000"))));
     let pid = agent.spawned();
-    let mut client = Control::connect(&kept.job_dir("job"));
-    client.say("event: stop\n\n");
+    let mut client = kept.watched("job").connect();
+    client.say(b"event: stop\n\n").expect("it listens");
     let asked = |message| match message {
         ToAgent::Asked { token, ask, .. } => Some((token, ask)),
         _ => None,
@@ -252,9 +252,9 @@ fn an_order_that_an_agent_has_taken_is_left_to_it_and_one_it_has_not_is_told_to_
     agent.said();
     // Another order is not taken; when the keeper carries that one out, the first one's second is
     // over, too.
-    client.say("event: signal\ndata: {\"signal\":\"SIGCONT\"}\n\n");
+    client.say(b"event: signal\ndata: {\"signal\":\"SIGWINCH\"}\n\n").expect("it listens");
     let (token, ask) = agent.wait(asked);
-    assert_eq!(ask, Ask::Signal(Signal::CONT));
+    assert_eq!(ask, Ask::Signal(Signal::WINCH));
     let log = kept.path().join("stderr");
     until("the keeper does it by itself", || {
         fs::read_to_string(&log).ok().filter(|text| text.contains("does not answer"))
@@ -267,29 +267,22 @@ fn an_order_that_an_agent_has_taken_is_left_to_it_and_one_it_has_not_is_told_to_
 }
 
 #[test]
-fn signals_and_orders_come_to_the_next_agent_in_the_order_in_which_they_came() {
+fn a_signal_that_no_agent_has_taken_is_told_to_the_next() {
     let kept = Kept::start();
     let (mut agent, _) = kept.agent();
-    agent.say(&ToKeeper::Spawn(Box::new(spawn("job", 1, "exec sleep 1000"))));
-    agent.spawned();
-    let mut client = Control::connect(&kept.job_dir("job"));
-    client.say("event: signal\ndata: {\"signal\":\"SIGWINCH\"}\n\n");
-    agent.wait(|message| matches!(message, ToAgent::Asked { .. }).then_some(()));
     signal(kept.pid(), rustix::process::Signal::HUP);
-    agent.wait(|message| matches!(message, ToAgent::Signalled { .. }).then_some(()));
+    let told = agent.wait(|message| match message {
+        ToAgent::Signalled { token, signal } => Some((token, signal)),
+        _ => None,
+    });
     agent.die();
-    let (mut agent, _) = kept.agent();
-    let said = agent.said();
-    let tokens: Vec<(u64, bool)> = said
-        .iter()
-        .filter_map(|message| match message {
-            ToAgent::Asked { token, .. } => Some((*token, false)),
-            ToAgent::Signalled { token, .. } => Some((*token, true)),
-            _ => None,
-        })
-        .collect();
-    let [(first, false), (second, true)] = tokens[..] else { panic!("{said:?}") };
-    assert!(first < second, "{said:?}");
+    let (mut agent, welcome) = kept.agent();
+    assert_eq!(welcome.signals, [told]);
+    agent.say(&ToKeeper::Taken { token: told.0 });
+    agent.said();
+    agent.die();
+    let (_, welcome) = kept.agent();
+    assert_eq!(welcome.signals, []);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Upgrades as an agent sees them, and new binaries that are no good.
 
 use super::kept::{Kept, spawn, task};
-use mainstay_tests::{Command, Control, binary, is_alive, until};
+use mainstay_tests::{Command, binary, is_alive, until};
 use mainstay_wire::link::{KeeperAnswer, KeeperAsk, ToAgent, ToKeeper};
 use std::{fs, path::Path, time::Duration};
 
@@ -27,7 +27,7 @@ fn everything_goes_through_an_upgrade_and_it_is_told_until_it_is_written_down() 
     let go = kept.path().join("go");
     let script = format!("echo begun; until [ -e {} ]; do sleep 0.02; done", go.display());
     agent.say(&ToKeeper::RunTask(Box::new(task("job", Duration::from_secs(60), &script))));
-    let mut client = Control::connect(&kept.job_dir("job"));
+    let mut client = kept.watched("job").connect();
     assert_eq!(client.next_state().expect("a state")["incarnation"], 3);
 
     assert!(matches!(upgrade(&kept, None), KeeperAnswer::Done { .. }));

@@ -340,7 +340,7 @@ impl World {
                     .into_iter()
                     .map(|(job, highest, live)| Held { job, highest, live })
                     .collect();
-                (Input::Attached { held, agent_restarts: 1, upgraded: None }, None)
+                (Input::Attached { held, agent_restarts: 1, upgraded: Vec::new() }, None)
             }
             Message::Spawned { job, incarnation } => {
                 let job = plan.jobs[job].name.clone();

@@ -13,7 +13,7 @@ use crate::{
     output::{Channel, Output, Owner, Rest, Stream},
     poller::{Interest, Kind},
     sockets::HeldSocket,
-    task::{Task, Words},
+    task::{Task, TaskDone, Words},
     tree::Tree,
 };
 use mainstay_core::{
@@ -29,7 +29,7 @@ use mainstay_sys::{
 };
 use mainstay_wire::{
     frame::Decoder,
-    link::{ExitRecord, FORMAT, LogFigures, ToAgent},
+    link::{ExitRecord, FORMAT, LogFigures, Upgraded},
     sse,
 };
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,9 @@ pub(super) struct Handover {
     deadlines: Vec<(u64, Deadline)>,
     records: Vec<ExitRecord>,
     untaken: Vec<(u64, Untaken)>,
-    undelivered: Vec<ToAgent>,
+    done: Vec<TaskDone>,
+    upgraded: Vec<Upgraded>,
+    upgrades: u64,
     next_record: u64,
     next_token: u64,
     next_id: u64,
@@ -110,6 +112,7 @@ struct HeldProcess {
     stop: StopRule,
     streams: Vec<u64>,
     oom_before: u64,
+    notified: BTreeMap<String, String>,
     command: String,
     tried: Vec<PathBuf>,
 }
@@ -237,7 +240,9 @@ impl Keeper {
             deadlines: self.deadlines.all(),
             records: node.records.iter().cloned().collect(),
             untaken: node.untaken.iter().map(|(token, untaken)| (*token, *untaken)).collect(),
-            undelivered: node.undelivered.clone(),
+            done: node.done.clone(),
+            upgraded: node.upgraded.clone(),
+            upgrades: node.upgrades,
             next_record: node.next_record,
             next_token: node.next_token,
             next_id: self.next_id,
@@ -314,6 +319,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         stop: process.stop,
         streams: process.streams.clone(),
         oom_before: process.oom_before,
+        notified: process.notified.clone(),
         command: process.command.clone(),
         tried: process.tried.clone(),
     }
@@ -390,7 +396,9 @@ impl Handover {
         node.next_record = self.next_record;
         node.untaken = self.untaken.into_iter().collect();
         node.next_token = self.next_token;
-        node.undelivered = self.undelivered;
+        node.done = self.done;
+        node.upgraded = self.upgraded;
+        node.upgrades = self.upgrades;
         node.stop_timeout = self.stop_timeout;
         node.main_exit = self.main_exit;
         node.askers = askers?;
@@ -416,10 +424,10 @@ impl Handover {
         for held in self.tasks {
             keeper.adopt_task(held)?;
         }
+        keeper.telling = self.deadlines.iter().any(|(_, deadline)| *deadline == Deadline::Tell);
         for (at, deadline) in self.deadlines {
             keeper.deadlines.at(at, deadline);
         }
-        keeper.telling = !keeper.clients.is_empty();
         Ok(keeper)
     }
 }
@@ -537,6 +545,7 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         stop: held.stop,
         streams: held.streams,
         oom_before: held.oom_before,
+        notified: held.notified,
         command: held.command,
         tried: held.tried,
     })

@@ -1,0 +1,212 @@
+//! A disk that is full: under the logs, and under the run directory.
+
+use mainstay_tests::{Node, Setup, needs_root, signal, until};
+use rustix::process::Signal;
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+/// Takes all the room that is left.
+fn fill(path: &Path) {
+    let mut file =
+        OpenOptions::new().create(true).append(true).open(path).expect("an inode is left");
+    for size in [4096, 1] {
+        while file.write_all(&[b'x'; 4096][..size]).is_ok() {}
+    }
+}
+
+/// Says lines from one number to another whenever it is told to by its fifo.
+const SPEAKER: &str = r#"
+    [node]
+    exit = "never"
+    [log]
+    forward = false
+    keep = { size = "64K", files = 100 }
+    [jobs.speaker]
+    exec = ["sh", "-c", "while read from to; do seq -f 'line %09.0f of some length, so that they add up' $from $to; done <>say"]
+    [jobs.bystander]
+    exec = "sleep 1000"
+"#;
+
+struct Speaker {
+    node: Node,
+    said: u64,
+}
+
+impl Speaker {
+    fn say(&mut self, count: u64) {
+        let mut fifo = OpenOptions::new().write(true).open(self.node.path().join("say"));
+        let (from, to) = (self.said + 1, self.said + count);
+        fifo.as_mut()
+            .expect("a fifo")
+            .write_all(format!("{from} {to}\n").as_bytes())
+            .expect("said");
+        self.said = to;
+        until("the keeper has taken it", || {
+            let log = self.node.job("speaker")["log"].clone();
+            (log["lines"].as_u64() == Some(to)).then_some(())
+        });
+    }
+
+    fn dropped(&self) -> u64 {
+        self.node.job("speaker")["log"]["dropped"].as_u64().expect("a count")
+    }
+
+    /// The numbers that are in the log, oldest first; a gap line is `Err`.
+    fn log(&self) -> Vec<Result<u64, String>> {
+        let lines = self.node.log("speaker");
+        lines
+            .into_iter()
+            .map(|line| match line.strip_prefix("line ") {
+                Some(rest) => Ok(rest[..9].parse().expect("a number")),
+                None => Err(line),
+            })
+            .collect()
+    }
+
+    fn archives(&self) -> Vec<PathBuf> {
+        let mut files = self.node.log_files("speaker");
+        files.pop();
+        files
+    }
+}
+
+#[test]
+fn a_full_state_directory_costs_the_oldest_archives_then_lines_and_one_line_tells_of_the_gap() {
+    needs_root();
+    let node = Setup::config(SPEAKER).with_mounts(
+        "mkfifo say; mkdir -p \"$MAINSTAY_STATE_DIR\"
+         mount -t tmpfs -o size=1m,mode=755 none \"$MAINSTAY_STATE_DIR\"",
+    );
+    let node = node.start();
+    let (pid, bystander, agent) =
+        (node.running("speaker"), node.running("bystander"), node.agent());
+    let mut events = node.events();
+    let mut speaker = Speaker { node, said: 0 };
+    let filling = speaker.node.seen("state").join("filling");
+
+    speaker.say(3000);
+    let before = speaker.archives();
+    assert!(before.len() > 3, "{before:?}");
+    fill(&filling);
+    speaker.say(500);
+    assert_eq!(speaker.dropped(), 0, "archives make room");
+    let after = speaker.archives();
+    assert!(!after.contains(&before[0]) && after.contains(&before[before.len() - 1]), "{after:?}");
+    assert_eq!(speaker.log().last(), Some(&Ok(3500)));
+
+    // Nothing left to remove: lines are lost, and counted.
+    while speaker.dropped() == 0 {
+        fill(&filling);
+        speaker.say(200);
+        assert!(speaker.said < 60_000, "the disk does not get full");
+    }
+    fill(&filling);
+    speaker.say(1000);
+    events.wait_for("speaker", "logGap");
+    speaker.node.until_told("the output of speaker cannot be written");
+    let dropped = speaker.dropped();
+    assert!(dropped >= 1000);
+    assert_eq!(speaker.node.agent(), agent);
+    assert_eq!(speaker.node.pid("bystander"), Some(bystander));
+
+    fs::remove_file(&filling).expect("our own file");
+    speaker.say(10);
+    assert_eq!(speaker.dropped(), dropped, "room again: nothing more is lost");
+    let log = speaker.log();
+    let last_gap = log.iter().rposition(Result::is_err).expect("a gap line");
+    let tail: Vec<u64> =
+        log[last_gap + 1..].iter().map(|line| *line.as_ref().expect("a line")).collect();
+    assert_eq!(tail, (speaker.said - 9..=speaker.said).collect::<Vec<_>>());
+    // Every gap line says exactly how many numbers are missing where it stands.
+    let mut told = 0;
+    for (index, line) in log.iter().enumerate() {
+        let Err(text) = line else { continue };
+        let count: u64 =
+            text.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a count");
+        told += count;
+        if let (Some(Ok(before)), Some(Ok(after))) =
+            (index.checked_sub(1).map(|index| &log[index]), log.get(index + 1))
+        {
+            assert_eq!(after - before - 1, count, "{text}");
+        }
+    }
+    assert_eq!(told, dropped);
+    events.wait("the gap is told", |event| {
+        event["event"] == "logGap" && event["detail"]["lines"].as_u64() >= Some(1000)
+    });
+    assert_eq!(speaker.node.pid("speaker"), Some(pid));
+}
+
+#[test]
+fn a_full_run_directory_touches_no_job_and_the_node_recovers_when_there_is_room() {
+    needs_root();
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.one]
+        exec = "sleep 1000"
+        [jobs.two]
+        exec = "sleep 1000"
+    "#;
+    let node = Setup::config(config)
+        .with_mounts(
+            "mkdir -p \"$MAINSTAY_RUN_DIR\"
+             mount -t tmpfs -o size=512k,mode=711 none \"$MAINSTAY_RUN_DIR\"",
+        )
+        .start();
+    let (one, two) = (node.running("one"), node.running("two"));
+    let filling = node.run_dir().join("filling");
+    fill(&filling);
+
+    // Jobs can be stopped, started and talked to; what cannot be written is said.
+    node.must(&["restart", "two"]);
+    let another = node.running("two");
+    assert_ne!(another, two);
+    let state = node.control("two").next_state().expect("a state on connect");
+    assert_eq!(state["status"], "UP");
+    assert!(state["err"].as_str().is_some_and(|text| text.contains("state file")), "{state}");
+    node.until_told("two: cannot write the state file");
+    for _ in 0..200 {
+        node.must(&["signal", "WINCH", "one"]);
+        if node.stderr().contains("journal") {
+            break;
+        }
+        node.must(&["restart", "two"]);
+    }
+    node.until_told("going on without it");
+    let another = node.running("two");
+
+    // An agent that dies now is replaced, and finds the jobs that run.
+    node.kill_agent();
+    assert_eq!((node.running("one"), node.running("two")), (one, another));
+    node.must(&["stop", "two"]);
+
+    fs::remove_file(&filling).expect("our own file");
+    until("the journal is taken up again", || {
+        node.must(&["restart", "two"]);
+        node.stderr().contains("the journal can be written again").then_some(())
+    });
+    let two = node.running("two");
+    signal(node.agent(), Signal::KILL);
+    assert_eq!((node.running("one"), node.running("two")), (one, two));
+    let state = File::open(node.run_dir().join("jobs/two/state")).expect("it is there again");
+    let state: serde_json::Value = serde_json::from_reader(state).expect("JSON");
+    assert_eq!(state["err"], "");
+}
+
+#[test]
+fn a_run_directory_without_any_room_is_refused_with_its_reason() {
+    needs_root();
+    let mut node = Setup::command(&["true"])
+        .with_mounts(
+            "mkdir -p \"$MAINSTAY_RUN_DIR\"
+             mount -t tmpfs -o size=4k,mode=711 none \"$MAINSTAY_RUN_DIR\"
+             head -c 4096 /dev/zero > \"$MAINSTAY_RUN_DIR/filling\"",
+        )
+        .launch();
+    assert_eq!(node.wait().code(), Some(1));
+    assert!(node.stderr().contains("No space left on device"), "{}", node.stderr());
+}

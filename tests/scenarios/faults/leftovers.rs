@@ -1,0 +1,107 @@
+//! What other runs leave behind, or hold.
+
+use mainstay_tests::{Setup, is_alive, signal, until};
+use rustix::process::Signal;
+use std::fs;
+
+const CONFIG: &str = r#"
+    [node]
+    exit = "never"
+    [jobs.tree]
+    exec = ["sh", "-c", "setsid sleep 1001 & sleep 1000"]
+"#;
+
+#[test]
+fn a_second_run_in_the_same_directory_is_refused_and_says_who_is_there() {
+    let node = Setup::config(CONFIG).start();
+    let pid = node.running("tree");
+    let second = node.ask(&["run", "--", "true"]);
+    assert_eq!(second.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(told.contains(&format!("another mainstay (pid {})", node.keeper())), "{told}");
+    assert!(told.contains("mainstay shutdown --run-dir"), "{told}");
+    assert_eq!(node.running("tree"), pid);
+}
+
+#[test]
+fn after_a_killed_keeper_the_next_run_sweeps_and_begins_anew() {
+    for setup in [Setup::config(CONFIG), Setup::config(CONFIG).without_cgroups()] {
+        let mut node = setup.start();
+        let pid = node.running("tree");
+        let (keeper, agent) = (node.keeper(), node.agent());
+        until("the whole tree is there", || (node.processes().len() >= 5).then_some(()));
+        let before: Vec<u32> = node.processes();
+        // Neither gets to clean up.
+        signal(agent, Signal::STOP);
+        signal(keeper, Signal::KILL);
+        node.wait();
+        signal(agent, Signal::KILL);
+        for file in ["mainstay.sock", "keeper.sock", "jobs/tree/control"] {
+            assert!(node.run_dir().join(file).exists(), "{file} is left");
+        }
+        // And what it was writing was cut.
+        for file in ["plan.json", "journal", "jobs/tree/state"] {
+            let path = node.run_dir().join(file);
+            let bytes = fs::read(&path).expect("it is left");
+            fs::write(&path, &bytes[..bytes.len() / 2]).expect("our own file");
+        }
+        fs::write(node.run_dir().join("run.json.tmp"), "{").expect("our own file");
+        node.launch_again();
+        node.wait_until_ready();
+        assert_ne!(node.running("tree"), pid);
+        let left: Vec<u32> = before.into_iter().filter(|pid| is_alive(*pid)).collect();
+        assert!(left.is_empty(), "left of the old run: {left:?}");
+        assert_eq!(node.status()["agent_restarts"], 0);
+        assert_eq!(node.job("tree")["incarnation"], 1);
+    }
+}
+
+#[test]
+fn torn_files_of_any_kind_do_not_keep_a_run_from_beginning() {
+    let mut node = Setup::config(CONFIG).start();
+    node.must(&["shutdown"]);
+    node.wait();
+    let files =
+        ["run.json", "plan.json", "journal", "mainstay.sock", "keeper.sock", "mainstay.sock.tmp"];
+    for content in [&b""[..], b"{\"run\":", b"\0\xff\0", b"null\n", b"00000000 {}\n"] {
+        for file in files {
+            fs::write(node.run_dir().join(file), content).expect("our own directory");
+        }
+        fs::create_dir_all(node.run_dir().join("jobs/tree")).expect("our own directory");
+        fs::write(node.run_dir().join("jobs/tree/state"), content).expect("our own directory");
+        fs::write(node.run_dir().join("jobs/tree/control"), content).expect("our own directory");
+        node.launch_again();
+        node.wait_until_ready();
+        node.running("tree");
+        node.must(&["shutdown"]);
+        assert_eq!(node.wait().code(), Some(0));
+    }
+}
+
+#[test]
+fn torn_files_under_a_running_node_cost_its_next_agent_knowledge_and_no_job() {
+    for file in ["plan.json", "journal"] {
+        let node = Setup::config(CONFIG).start();
+        let pid = node.running("tree");
+        let path = node.run_dir().join(file);
+        let bytes = fs::read(&path).expect("it is there");
+        fs::write(&path, &bytes[..bytes.len() / 2]).expect("our own file");
+        node.kill_agent();
+        assert_eq!(node.running("tree"), pid, "{file}");
+        node.must(&["restart", "tree"]);
+        assert!(!is_alive(pid));
+    }
+}
+
+#[test]
+fn a_log_that_a_crash_cut_in_the_middle_of_a_line_goes_on_with_a_new_one() {
+    let mut node = Setup::command(&["echo", "first"]).launch();
+    node.wait();
+    let current = node.state_dir().join("logs/echo/current");
+    let mut text = fs::read_to_string(&current).expect("a log");
+    text.push_str("2026-01-01T00:00:00.000000000Z stdout F cut of");
+    fs::write(&current, text).expect("our own file");
+    node.launch_again();
+    node.wait();
+    assert_eq!(node.log("echo"), ["first", "cut of", "first"]);
+}

@@ -1,0 +1,11 @@
+//! What goes wrong around a node: each fault gets a clear answer, and nothing else suffers.
+
+mod agent;
+mod clock;
+mod commands;
+mod connections;
+mod full_disk;
+mod leftovers;
+mod misbehaviour;
+mod scarcity;
+mod stuck_stdout;
