@@ -118,6 +118,12 @@ impl Agent {
         }
     }
 
+    /// There was an agent before this one, and those who listened to it may come back.
+    #[must_use]
+    pub fn is_successor(&self) -> bool {
+        self.about.agent_restarts > 0 || self.upgrade > 0
+    }
+
     /// The link, for what is left to say once the loop has ended.
     #[must_use]
     pub fn into_link(self) -> Link {

@@ -223,7 +223,7 @@ impl Node {
     fn signalled(&mut self, out: &mut Outbox, signal: Signal) {
         out.emit(Source::NODE, Kind::Signal { signal });
         if [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HALT].contains(&signal) {
-            self.shut_down_asked(out);
+            self.shut_down_signalled(out);
         }
     }
 

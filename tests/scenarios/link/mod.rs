@@ -34,7 +34,8 @@ fn a_lease_that_runs_out_ends_the_tree_although_no_agent_is_there() {
     fenced.fence_at = Some(boottime_after(Duration::from_millis(1500)));
     agent.say(&ToKeeper::Spawn(Box::new(fenced)));
     let leader = agent.spawned();
-    let child: u32 = until("its child runs", || fs::read_to_string(&pids).ok()?.trim().parse().ok());
+    let child: u32 =
+        until("its child runs", || fs::read_to_string(&pids).ok()?.trim().parse().ok());
     agent.die();
     // The next one is there and silent: it says nothing, so nobody orders anything.
     let mut next = kept.next_agent();

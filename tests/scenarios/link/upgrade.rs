@@ -51,7 +51,10 @@ fn everything_goes_through_an_upgrade_and_it_is_told_until_it_is_written_down() 
         _ => None,
     });
     assert_eq!(output, "begun\n");
-    agent.say(&ToKeeper::Kill { job: mainstay_core::name::Name::new("job").expect("a name"), incarnation: 3 });
+    agent.say(&ToKeeper::Kill {
+        job: mainstay_core::name::Name::new("job").expect("a name"),
+        incarnation: 3,
+    });
     agent.exited();
     let last = client.last_state().expect("the client is still connected");
     assert_eq!((last["status"].as_str(), last["incarnation"].as_u64()), (Some("DOWN"), Some(3)));

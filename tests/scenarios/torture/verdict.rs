@@ -105,7 +105,8 @@ fn check_order(events: &[Value]) {
 fn check_ends(job: &Job, events: &[Value]) -> Vec<Value> {
     let name = &job.name;
     let told = events.iter().filter(|event| {
-        event["source"] == **name && (event["event"] == "exitFailed" || event["event"] == "exitSuccess")
+        event["source"] == **name
+            && (event["event"] == "exitFailed" || event["event"] == "exitSuccess")
     });
     let mut ends = Vec::new();
     for (run, event) in (1..).zip(told) {

@@ -311,7 +311,7 @@ impl World {
             }
             Choice::AsksForShutdown => {
                 self.left.shutdowns -= 1;
-                self.step(plan, agency, Mono(0), Input::Request(Request::Shutdown), None);
+                self.step(plan, agency, Mono(0), Input::Signalled { signal: Signal::TERM }, None);
             }
             Choice::ControlStop { job } => {
                 self.left.control_stops -= 1;
