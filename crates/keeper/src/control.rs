@@ -3,7 +3,7 @@
 //! Out: `state` on connect, on change, and every three seconds. Only the newest state that a
 //! client has not read is kept, so a slow one skips states in between and never the last. In:
 //! `stop`, `kill`, `signal`; what we do not know is passed over, what we cannot read closes that
-//! connection and no other.
+//! connection and no other, after what was said before it.
 
 use mainstay_core::signal::Signal;
 use mainstay_wire::{
@@ -46,7 +46,8 @@ pub(crate) enum Heard {
     Asks(Vec<Ask>),
     /// It will say nothing more; what it asked last.
     End(Vec<Ask>),
-    Nonsense,
+    /// It cannot be followed any further; what it asked before.
+    Nonsense(Vec<Ask>),
 }
 
 #[derive(Deserialize)]
@@ -118,13 +119,17 @@ impl Client {
             Ok(0) => (Ok(()), true),
             Ok(count) => (self.decoder.push(&bytes[..count], &mut events), false),
             Err(Errno::AGAIN | Errno::INTR) => (Ok(()), false),
-            Err(_) => return Heard::Nonsense,
+            Err(_) => return Heard::Nonsense(Vec::new()),
         };
-        let Ok(asks) = events.iter().filter_map(|event| ask(event).transpose()).collect() else {
-            return Heard::Nonsense;
-        };
+        let mut asks = Vec::new();
+        for event in &events {
+            match ask(event) {
+                Ok(ask) => asks.extend(ask),
+                Err(_) => return Heard::Nonsense(asks),
+            }
+        }
         match (followed, end) {
-            (Err(_), _) => Heard::Nonsense,
+            (Err(_), _) => Heard::Nonsense(asks),
             (Ok(()), false) => Heard::Asks(asks),
             (Ok(()), true) => Heard::End(asks),
         }

@@ -159,7 +159,7 @@ fn carry_out(schedule: &Schedule, node: &Node) -> u64 {
             Deed::KillAgent => {
                 if node.try_agent().is_none() {
                     // The keeper holds the next one back. It gets its time, too.
-                    node.agent();
+                    let _ = node.agent();
                     thread::sleep(*pause);
                 }
                 signal(node.agent(), Signal::KILL);
