@@ -1,9 +1,9 @@
 //! What the program `mainstay-test-writer` writes, and how it ends: known to it and to whoever
 //! checks its log.
 //!
-//! It writes lines `RUN NUMBER`, numbered from 1, in bursts that a pipe takes as a whole, and notes
-//! in a file beside how many it has written. `RUN` counts its starts. One that crashes ends after a
-//! number of lines with an exit code that follow from its name and `RUN`.
+//! It writes lines `RUN NUMBER`, numbered from 1, in bursts with a pause in the middle of a line, and
+//! notes in a file beside how many it has written. `RUN` counts its starts. One that crashes ends
+//! after a number of lines with an exit code that follow from its name and `RUN`.
 
 use crate::Random;
 use std::{
@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Lines in one write.
+/// Lines before it is noted how many there are.
 pub const BURST: u64 = 10;
 
 /// What a run that crashes writes before it does.

@@ -147,3 +147,40 @@ fn ask(event: &Event) -> Result<Option<Ask>, serde_json::Error> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
+
+    #[test]
+    fn a_client_that_reads_late_gets_whole_frames_and_the_last_of_them() {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None)
+                .expect("a pair");
+        sockopt::set_socket_send_buffer_size(&ours, 4096).expect("a socket");
+        let mut client = Client::new(ours, 1);
+        let long = "x".repeat(500);
+        let mut stuck = 0;
+        for number in 0..200 {
+            let flushed = client.offer(&format!("{{\"number\":{number},\"text\":\"{long}\"}}"));
+            assert_ne!(flushed, Flushed::Gone);
+            stuck += u32::from(flushed == Flushed::Some);
+        }
+        assert!(stuck > 100, "its buffer is full long before the last");
+        let mut decoder = sse::Decoder::default();
+        let mut events = Vec::new();
+        let mut bytes = [0; 1024];
+        loop {
+            match rustix::io::read(&theirs, &mut bytes) {
+                Ok(count) => decoder.push(&bytes[..count], &mut events).expect("whole frames"),
+                Err(Errno::AGAIN) if client.unsent().0.is_empty() => break,
+                Err(Errno::AGAIN) => drop(client.flush()),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let last = events.last().expect("some");
+        assert!(last.data.starts_with("{\"number\":199,"), "{}", last.data);
+        assert!(events.len() < 150, "those in between were passed over");
+    }
+}

@@ -2,7 +2,7 @@
 
 use mainstay_tests::writer::{BURST, Notes, code, lines};
 use std::{
-    fmt::Write,
+    fmt::Write as _,
     fs::{self, File},
     os::unix::fs::FileExt,
     path::Path,
@@ -30,14 +30,21 @@ fn main() {
         for number in written + 1..=written + BURST {
             writeln!(burst, "{run} {number}").expect("memory");
         }
-        let mut left = burst.as_bytes();
-        while !left.is_empty() {
-            let count = rustix::io::write(rustix::stdio::stdout(), left).expect("somebody reads");
-            left = &left[count..];
-        }
+        // In two pieces, so that half a line is on its way at any time.
+        let (first, second) = burst.as_bytes().split_at(burst.len() * 2 / 3);
+        write(first);
+        thread::sleep(pause / 2);
+        write(second);
         written += BURST;
         written_file.write_all_at(written.to_string().as_bytes(), 0).expect("a file of ours");
-        thread::sleep(pause);
+        thread::sleep(pause / 2);
     }
     std::process::exit(code(job, run));
+}
+
+fn write(mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        let count = rustix::io::write(rustix::stdio::stdout(), bytes).expect("somebody reads");
+        bytes = &bytes[count..];
+    }
 }
