@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod attempt;
 mod control;
 mod deadline;
 mod dirs;

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::{
+    attempt::Attempt,
     deadline::Deadline,
     dirs,
     job::{self, Ended, Job, Phase},
@@ -118,8 +119,7 @@ impl Keeper {
         match Failure::from_bytes(&bytes[..count]) {
             None => self.up(id),
             Some(failed) => {
-                let error =
-                    job::describe(failed.step, failed.errno, &process.command, &process.tried);
+                let error = process.attempt.describe(failed);
                 process.phase = Phase::Failed { exit: Exit::Error { error, errno: failed.errno } };
             }
         }
@@ -129,7 +129,7 @@ impl Keeper {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Some(process) = job.process.as_mut() else { return };
         process.phase = Phase::Up;
-        process.tried = Vec::new();
+        process.attempt = Attempt::default();
         let message = ToAgent::Spawned {
             job: job.name.clone(),
             incarnation: process.incarnation,

@@ -10,6 +10,7 @@ use crate::{
     launch,
     output::{Channel, Output, Owner, Stream},
     poller::{Interest, Kind, Ready},
+    reserve::Accepted,
     tree,
     upgrade::Check,
 };
@@ -30,7 +31,7 @@ use mainstay_wire::{
         ToAgent, ToKeeper, Welcome,
     },
 };
-use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, socketpair, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -105,7 +106,7 @@ pub(crate) struct Asker {
 }
 
 /// Who wants an upgrade and hears how it went.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Wanting {
     Asker(u64),
     Agent(u64),
@@ -135,6 +136,11 @@ impl NodePart {
             check: None,
             frames_left: false,
         }
+    }
+
+    /// Whether an asker waits for the outcome of an upgrade.
+    fn is_waited_for(&self, asker: u64) -> bool {
+        self.check.as_ref().is_some_and(|check| check.is_wanted_by(Wanting::Asker(asker)))
     }
 
     pub(crate) fn wait_for_agent(&mut self, untaken: Untaken) -> u64 {
@@ -545,14 +551,26 @@ impl Keeper {
 
     pub(crate) fn accept_asker(&mut self) {
         loop {
-            let Keeper { part: Part::Node(node), poller, reserve, .. } = self else { return };
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let Ok(fd) = reserve.with(|| accept_with(&node.means.socket, flags)) else { return };
+            let Keeper { part: Part::Node(node), poller, reserve, ground, .. } = self else {
+                return;
+            };
+            let fd = match reserve.accept(&node.means.socket, ground.table()) {
+                Accepted::Client(fd) => fd,
+                Accepted::TurnedAway => continue,
+                Accepted::Nobody => return,
+            };
             let ours = rustix::process::geteuid();
             let allowed = sockopt::socket_peercred(&fd)
                 .is_ok_and(|peer| peer.uid.is_root() || peer.uid == ours);
-            if !allowed || node.askers.len() >= MOST_ASKERS {
+            if !allowed {
                 continue;
+            }
+            // Whoever has been let in and has not asked makes room for the next.
+            let silent = node.askers.keys().copied().find(|id| !node.is_waited_for(*id));
+            if node.askers.len() >= MOST_ASKERS
+                && let Some(asker) = silent.and_then(|id| node.askers.remove(&id))
+            {
+                poller.remove(&asker.fd);
             }
             self.next_id += 1;
             if poller.add(&fd, Kind::KeeperClient, self.next_id, Interest::Read).is_ok() {

@@ -7,6 +7,7 @@ use crate::{
     keeper::Keeper,
     notify,
     poller::{Interest, Kind, Ready},
+    reserve::Accepted,
     tree::Tree,
 };
 use mainstay_sys::proc;
@@ -14,7 +15,6 @@ use mainstay_wire::{
     link::{Ask, ToAgent},
     state::State,
 };
-use rustix::net::{SocketFlags, accept_with};
 use std::time::Duration;
 
 const TELL_EVERY: Duration = Duration::from_secs(3);
@@ -27,21 +27,13 @@ impl Keeper {
         loop {
             let Some(job) = self.jobs.get(&id) else { return };
             let Some(socket) = &job.control else { return };
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            // With no descriptor left it is accepted on a spare one and closed again.
-            let mut tries = 0;
-            let accepted = self.reserve.with(|| {
-                tries += 1;
-                accept_with(socket, flags)
-            });
-            let Ok(fd) = accepted else { return };
-            if tries > 1
-                || job.clients.len() >= MOST_CLIENTS
-                || self.clients.len() >= MOST_CLIENTS_IN_ALL
-            {
-                continue;
+            let full =
+                job.clients.len() >= MOST_CLIENTS || self.clients.len() >= MOST_CLIENTS_IN_ALL;
+            match self.reserve.accept(socket, self.ground.table()) {
+                Accepted::Client(fd) if !full => self.greet(id, Client::new(fd, id)),
+                Accepted::Client(_) | Accepted::TurnedAway => {}
+                Accepted::Nobody => return,
             }
-            self.greet(id, Client::new(fd, id));
         }
     }
 

@@ -1,8 +1,9 @@
 //! Tasks: short runs with a time limit, whose output comes back with their exit.
 
+use crate::attempt::Attempt;
 use mainstay_core::node::TaskId;
 use rustix::io::Errno;
-use std::{os::fd::OwnedFd, path::PathBuf};
+use std::os::fd::OwnedFd;
 
 /// What of its output is kept.
 const KEPT: usize = 64 << 10;
@@ -14,8 +15,7 @@ pub(crate) struct Task {
     pub(crate) failure: Option<OwnedFd>,
     pub(crate) words: Words,
     pub(crate) timed_out: bool,
-    pub(crate) command: String,
-    pub(crate) tried: Vec<PathBuf>,
+    pub(crate) attempt: Attempt,
 }
 
 /// The output of a short run, as far as it is kept.

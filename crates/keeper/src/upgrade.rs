@@ -52,6 +52,12 @@ pub(crate) struct Check {
     passed: bool,
 }
 
+impl Check {
+    pub(crate) fn is_wanted_by(&self, somebody: Wanting) -> bool {
+        self.wanting == somebody
+    }
+}
+
 impl Keeper {
     pub(crate) fn begin_upgrade(&mut self, binary: Option<PathBuf>, wanting: Wanting) {
         if let Err(error) = self.try_begin_upgrade(binary, wanting) {

@@ -3,6 +3,7 @@
 use crate::{
     RunOptions,
     agent::Succession,
+    attempt::Attempt,
     control::Client,
     deadline::Deadline,
     dirs::RunDir,
@@ -111,8 +112,7 @@ struct HeldProcess {
     streams: Vec<u64>,
     oom_before: u64,
     notified: BTreeMap<String, String>,
-    command: String,
-    tried: Vec<PathBuf>,
+    attempt: Attempt,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -145,8 +145,7 @@ struct HeldTask {
     output: Bytes,
     truncated: bool,
     timed_out: bool,
-    command: String,
-    tried: Vec<PathBuf>,
+    attempt: Attempt,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -316,8 +315,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         streams: process.streams.clone(),
         oom_before: process.oom_before,
         notified: process.notified.clone(),
-        command: process.command.clone(),
-        tried: process.tried.clone(),
+        attempt: process.attempt.clone(),
     }
 }
 
@@ -345,8 +343,7 @@ fn describe_task(id: u64, task: &Task) -> HeldTask {
         output: task.words.text[..].into(),
         truncated: task.words.truncated,
         timed_out: task.timed_out,
-        command: task.command.clone(),
-        tried: task.tried.clone(),
+        attempt: task.attempt.clone(),
     }
 }
 
@@ -472,8 +469,7 @@ impl Keeper {
                 truncated: held.truncated,
             },
             timed_out: held.timed_out,
-            command: held.command,
-            tried: held.tried,
+            attempt: held.attempt,
         };
         if let Some(pipe) = &task.words.pipe {
             self.poller.add(pipe, Kind::Task, held.id, Interest::Read)?;
@@ -540,7 +536,6 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         streams: held.streams,
         oom_before: held.oom_before,
         notified: held.notified,
-        command: held.command,
-        tried: held.tried,
+        attempt: held.attempt,
     })
 }
