@@ -21,7 +21,7 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
-    clock, reap, signal,
+    clock, credentials, reap, signal,
     spawn::{self, Descriptors, Program},
 };
 use mainstay_wire::{
@@ -31,7 +31,7 @@ use mainstay_wire::{
         ToAgent, ToKeeper, Welcome,
     },
 };
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -559,9 +559,8 @@ impl Keeper {
                 Accepted::TurnedAway => continue,
                 Accepted::Nobody => return,
             };
-            let ours = rustix::process::geteuid();
-            let allowed = sockopt::socket_peercred(&fd)
-                .is_ok_and(|peer| peer.uid.is_root() || peer.uid == ours);
+            let ours = rustix::process::geteuid().as_raw();
+            let allowed = credentials::peer_uid(&fd).is_ok_and(|uid| uid == 0 || uid == ours);
             if !allowed {
                 continue;
             }

@@ -164,7 +164,7 @@ impl Keeper {
             let Some(job) = self.jobs.get_mut(&id) else { return };
             let Some(notice) = job.notify.as_ref().and_then(notify::receive) else { return };
             let Some(process) = &mut job.process else { continue };
-            if notice.fields.is_empty() || !belongs(&process.tree, process.pid, notice.pid) {
+            if notice.fields.is_empty() || !belongs(&process.tree, process.pid, notice.sender) {
                 continue;
             }
             process.notified.extend(notice.fields.clone());
@@ -192,8 +192,9 @@ impl Keeper {
 }
 
 /// Whether a sender is of the job's tree. The socket belongs to the job's user, so one that has
-/// gone already (as `systemd-notify` has) is believed.
-fn belongs(tree: &Tree, leader: u32, sender: u32) -> bool {
+/// gone already (as `systemd-notify` has) is believed. One that we cannot see is no descendant.
+fn belongs(tree: &Tree, leader: u32, sender: Option<u32>) -> bool {
+    let Some(sender) = sender else { return false };
     if sender == leader {
         return true;
     }

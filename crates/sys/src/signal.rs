@@ -54,19 +54,38 @@ impl Signals {
     }
 }
 
+/// A disposition as the kernel has it, with room for every architecture: the handler comes first,
+/// and all zero is the default. The C library's own call hides the two signals that it keeps for
+/// itself, but an exec hands those on too.
+type Disposition = [usize; 8];
+/// Of a signal set, in bytes.
+const SET: usize = 8;
+
 /// The signals that this process ignores: an exec would hand that on.
 #[must_use]
 pub fn ignored() -> Vec<i32> {
     (1..=64)
         .filter(|&signal| {
-            // SAFETY: asks only; numbers the kernel does not know give an error.
-            unsafe {
-                let mut action: libc::sigaction = mem::zeroed();
-                libc::sigaction(signal, ptr::null(), &raw mut action) == 0
-                    && action.sa_sigaction == libc::SIG_IGN
-            }
+            let mut action: Disposition = [0; 8];
+            let nothing: *const Disposition = ptr::null();
+            // SAFETY: asks only, into a buffer larger than any kernel's record; numbers that the
+            // kernel does not know give an error.
+            let answer = unsafe {
+                libc::syscall(libc::SYS_rt_sigaction, signal, nothing, &raw mut action, SET)
+            };
+            answer == 0 && action[0] == libc::SIG_IGN
         })
         .collect()
+}
+
+/// Sets a disposition back. Fit for a child between clone and exec: one system call.
+pub(crate) fn set_default(signal: i32) {
+    let action: Disposition = [0; 8];
+    let nowhere: *mut Disposition = ptr::null_mut();
+    // SAFETY: the kernel reads a zeroed record from a buffer that is large enough.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigaction, signal, &raw const action, nowhere, SET);
+    }
 }
 
 /// # Errors
