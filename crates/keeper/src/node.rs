@@ -214,7 +214,14 @@ impl Keeper {
 
     /// What is done once after every turn.
     pub(crate) fn settle(&mut self) {
+        self.flush_agent();
+        // Only to an agent that has read what came before, so after that was sent.
         self.pass_notices();
+        self.flush_agent();
+        self.try_end();
+    }
+
+    fn flush_agent(&mut self) {
         let Keeper { part: Part::Node(node), poller, .. } = self else { return };
         if let Some(agent) = &mut node.agent
             && !agent.is_idle()
@@ -222,7 +229,6 @@ impl Keeper {
             let interest = if agent.flush() { Interest::ReadWrite } else { Interest::Read };
             poller.change(agent.fd(), Kind::Link, 0, interest);
         }
-        self.try_end();
     }
 
     pub(crate) fn link_has_more(&self) -> bool {
