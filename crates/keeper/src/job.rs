@@ -10,6 +10,7 @@ use mainstay_core::{
 use mainstay_sys::{clock, proc, reap::Death};
 use mainstay_wire::state::{Metrics, State};
 use std::{
+    collections::BTreeMap,
     fs::File,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -52,6 +53,8 @@ pub(crate) struct Process {
     /// Keys of its pipes at the writer.
     pub(crate) streams: Vec<u64>,
     pub(crate) oom_before: u64,
+    /// What it has said by sd_notify, the latest of each.
+    pub(crate) notified: BTreeMap<String, String>,
     /// For the words of an exec that fails: what was called, and the files that were tried.
     pub(crate) command: String,
     pub(crate) tried: Vec<PathBuf>,

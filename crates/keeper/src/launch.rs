@@ -241,6 +241,7 @@ pub(crate) fn launch(
         },
         streams,
         oom_before,
+        notified: BTreeMap::new(),
         command: spawn.exec.argv.first().cloned().unwrap_or_default(),
         tried: program.tried().map(Path::to_owned).collect(),
     })

@@ -324,6 +324,7 @@ impl Keeper {
                 tree: process.tree.kind(),
                 unenforced: process.unenforced.clone(),
                 spawned: matches!(process.phase, Phase::Up | Phase::Clearing { .. }),
+                notified: process.notified.clone(),
             }),
         });
         let jobs = jobs.collect();

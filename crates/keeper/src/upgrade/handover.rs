@@ -110,6 +110,7 @@ struct HeldProcess {
     stop: StopRule,
     streams: Vec<u64>,
     oom_before: u64,
+    notified: BTreeMap<String, String>,
     command: String,
     tried: Vec<PathBuf>,
 }
@@ -314,6 +315,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         stop: process.stop,
         streams: process.streams.clone(),
         oom_before: process.oom_before,
+        notified: process.notified.clone(),
         command: process.command.clone(),
         tried: process.tried.clone(),
     }
@@ -537,6 +539,7 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         stop: held.stop,
         streams: held.streams,
         oom_before: held.oom_before,
+        notified: held.notified,
         command: held.command,
         tried: held.tried,
     })
