@@ -216,10 +216,7 @@ impl Broken {
     fn may_pass(&self) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
         let (Broken::Unsent(error) | Broken::Sent(error)) = self;
-        match error.kind() {
-            BrokenPipe | ConnectionRefused | ConnectionReset | UnexpectedEof => true,
-            _ => false,
-        }
+        matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | UnexpectedEof)
     }
 }
 
