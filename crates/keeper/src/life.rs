@@ -31,6 +31,8 @@ use mainstay_wire::{
 use rustix::io::Errno;
 use std::{fs, io, os::unix::fs::DirBuilderExt, path::PathBuf, time::Duration};
 
+/// A trouble that lasts is told again after a minute.
+const SAY_AGAIN: u64 = 60_000_000_000;
 /// How long until a tree that does not tell is looked at again.
 const RECHECK: Duration = Duration::from_millis(20);
 
@@ -167,9 +169,11 @@ impl Keeper {
         let text = format!("{}\n", state.to_json());
         let written = self.reserve.with(|| dirs::replace(&path, text.as_bytes(), 0o644, sync));
         let error = written.err().map(|error| format!("cannot write the state file: {error}"));
-        let news = error.is_some() && job.state_error.is_none();
         job.state_error = error;
-        if news {
+        let now = clock::boottime();
+        let silent = self.state_trouble.is_none_or(|at| now.saturating_sub(at) > SAY_AGAIN);
+        if job.state_error.is_some() && silent {
+            self.state_trouble = Some(now);
             let text = format!("{}: {}", job.name, job.state_error.as_deref().unwrap_or_default());
             self.note(text);
         }
