@@ -5,7 +5,7 @@ use crate::{
     agent::{Agent, Next, Read, Succession},
     deadline::Deadline,
     dirs::RunDir,
-    job::Phase,
+    job::{Job, Phase},
     keeper::{Child, Keeper, Part},
     launch,
     output::{Channel, Output, Owner, Stream},
@@ -20,6 +20,7 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
+    cgroup::Group,
     clock, reap, signal,
     spawn::{self, Descriptors, Program},
 };
@@ -486,10 +487,8 @@ impl Keeper {
         if adopted.is_empty() {
             return Vec::new();
         }
-        let groups = self.jobs.values().filter_map(|job| match &job.process.as_ref()?.tree {
-            tree::Tree::Cgroup(group) => Some(group.procs()),
-            tree::Tree::Group => None,
-        });
+        let group = |job: &Job| job.process.as_ref()?.tree.group().map(Group::procs);
+        let groups = self.jobs.values().filter_map(group);
         let in_cgroups = groups.flatten().collect();
         let live = |name: &str| {
             let id = self.names.get(name);
