@@ -7,7 +7,7 @@ use mainstay_core::{
     plan::Reach,
     signal::Signal,
 };
-use mainstay_sys::{clock, proc, reap::Death};
+use mainstay_sys::{cgroup::Group, clock, proc, reap::Death};
 use mainstay_wire::state::{Metrics, State};
 use std::{collections::BTreeMap, fs::File, os::fd::OwnedFd, path::PathBuf, time::Duration};
 
@@ -180,10 +180,9 @@ impl Job {
     }
 
     fn metrics(&self, process: &Process) -> Metrics {
-        let (memory, limit) = match &process.tree {
-            Tree::Cgroup(group) => (group.memory_current(), group.memory_max()),
-            Tree::Group => (None, None),
-        };
+        let group = process.tree.group();
+        let memory = group.and_then(Group::memory_current);
+        let limit = group.and_then(Group::memory_max);
         let cpu = process.tree.cpu_time().or_else(|| proc::cpu_time(process.pid));
         Metrics {
             cpu_time: cpu.unwrap_or(0),

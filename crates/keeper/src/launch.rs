@@ -231,10 +231,7 @@ pub(crate) fn launch(
             });
         }
     }
-    let tree = match group.filter(|_| cloned.in_group) {
-        Some(group) => Tree::Cgroup(group),
-        None => Tree::Group,
-    };
+    let tree = Tree::new(group.filter(|_| cloned.in_group));
     Ok(Process {
         incarnation: spawn.incarnation,
         pid: cloned.pid,

@@ -199,7 +199,7 @@ fn belongs(tree: &Tree, leader: u32, sender: Option<u32>) -> bool {
         return true;
     }
     match tree {
-        Tree::Cgroup(group) => group.procs().contains(&sender) || proc::is_dead(sender),
+        Tree::Cgroup { group, .. } => group.procs().contains(&sender) || proc::is_dead(sender),
         Tree::Group => true,
     }
 }

@@ -297,10 +297,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         incarnation: process.incarnation,
         pid: process.pid,
         main: process.main,
-        cgroup: match &process.tree {
-            Tree::Cgroup(group) => Some(group.path().to_owned()),
-            Tree::Group => None,
-        },
+        cgroup: process.tree.group().map(|group| group.path().to_owned()),
         unenforced: process.unenforced.clone(),
         phase: match &process.phase {
             Phase::Execing { failure } => HeldPhase::Execing { failure: failure.as_raw_fd() },
@@ -519,7 +516,11 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         incarnation: held.incarnation,
         pid: held.pid,
         main: held.main,
-        tree: held.cgroup.map_or(Tree::Group, |path| Tree::Cgroup(Group::at(path))),
+        // Whether it is spent is not known: then the next incarnation gets another one.
+        tree: match held.cgroup {
+            Some(path) => Tree::Cgroup { group: Group::at(path), spent: true },
+            None => Tree::Group,
+        },
         unenforced: held.unenforced,
         phase: match held.phase {
             HeldPhase::Execing { failure } => Phase::Execing { failure: fd::take(failure)? },
