@@ -41,6 +41,7 @@ pub struct Datagram {
 /// # Errors
 /// As recvmsg(2).
 pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Datagram> {
+    // SAFETY: arithmetic only.
     const SPACE: usize = unsafe { libc::CMSG_SPACE(size_of::<libc::ucred>() as u32) } as usize;
     #[repr(C, align(8))]
     struct Space([u8; SPACE]);

@@ -45,7 +45,7 @@ fn the_stop_signal_reaches_whom_it_should_and_the_kill_reaches_all() {
         let node = tree(&format!("signal = \"SIGUSR2\", to = \"{to}\", timeout = \"500ms\""));
         let tree: Vec<u32> = node.processes();
         node.must(&["stop", "one"]);
-        assert_eq!(got(&node, "USR2"), reached, "to = {to}");
+        until(&format!("{to} got it"), || (got(&node, "USR2") == reached).then_some(()));
         assert!(got(&node, "TERM").is_empty());
         let job = node.job("one");
         assert_eq!((&job["state"], &job["exit"]["signal"]), (&"STOPPED".into(), &"SIGKILL".into()));
@@ -88,7 +88,7 @@ fn a_stop_command_runs_before_the_signal_and_within_the_same_time() {
     node.must(&["stop", "one"]);
     let asked = std::fs::read_to_string(node.path().join("asked")).expect("it ran");
     assert_eq!(asked, "blue\n");
-    assert_eq!(node.log("one").last().map(String::as_str), Some("got TERM"));
+    node.until_logged("one", "got TERM");
     assert!(node.stderr().contains("well"), "{}", node.stderr());
     assert_eq!(node.job("one")["exit"]["code"], 0);
     // One that hangs does not save its job.
