@@ -1,0 +1,45 @@
+//! runit: one runsvdir, and a runsv for every job.
+
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal};
+
+use super::{Peer, Who, Work, write, write_script};
+use crate::failure::Result;
+use crate::process::tree;
+
+#[derive(Debug)]
+pub(crate) struct Runit;
+
+impl Peer for Runit {
+    fn who(&self) -> Who {
+        Who::Runit
+    }
+
+    fn prepare(&self, dir: &Path, work: &Work) -> Result<()> {
+        for (name, command) in work.commands() {
+            write_script(&dir.join("service").join(name).join("run"), &command.join(" "))?;
+        }
+        if let Some(talker) = &work.talker {
+            let service = dir.join("service/talker");
+            write(&dir.join("log/config"), "s10000000\nn3\n")?;
+            write_script(&service.join("run"), &talker.join(" "))?;
+            let log = format!("svlogd -ttt {}", dir.join("log").display());
+            write_script(&service.join("log/run"), &log)?;
+        }
+        Ok(())
+    }
+
+    fn launch(&self, dir: &Path, _work: &Work) -> Command {
+        let mut command = tree::marked("runsvdir", dir);
+        command.arg(dir.join("service"));
+        command
+    }
+
+    /// HUP: runsvdir passes TERM on to every runsv and leaves; they end their jobs.
+    fn stop(&self, _dir: &Path, root: Pid) -> Result<()> {
+        tree::kill(root, Signal::HUP);
+        Ok(())
+    }
+}
