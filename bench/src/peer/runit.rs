@@ -1,16 +1,26 @@
 //! runit: one runsvdir, and a runsv for every job.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal};
 
 use super::{Peer, Who, Work, write, write_script};
-use crate::failure::Result;
+use crate::failure::{Doing, Result};
 use crate::process::tree;
 
 #[derive(Debug)]
 pub(crate) struct Runit;
+
+/// runsvdir waits for a directory that was changed within this second to settle.
+fn age(dir: &Path) -> Result<()> {
+    let before = SystemTime::now() - Duration::from_secs(60);
+    File::open(dir)
+        .and_then(|dir| dir.set_modified(before))
+        .doing(format_args!("set the time of {}", dir.display()))
+}
 
 impl Peer for Runit {
     fn who(&self) -> Who {
@@ -28,7 +38,7 @@ impl Peer for Runit {
             let log = format!("svlogd -ttt {}", dir.join("log").display());
             write_script(&service.join("log/run"), &log)?;
         }
-        Ok(())
+        age(&dir.join("service"))
     }
 
     fn launch(&self, dir: &Path, _work: &Work) -> Command {

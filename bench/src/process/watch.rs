@@ -52,9 +52,11 @@ impl Watch {
     }
 
     /// Waits until `count` processes called `name` live; says when the last of them was executed.
-    /// Names are looked up when the machine falls quiet, not while it works.
+    /// Names are looked up when the machine falls quiet, not while it works. Gives up when `root`,
+    /// who is to start them, is gone.
     pub(crate) fn wait_for_jobs(
         &mut self,
+        root: Pid,
         name: &str,
         count: usize,
         limit: Duration,
@@ -91,9 +93,11 @@ impl Watch {
                 let last = jobs.values().max().copied().unwrap_or(start);
                 return Ok(Jobs { last, pids: jobs.into_keys().collect() });
             }
-            if now.seconds_since(start) > limit.as_secs_f64() {
+            let over = now.seconds_since(start) > limit.as_secs_f64();
+            if over || !tree::alive(root) {
                 return Err(Failure::new(format!(
-                    "waited {limit:?} for {count} × {name}, saw {}{}",
+                    "{} and saw {} of {count} × {name}{}",
+                    if over { format!("waited {limit:?}") } else { "it ended early".into() },
                     jobs.len(),
                     if self.lost() { " (process events were lost)" } else { "" }
                 )));

@@ -52,7 +52,7 @@ impl Crowd {
         let start = Instant::now();
         let child = command.spawn().doing(format_args!("start {}", peer.who()))?;
         let root = Pid::from_child(&child);
-        match watch.wait_for_jobs(JOB, work.jobs, START_LIMIT) {
+        match watch.wait_for_jobs(root, JOB, work.jobs, START_LIMIT) {
             Ok(jobs) => {
                 let up = jobs.last.seconds_since(start);
                 Ok(Crowd { dir, root, jobs: jobs.pids, up, slab: tree::slab() - slab })
