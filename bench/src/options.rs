@@ -8,7 +8,8 @@ pub(crate) const HELP: &str = "\
 mainstay-bench: Mainstay beside its peers and the floor, in one run
 
   --mainstay FILE   the binary to measure (without it, peers and floor only)
-  --dir DIR         where to work; emptied of nothing, everything made there is removed
+  --dir DIR         where to work, best in memory as /run is; removed at the end
+  --state DIR       where logs go, best on disk; removed at the end
   --docs DIR        where performance.md, .svg and .json are kept
   --write           write them even after --quick, --only or --jobs
   --quick           100 jobs, 50 MB, one round: does the harness work?
@@ -31,6 +32,7 @@ pub(crate) enum Asked {
 pub(crate) struct Options {
     pub mainstay: Option<PathBuf>,
     pub dir: PathBuf,
+    pub state: PathBuf,
     pub docs: Option<PathBuf>,
     pub jobs: usize,
     pub rounds: usize,
@@ -63,6 +65,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Asked, String> {
     let mut options = Options {
         mainstay: None,
         dir: std::env::temp_dir().join(format!("mainstay-bench-{}", std::process::id())),
+        state: std::env::temp_dir().join(format!("mainstay-bench-{}-state", std::process::id())),
         docs: None,
         jobs: 1000,
         rounds: 3,
@@ -80,6 +83,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Asked, String> {
             "--help" | "-h" => return Ok(Asked::Help),
             "--mainstay" => options.mainstay = Some(value()?.into()),
             "--dir" => options.dir = value()?.into(),
+            "--state" => options.state = value()?.into(),
             "--docs" => options.docs = Some(value()?.into()),
             "--write" => write = true,
             "--quick" => {

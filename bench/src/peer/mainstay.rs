@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use super::{Peer, Who, Work, write};
+use super::{Peer, Place, Who, Work, write};
 use crate::failure::{Doing, Failure, Result};
 use crate::process::tree;
 
@@ -28,7 +28,7 @@ pub(crate) enum Filed {
 impl Mainstay {
     /// A configuration whose jobs are `(name, command, is it restarted)`.
     pub(crate) fn configure<'a>(
-        dir: &Path,
+        place: &Place,
         filed: Filed,
         keep: usize,
         jobs: impl Iterator<Item = (&'a str, &'a [String], bool)>,
@@ -46,12 +46,12 @@ impl Mainstay {
             let _infallible =
                 write!(text, "\n[jobs.{name}]\nexec = {command:?}\nrestart = {restart}\n");
         }
-        write(&dir.join("mainstay.toml"), &text)
+        write(&place.run.join("mainstay.toml"), &text)
     }
 
-    pub(crate) fn command(&self, verb: &str, dir: &Path) -> Command {
-        let mut command = tree::marked(&self.binary, dir);
-        command.arg(verb).arg("--run-dir").arg(run_dir(dir));
+    pub(crate) fn command(&self, verb: &str, place: &Place) -> Command {
+        let mut command = tree::marked(&self.binary, &place.run);
+        command.arg(verb).arg("--run-dir").arg(run_dir(place));
         command
     }
 
@@ -66,36 +66,36 @@ impl Peer for Mainstay {
         Who::Mainstay
     }
 
-    fn prepare(&self, dir: &Path, work: &Work) -> Result<()> {
+    fn prepare(&self, place: &Place, work: &Work) -> Result<()> {
         let mut jobs: Vec<(String, Vec<String>)> = work.commands().collect();
         jobs.extend(work.talker.clone().map(|talker| ("talker".to_owned(), talker)));
         let jobs = jobs.iter().map(|(name, command)| (name.as_str(), command.as_slice(), true));
-        Self::configure(dir, Filed::Stamped, 3, jobs)
+        Self::configure(place, Filed::Stamped, 3, jobs)
     }
 
-    fn launch(&self, dir: &Path, _work: &Work) -> Command {
-        let mut command = self.command("run", dir);
-        command.arg("--state-dir").arg(dir.join("state")).arg("-c").arg(dir.join("mainstay.toml"));
+    fn launch(&self, place: &Place, _work: &Work) -> Command {
+        let mut command = self.command("run", place);
+        command.arg("--state-dir").arg(&place.state).arg("-c").arg(place.run.join("mainstay.toml"));
         command
     }
 
-    fn stop(&self, _dir: &Path, root: Pid) -> Result<()> {
+    fn stop(&self, root: Pid) -> Result<()> {
         tree::kill(root, Signal::TERM);
         Ok(())
     }
 }
 
-pub(crate) fn run_dir(dir: &Path) -> PathBuf {
-    dir.join("run")
+pub(crate) fn run_dir(place: &Place) -> PathBuf {
+    place.run.join("run")
 }
 
-pub(crate) fn log_dir(dir: &Path, job: &str) -> PathBuf {
-    dir.join("state/logs").join(job)
+pub(crate) fn log_dir(place: &Place, job: &str) -> PathBuf {
+    place.state.join("logs").join(job)
 }
 
 /// One GET, from connecting to the last byte of the answer.
-pub(crate) fn ask(dir: &Path, route: &str) -> Result<()> {
-    let socket = run_dir(dir).join("mainstay.sock");
+pub(crate) fn ask(place: &Place, route: &str) -> Result<()> {
+    let socket = run_dir(place).join("mainstay.sock");
     let doing = "ask the API";
     let mut stream = UnixStream::connect(&socket).doing(doing)?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).doing(doing)?;
@@ -112,8 +112,8 @@ pub(crate) fn ask(dir: &Path, route: &str) -> Result<()> {
 }
 
 /// One connection to a job's control socket, until the keeper has told the first byte of the state.
-pub(crate) fn ask_control(dir: &Path, job: &str) -> Result<()> {
-    let socket = run_dir(dir).join("jobs").join(job).join("control");
+pub(crate) fn ask_control(place: &Place, job: &str) -> Result<()> {
+    let socket = run_dir(place).join("jobs").join(job).join("control");
     let doing = "ask a control socket";
     let mut stream = UnixStream::connect(&socket).doing(doing)?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).doing(doing)?;

@@ -46,6 +46,28 @@ impl fmt::Display for Who {
     }
 }
 
+/// Where a peer works: in memory what lives as long as its run, as /run is, and on disk its logs.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub run: PathBuf,
+    pub state: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn make(run: PathBuf, state: PathBuf) -> Result<Place> {
+        for dir in [&run, &state] {
+            fs::create_dir_all(dir).doing(format_args!("make {}", dir.display()))?;
+        }
+        Ok(Place { run, state })
+    }
+
+    pub(crate) fn remove(&self) {
+        for dir in [&self.run, &self.state] {
+            let _removed_again_at_the_end = fs::remove_dir_all(dir);
+        }
+    }
+}
+
 /// What a peer is to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Work {
@@ -67,14 +89,14 @@ impl Work {
 pub(crate) trait Peer {
     fn who(&self) -> Who;
 
-    /// Writes in `dir` whatever it needs to know; not part of any measurement.
-    fn prepare(&self, dir: &Path, work: &Work) -> Result<()>;
+    /// Writes whatever it needs to know; not part of any measurement.
+    fn prepare(&self, place: &Place, work: &Work) -> Result<()>;
 
     /// The command that brings everything up.
-    fn launch(&self, dir: &Path, work: &Work) -> Command;
+    fn launch(&self, place: &Place, work: &Work) -> Command;
 
     /// Asks for the end of everything, and does not wait for it.
-    fn stop(&self, dir: &Path, root: Pid) -> Result<()>;
+    fn stop(&self, root: Pid) -> Result<()>;
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {

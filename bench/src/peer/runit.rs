@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal};
 
-use super::{Peer, Who, Work, write, write_script};
+use super::{Peer, Place, Who, Work, write, write_script};
 use crate::failure::{Doing, Result};
 use crate::process::tree;
 
@@ -27,28 +27,28 @@ impl Peer for Runit {
         Who::Runit
     }
 
-    fn prepare(&self, dir: &Path, work: &Work) -> Result<()> {
+    fn prepare(&self, place: &Place, work: &Work) -> Result<()> {
         for (name, command) in work.commands() {
-            write_script(&dir.join("service").join(name).join("run"), &command.join(" "))?;
+            write_script(&place.run.join("service").join(name).join("run"), &command.join(" "))?;
         }
         if let Some(talker) = &work.talker {
-            let service = dir.join("service/talker");
-            write(&dir.join("log/config"), "s10000000\nn3\n")?;
+            let service = place.run.join("service/talker");
+            write(&place.state.join("log/config"), "s10000000\nn3\n")?;
             write_script(&service.join("run"), &talker.join(" "))?;
-            let log = format!("svlogd -ttt {}", dir.join("log").display());
+            let log = format!("svlogd -ttt {}", place.state.join("log").display());
             write_script(&service.join("log/run"), &log)?;
         }
-        age(&dir.join("service"))
+        age(&place.run.join("service"))
     }
 
-    fn launch(&self, dir: &Path, _work: &Work) -> Command {
-        let mut command = tree::marked("runsvdir", dir);
-        command.arg(dir.join("service"));
+    fn launch(&self, place: &Place, _work: &Work) -> Command {
+        let mut command = tree::marked("runsvdir", &place.run);
+        command.arg(place.run.join("service"));
         command
     }
 
     /// HUP: runsvdir passes TERM on to every runsv and leaves; they end their jobs.
-    fn stop(&self, _dir: &Path, root: Pid) -> Result<()> {
+    fn stop(&self, root: Pid) -> Result<()> {
         tree::kill(root, Signal::HUP);
         Ok(())
     }

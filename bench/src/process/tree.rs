@@ -148,7 +148,7 @@ pub(crate) fn kill_marked(dir: &Path) {
             .filter(|pid| !spared.contains(pid) && alive(*pid))
             .filter(|pid| {
                 let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                environ.split(|byte| *byte == 0).any(|variable| variable == mark)
+                environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(&mark))
             })
             .collect();
         if marked.is_empty() {

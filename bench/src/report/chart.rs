@@ -128,3 +128,25 @@ fn text(svg: &mut String, x: f64, y: f64, class: &str, text: &str) {
     let _infallible =
         writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_peer_has_a_bar_coloured_by_its_target() {
+        let mut figure = Figure::new("up", "jobs up", Unit::Seconds)
+            .bound(Bound::Times(Who::S6, 0.3))
+            .bound(Bound::Times(Who::Floor, 2.0));
+        figure.set(Who::Mainstay, Some(0.5));
+        figure.set(Who::S6, Some(2.0));
+        figure.set(Who::Runit, Some(1.5));
+        figure.set(Who::Floor, Some(0.2));
+        let svg = draw(&[figure]);
+        for class in ["met", "missed", "free"] {
+            let bar = format!("<rect class=\"{class}\"");
+            assert_eq!(svg.matches(&bar).count(), 1, "{class}");
+        }
+        assert!(svg.contains("2.50 ×"), "a bar that is cut still says its number");
+    }
+}

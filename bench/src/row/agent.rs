@@ -1,7 +1,6 @@
 //! What only Mainstay has: an agent that may die, and a binary that is replaced while jobs run.
 
 use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,8 +10,8 @@ use super::crowd::Crowd;
 use super::{Scene, or_gap};
 use crate::failure::{Doing, Failure, Result};
 use crate::figure::{Bound, Figure, Unit};
-use crate::peer::Who;
 use crate::peer::mainstay::{self, Mainstay};
+use crate::peer::{Place, Who};
 use crate::process::watch::Watch;
 use crate::process::{Instant, tree};
 use crate::sample::{median, percentile};
@@ -38,7 +37,7 @@ pub(crate) fn killed(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> V
 }
 
 fn kill_agent(crowd: &Crowd) -> Result<f64> {
-    answer(&crowd.dir, Instant::now())?;
+    answer(&crowd.place, Instant::now())?;
     std::thread::sleep(Duration::from_millis(500));
     let agent = Mainstay::agent(crowd.root).ok_or_else(|| Failure::new("there is no agent"))?;
     let start = Instant::now();
@@ -46,13 +45,13 @@ fn kill_agent(crowd: &Crowd) -> Result<f64> {
     while tree::alive(agent) {
         std::thread::yield_now();
     }
-    answer(&crowd.dir, start)
+    answer(&crowd.place, start)
 }
 
 /// Seconds since `start` when the API has answered in full.
-fn answer(dir: &Path, start: Instant) -> Result<f64> {
+fn answer(place: &Place, start: Instant) -> Result<f64> {
     loop {
-        let outcome = mainstay::ask(dir, "/v1/status");
+        let outcome = mainstay::ask(place, "/v1/status");
         let seconds = Instant::now().seconds_since(start);
         match outcome {
             Ok(_) => return Ok(seconds),
@@ -83,9 +82,9 @@ pub(crate) fn upgraded(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) ->
     work.talker = Some(scene.talk(&["__tick"]));
     let mut pauses = Pauses::default();
     let outcome = Crowd::start(scene, watch, mainstay, &work).and_then(|crowd| {
-        answer(&crowd.dir, Instant::now())?;
+        answer(&crowd.place, Instant::now())?;
         (0..UPGRADES).try_for_each(|_| upgrade_once(mainstay, &crowd, &mut pauses))?;
-        pauses.log.push(longest_log_gap(&crowd.dir)?);
+        pauses.log.push(longest_log_gap(&crowd.place)?);
         Ok(())
     });
     or_gap(Who::Mainstay, outcome);
@@ -98,11 +97,12 @@ pub(crate) fn upgraded(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) ->
 fn upgrade_once(mainstay: &Mainstay, crowd: &Crowd, pauses: &mut Pauses) -> Result<()> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let dir = &crowd.dir;
-        let control = scope.spawn(|| longest_pause(&over, || mainstay::ask_control(dir, "talker")));
-        let api = scope.spawn(|| longest_pause(&over, || mainstay::ask(dir, "/v1/jobs/talker")));
+        let place = &crowd.place;
+        let control =
+            scope.spawn(|| longest_pause(&over, || mainstay::ask_control(place, "talker")));
+        let api = scope.spawn(|| longest_pause(&over, || mainstay::ask(place, "/v1/jobs/talker")));
         std::thread::sleep(Duration::from_millis(300));
-        let outcome = mainstay.command("upgrade", dir).output().doing("run mainstay upgrade");
+        let outcome = mainstay.command("upgrade", place).output().doing("run mainstay upgrade");
         std::thread::sleep(Duration::from_millis(700));
         over.store(true, Ordering::Relaxed);
         pauses.control.extend(control.join());
@@ -132,8 +132,8 @@ fn longest_pause<T>(over: &AtomicBool, ask: impl Fn() -> Result<T>) -> f64 {
 }
 
 /// The talker writes every millisecond; the stamps of its lines say when the keeper read them.
-fn longest_log_gap(dir: &Path) -> Result<f64> {
-    let path = mainstay::log_dir(dir, "talker").join("current");
+fn longest_log_gap(place: &Place) -> Result<f64> {
+    let path = mainstay::log_dir(place, "talker").join("current");
     let text = fs::read_to_string(&path).doing(format_args!("read {}", path.display()))?;
     let stamps: Vec<f64> = text.lines().filter_map(second_of_day).collect();
     let gaps: Vec<f64> = stamps.windows(2).map(|pair| pair[1] - pair[0]).collect();

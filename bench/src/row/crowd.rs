@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use rustix::process::Pid;
 use super::{JOB, Scene, TALKER, crash, idle, memory, or_gap};
 use crate::failure::{Doing, Failure, Result};
 use crate::figure::{Bound, Figure, Unit};
-use crate::peer::{Peer, Who, Work};
+use crate::peer::{Peer, Place, Who, Work};
 use crate::process::watch::Watch;
 use crate::process::{Instant, tree};
 use crate::sample::{median, percentile};
@@ -27,7 +26,7 @@ pub(crate) const SETTLE: Duration = Duration::from_secs(3);
 /// A peer with its jobs up.
 #[derive(Debug)]
 pub(crate) struct Crowd {
-    pub dir: PathBuf,
+    pub place: Place,
     pub root: Pid,
     pub jobs: Vec<Pid>,
     pub up: f64,
@@ -41,11 +40,11 @@ impl Crowd {
         peer: &dyn Peer,
         work: &Work,
     ) -> Result<Crowd> {
-        let dir = scene.options.dir.join(peer.who().name());
-        fs::create_dir_all(&dir).doing(format_args!("make {}", dir.display()))?;
-        peer.prepare(&dir, work)?;
-        let complaints = fs::File::create(dir.join("stderr")).doing("keep what a peer says")?;
-        let mut command = peer.launch(&dir, work);
+        let place = scene.place(peer.who().name())?;
+        peer.prepare(&place, work)?;
+        let complaints =
+            fs::File::create(place.run.join("stderr")).doing("keep what a peer says")?;
+        let mut command = peer.launch(&place, work);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
         let slab = tree::slab();
         watch.drain();
@@ -55,12 +54,12 @@ impl Crowd {
         match watch.wait_for_jobs(root, JOB, work.jobs, START_LIMIT) {
             Ok(jobs) => {
                 let up = jobs.last.seconds_since(start);
-                Ok(Crowd { dir, root, jobs: jobs.pids, up, slab: tree::slab() - slab })
+                Ok(Crowd { place, root, jobs: jobs.pids, up, slab: tree::slab() - slab })
             }
             Err(failure) => {
-                let said = fs::read_to_string(dir.join("stderr")).unwrap_or_default();
+                let said = fs::read_to_string(place.run.join("stderr")).unwrap_or_default();
                 tree::kill_all();
-                let _kept_for_the_end = fs::remove_dir_all(&dir);
+                place.remove();
                 let last = said.lines().last().unwrap_or("nothing");
                 Err(Failure::new(format!("{failure}; its last words: {last}")))
             }
@@ -78,7 +77,7 @@ impl Crowd {
         all.push(self.root);
         watch.drain();
         let start = Instant::now();
-        peer.stop(&self.dir, self.root)?;
+        peer.stop(self.root)?;
         watch.wait_for_exits(&all, STOP_LIMIT).map(|last| last.seconds_since(start))
     }
 }
@@ -86,7 +85,7 @@ impl Crowd {
 impl Drop for Crowd {
     fn drop(&mut self) {
         tree::kill_all();
-        let _removed_again_at_the_end = fs::remove_dir_all(&self.dir);
+        self.place.remove();
     }
 }
 
@@ -159,7 +158,7 @@ fn figures(scene: &Scene, all: &BTreeMap<Who, Rounds>) -> Vec<Figure> {
     let mut down = Figure::new("down", format!("{jobs} jobs, all down"), Unit::Seconds)
         .bound(Bound::AtMost(0.5));
     let [mut pss, mut slab] = memory::figures(jobs);
-    let [mut p50, mut p99] = crash::figures("crash", &format!("crash to new process, {jobs} jobs"));
+    let [mut p50, mut p99] = crash::figures(jobs);
     let [mut keeper, mut agent] = idle::figures(jobs);
     for (who, rounds) in all {
         up.set(*who, median(&rounds.up));

@@ -100,26 +100,26 @@ impl Contender {
 
     /// Seconds from the generator's start until all its lines are filed.
     fn run(&self, scene: &Scene, watch: &mut Watch) -> Result<f64> {
-        let dir = scene.options.dir.join("lines");
-        fs::create_dir_all(dir.join("log")).doing("make a directory for lines")?;
+        let place = scene.place("lines")?;
+        let log = place.state.join("log");
+        fs::create_dir_all(&log).doing("make a directory for lines")?;
         let count = scene.options.megabytes * 1_000_000 / LINE as u64;
         let talk = scene.talk(&["__lines", &count.to_string()]);
         let outcome = match self {
             Contender::Pipe { program, arguments, .. } => {
-                through_pipe(&dir, &talk, program, arguments)
-                    .map(|seconds| (seconds, dir.join("log")))
+                through_pipe(&log, &talk, program, arguments).map(|seconds| (seconds, log))
             }
             Contender::Mainstay { mainstay, filed } => {
                 let jobs = [("lines", talk.as_slice(), false)];
-                Mainstay::configure(&dir, *filed, KEEP, jobs.into_iter())?;
-                let command = mainstay.launch(&dir, &scene.work(0));
-                captured(watch, command, mainstay::log_dir(&dir, "lines"))
+                Mainstay::configure(&place, *filed, KEEP, jobs.into_iter())?;
+                let command = mainstay.launch(&place, &scene.work(0));
+                captured(watch, command, mainstay::log_dir(&place, "lines"))
             }
             Contender::Supervisord => {
-                let program = Supervisord::program(&dir, "lines", &talk.join(" "), KEEP, true);
-                Supervisord::configure(&dir, &program)?;
-                let command = Supervisord.launch(&dir, &scene.work(0));
-                captured(watch, command, dir.join("log"))
+                let program = Supervisord::program(&place, "lines", &talk.join(" "), KEEP, true);
+                Supervisord::configure(&place, &program)?;
+                let command = Supervisord.launch(&place, &scene.work(0));
+                captured(watch, command, log)
             }
         };
         let outcome = outcome.and_then(|(seconds, log)| {
@@ -131,23 +131,22 @@ impl Contender {
             }
         });
         tree::kill_all();
-        let _removed_again_at_the_end = fs::remove_dir_all(&dir);
+        place.remove();
         outcome
     }
 }
 
-fn through_pipe(dir: &Path, talk: &[String], program: &str, arguments: &[&str]) -> Result<f64> {
-    let log = dir.join("log");
+fn through_pipe(log: &Path, talk: &[String], program: &str, arguments: &[&str]) -> Result<f64> {
     fs::write(log.join("config"), format!("s10000000\nn{KEEP}\n")).doing("configure svlogd")?;
     let start = Instant::now();
-    let mut generator = tree::marked(&talk[0], dir)
+    let mut generator = tree::marked(&talk[0], log)
         .args(&talk[1..])
         .stdout(Stdio::piped())
         .spawn()
         .doing("start the generator")?;
     let pipe = generator.stdout.take().expect("its stdout was asked for as a pipe");
-    let mut logger = tree::marked(program, dir);
-    logger.args(arguments).current_dir(&log).stdin(pipe).stderr(Stdio::null());
+    let mut logger = tree::marked(program, log);
+    logger.args(arguments).current_dir(log).stdin(pipe).stderr(Stdio::null());
     if program == "cat" {
         logger.stdout(File::create(log.join("current")).doing("make a log")?);
     }

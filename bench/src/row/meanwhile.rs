@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::crowd::{Crowd, SETTLE};
 use super::{Scene, crash, or_gap};
-use crate::figure::Figure;
+use crate::figure::{Bound, Figure, Unit};
 use crate::peer::Who;
 use crate::process::watch::Watch;
 use crate::sample::percentile;
@@ -27,8 +27,11 @@ pub(crate) fn measure(scene: &Scene, watch: &mut Watch) -> Vec<Figure> {
             all.entry(peer.who()).or_default().extend(crashes);
         }
     }
-    let [mut p50, mut p99] =
-        crash::figures("meanwhile", "crash to new process while another job floods");
+    let work = "crash to new process while another job floods";
+    let mut p50 = Figure::new("meanwhile-p50", format!("{work}, p50"), Unit::Milliseconds)
+        .bound(Bound::Over(Who::Floor, 0.0005));
+    let mut p99 = Figure::new("meanwhile-p99", format!("{work}, p99"), Unit::Milliseconds)
+        .bound(Bound::Over(Who::Floor, 0.005));
     for (who, crashes) in &all {
         p50.set(*who, percentile(crashes, 50.0));
         p99.set(*who, percentile(crashes, 99.0));

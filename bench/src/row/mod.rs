@@ -26,7 +26,7 @@ use crate::peer::mainstay::Mainstay;
 use crate::peer::runit::Runit;
 use crate::peer::s6::S6;
 use crate::peer::supervisord::Supervisord;
-use crate::peer::{Peer, Work};
+use crate::peer::{Peer, Place, Work};
 use crate::process::tree;
 use crate::process::watch::Watch;
 
@@ -46,7 +46,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn set(options: &Options) -> Result<Scene> {
         let dir = &options.dir;
-        fs::create_dir_all(dir).doing(format_args!("make {}", dir.display()))?;
+        Place::make(dir.clone(), options.state.clone())?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .doing("become the parent of orphans")?;
         let copy = |from: &Path, name: &str| {
@@ -79,6 +79,10 @@ impl Scene {
         peers
     }
 
+    pub(crate) fn place(&self, name: &str) -> Result<Place> {
+        Place::make(self.options.dir.join(name), self.options.state.join(name))
+    }
+
     pub(crate) fn work(&self, jobs: usize) -> Work {
         Work { jobs, job: self.job.clone(), talker: None }
     }
@@ -93,7 +97,7 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         tree::kill_all();
-        let _left_for_the_caller = fs::remove_dir_all(&self.options.dir);
+        Place { run: self.options.dir.clone(), state: self.options.state.clone() }.remove();
     }
 }
 
