@@ -1,1 +1,42 @@
+//! The agent: runs one node. It feeds `core` with what happens and carries out what `core` decides.
+//!
+//! ```text
+//!  keeper ──link──► input ─► Node::step ─► journal ─► publish ─► acknowledge ─► commands ──link──► keeper
+//!  API ───asks───►                                     │
+//!  timers ───────►                                     └─► ring of events ─► API
+//! ```
+//!
+//! Nothing in the loop waits, and nothing in it decides. Each arrow after the journal may be the
+//! last thing an agent does: the next one reads plan and journal, hears from the keeper what it
+//! holds, and goes on without repeating or losing an event.
 #![forbid(unsafe_code)]
+
+mod agent;
+mod applied;
+mod archive;
+mod ask;
+mod boot;
+mod clock;
+mod crash;
+mod hear;
+mod identity;
+mod journal;
+mod lane;
+mod link;
+mod options;
+mod replace;
+mod ring;
+mod role;
+mod timers;
+mod trace;
+pub mod view;
+
+pub use agent::{Agent, End};
+pub use applied::state_dir as applied_state_dir;
+pub use ask::{Accepted, Asker, Gone};
+pub use boot::{BootError, boot};
+pub use crash::{Crash, Crashed, Point};
+pub use link::{Link, LinkError};
+pub use options::{Options, Source, context};
+pub use ring::{Batch, Ring};
+pub use role::role;

@@ -1,1 +1,76 @@
+//! Files to a validated [`Plan`], and what is wrong with them when there is none.
+//!
+//! ```text
+//! path ─► Sources (texts) ─► trees with spans ─► walked by the registry of keys ─► Plan
+//!                                                       └─► Errors: every mistake, in one pass
+//! ```
+//!
+//! One registry ([`keys`]) says of each key its type, default, meaning, and what a reload does with
+//! it; the same entry carries the code that reads it. Nothing here asks the operating system for
+//! anything but the files: host name and environment come in as a [`Context`].
 #![forbid(unsafe_code)]
+
+mod address;
+mod assemble;
+mod diag;
+mod duration;
+mod expand;
+mod find;
+mod job;
+mod key;
+mod limits;
+mod log;
+mod nearest;
+mod node;
+mod reader;
+mod restart;
+mod single;
+mod size;
+mod source;
+mod stop;
+mod value;
+mod words;
+
+pub use diag::{Diagnostic, Errors, Severity, Spot};
+pub use find::find;
+pub use key::{Key, Kind, Reload, keys};
+pub use single::single;
+pub use source::Sources;
+
+use mainstay_core::plan::Plan;
+use std::{collections::BTreeMap, path::Path};
+
+/// What a configuration may refer to without having written it.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    /// The node's name unless `[node] name` gives one.
+    pub host_name: String,
+    /// What `${VAR}` looks into, and `MAINSTAY_CONFIG`.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A configuration that can be applied.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub plan: Plan,
+    /// Things that are allowed and probably not meant.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads a file, or the `*.toml` files of a directory in lexical order as one configuration.
+pub fn load(path: &Path, ctx: &Context) -> Result<Loaded, Errors> {
+    assemble::assemble(&Sources::read(path)?, ctx)
+}
+
+/// Reads one text; `name` stands for the file in diagnostics.
+pub fn parse(name: &str, text: &str, ctx: &Context) -> Result<Loaded, Errors> {
+    assemble::assemble(&Sources::text(name, text)?, ctx)
+}
+
+/// A duration as it is written everywhere: `90s`, `1h30m`, `200ms`, or a number of seconds.
+pub fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let seconds = || text.parse().ok().and_then(duration::seconds);
+    duration::parse(text)
+        .or_else(seconds)
+        .ok_or_else(|| format!("'{text}' is not a duration: write 10s, 500ms, 1h30m or seconds"))
+}

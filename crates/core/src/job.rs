@@ -1,7 +1,59 @@
 //! One job: its state, and what is decided about it.
+//!
+//! ```text
+//!            launch            exec, start_seconds over
+//!  STOPPED ─────────► STARTING ─────────────────────────► RUNNING
+//!     ▲                ▲  │ └──────── stop ───────┐ ┌─ stop ─┘ │
+//!     │        back-off│  │exit                   ▼ ▼          │exit
+//!     │            over│  ▼           exit     STOPPING        │
+//!     │◄─ stop ──── BACKOFF ◄──────┐ ◄──┐         │            │
+//!     │                            │    │         │            │
+//!     │                       restart by policy ◄─┼────────────┤
+//!     └────── exit, nothing more wanted ──────────┘            ▼
+//!                                      EXITED, FATAL ◄── no restart
+//! ```
+//!
+//! What is *desired* is kept apart from what is *observed*. The plan and people set the desire:
+//! `run` or `rest`; the end of an incarnation that policy does not follow with another one ends
+//! it, too. A job that is STOPPED but desired waits for its launch; one that is STOPPING but
+//! desired is launched again when its end has come.
+//!
+//! **Incarnations.** Each launch takes the next number. `ended` is the highest number whose end is
+//! accounted for: an end is reported once, whoever tells it again. STARTING, RUNNING and STOPPING
+//! are the states in which a process may exist (`incarnation > ended`); no launch is decided in
+//! them, so there are never two live incarnations. Whatever names another incarnation is either
+//! old (and changes nothing) or newer than the journal (and is adopted: the keeper is right about
+//! what exists).
+//!
+//! **Events.** `state` for each change of phase, after the events that explain it. An end says
+//! exitSuccess or exitFailed, then `unhealthy` if the job was healthy; the end of desire says
+//! `stopping` when it begins and `stopped` once the tree is gone. A restart by policy says neither.
+//!
+//! The decisions are in the submodules: `launch` (up to RUNNING), `ending` (an exit and what
+//! follows), `stop` (task, signal, kill), `takeover` (what a new agent finds), `budget` (how
+//! often and how soon again).
 
-use crate::exit::Exit;
+mod budget;
+mod ending;
+mod launch;
+mod stop;
+mod takeover;
+mod turn;
+
+pub(crate) use stop::Force;
+pub(crate) use turn::{Shutting, Turn};
+
+use crate::{
+    clock::Mono,
+    event::Kind,
+    exit::Exit,
+    node::{Refusal, Wait},
+    plan::Reach,
+    signal::Signal,
+};
+use budget::Budget;
 use serde::{Deserialize, Serialize};
+use stop::Ladder;
 
 /// Supervisor's states, as observers see them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,51 +86,228 @@ pub enum Health {
 }
 
 /// Serialised into the journal, so it is a format: see `wire::link::FORMAT`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Job {}
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Job {
+    state: State,
+    desired: Desired,
+    health: Health,
+    /// The highest number ever taken.
+    incarnation: u64,
+    /// The highest number whose end is accounted for.
+    ended: u64,
+    restarts: u64,
+    budget: Budget,
+    last_exit: Option<Exit>,
+    since: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// Never launched, or stopped because somebody wanted it.
+    Stopped,
+    /// Without a process: its spawn was commanded and has not been confirmed yet.
+    Starting {
+        process: Option<Process>,
+    },
+    Running {
+        process: Process,
+    },
+    Backoff {
+        until: Mono,
+    },
+    Stopping {
+        pid: Option<u32>,
+        ladder: Ladder,
+    },
+    /// Ended, and policy wants no restart.
+    Exited {
+        well: bool,
+    },
+    /// Given up.
+    Fatal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct Process {
+    pid: u32,
+    /// When exec was confirmed.
+    since: Mono,
+}
 
 impl Job {
+    /// A job that the plan wants to run and that has not run yet.
+    pub(crate) fn new() -> Job {
+        Job {
+            state: State::Stopped,
+            desired: Desired::Run,
+            health: Health::Unknown,
+            incarnation: 0,
+            ended: 0,
+            restarts: 0,
+            budget: Budget::default(),
+            last_exit: None,
+            since: 0,
+        }
+    }
+
     #[must_use]
     pub fn phase(&self) -> Phase {
-        todo!()
+        match self.state {
+            State::Stopped => Phase::Stopped,
+            State::Starting { .. } => Phase::Starting,
+            State::Running { .. } => Phase::Running,
+            State::Backoff { .. } => Phase::Backoff,
+            State::Stopping { .. } => Phase::Stopping,
+            State::Exited { .. } => Phase::Exited,
+            State::Fatal => Phase::Fatal,
+        }
     }
 
     #[must_use]
     pub fn desired(&self) -> Desired {
-        todo!()
+        self.desired
     }
 
     #[must_use]
     pub fn health(&self) -> Health {
-        todo!()
+        self.health
     }
 
     /// Of the process that is alive now.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        todo!()
+        match self.state {
+            State::Starting { process } => process.map(|process| process.pid),
+            State::Running { process } => Some(process.pid),
+            State::Stopping { pid, .. } => pid,
+            State::Stopped | State::Backoff { .. } | State::Exited { .. } | State::Fatal => None,
+        }
     }
 
     /// The latest; 0 before the first run.
     #[must_use]
     pub fn incarnation(&self) -> u64 {
-        todo!()
+        self.incarnation
     }
 
     /// How often policy (not a user) has started it again.
     #[must_use]
     pub fn restarts(&self) -> u64 {
-        todo!()
+        self.restarts
     }
 
     #[must_use]
     pub fn last_exit(&self) -> Option<&Exit> {
-        todo!()
+        self.last_exit.as_ref()
     }
 
     /// When it entered its phase: wall clock, ns.
     #[must_use]
     pub fn since(&self) -> i64 {
-        todo!()
+        self.since
+    }
+
+    /// When the back-off is over, for a job in BACKOFF.
+    #[must_use]
+    pub fn restarts_at(&self) -> Option<Mono> {
+        match self.state {
+            State::Backoff { until } => Some(until),
+            State::Stopped
+            | State::Starting { .. }
+            | State::Running { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => None,
+        }
+    }
+
+    /// What is observed is what is desired: it runs as it should, or it rests and its last run
+    /// ended as it should. Nothing is under way and nothing was given up.
+    #[must_use]
+    pub fn is_as_desired(&self) -> bool {
+        match (&self.state, self.desired) {
+            (State::Running { .. }, Desired::Run) => true,
+            (State::Stopped | State::Exited { well: true }, Desired::Rest | Desired::Disabled) => {
+                true
+            }
+            (State::Running { .. }, Desired::Rest | Desired::Disabled)
+            | (State::Stopped | State::Exited { well: true }, Desired::Run)
+            | (
+                State::Starting { .. }
+                | State::Backoff { .. }
+                | State::Stopping { .. }
+                | State::Exited { well: false }
+                | State::Fatal,
+                Desired::Run | Desired::Rest | Desired::Disabled,
+            ) => false,
+        }
+    }
+
+    /// A process of it may exist.
+    pub(crate) fn holds(&self) -> bool {
+        match self.state {
+            State::Starting { .. } | State::Running { .. } | State::Stopping { .. } => true,
+            State::Stopped | State::Backoff { .. } | State::Exited { .. } | State::Fatal => false,
+        }
+    }
+
+    /// `Some` once it has ended by itself and nothing but a user brings it back: did it end well?
+    pub(crate) fn ended_for_good(&self) -> Option<bool> {
+        match self.state {
+            State::Exited { well } => Some(well),
+            State::Fatal => Some(false),
+            State::Stopped
+            | State::Starting { .. }
+            | State::Running { .. }
+            | State::Backoff { .. }
+            | State::Stopping { .. } => None,
+        }
+    }
+
+    /// A user's signal.
+    pub(crate) fn signal(
+        &self,
+        turn: &mut Turn<'_>,
+        signal: Signal,
+        to: Reach,
+    ) -> Result<(), Refusal> {
+        if self.pid().is_none() {
+            return Err(Refusal::NotRunning(turn.plan.name.clone()));
+        }
+        turn.signal(self.incarnation, signal, to);
+        Ok(())
+    }
+
+    /// A wait is over. One that belongs to another incarnation or state no longer matters; one
+    /// that comes too early is set again, so that an impatient clock costs nothing.
+    pub(crate) fn timer(&mut self, turn: &mut Turn<'_>, incarnation: u64, wait: Wait) {
+        if incarnation != self.incarnation {
+            return;
+        }
+        match wait {
+            Wait::Started => self.start_seconds_over(turn),
+            Wait::Backoff => self.backoff_over(turn),
+            Wait::StopTimeout => self.stop_timeout_over(turn),
+        }
+    }
+
+    /// The one way into another phase.
+    fn enter(&mut self, turn: &mut Turn<'_>, state: State) {
+        let from = self.phase();
+        self.state = state;
+        self.since = turn.out.now.wall;
+        let (to, pid, incarnation) = (self.phase(), self.pid(), self.incarnation);
+        turn.emit(Kind::State { from, to, pid, incarnation });
+    }
+
+    fn lose_health(&mut self, turn: &mut Turn<'_>) {
+        match self.health {
+            Health::Healthy => {
+                self.health = Health::Unhealthy;
+                turn.emit(Kind::Unhealthy);
+            }
+            Health::Unknown | Health::Unhealthy => {}
+        }
     }
 }

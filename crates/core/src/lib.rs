@@ -11,5 +11,6 @@ pub mod exit;
 pub mod job;
 pub mod name;
 pub mod node;
+mod outbox;
 pub mod plan;
 pub mod signal;

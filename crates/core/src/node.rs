@@ -2,238 +2,61 @@
 //!
 //! The agent turns the world into [`Input`]s and [`Command`]s into actions. For every input it
 //! journals what [`Node::step`] returned (events and the jobs that were touched) *before* anything
-//! of it becomes visible, so an agent that dies in between is followed by one that goes on.
+//! of it becomes visible, so an agent that dies in between is followed by one that goes on:
+//!
+//! 1. step;
+//! 2. journal events, touched jobs and the life if it changed, as one record;
+//! 3. publish the events, acknowledge the keeper, carry the commands out.
+//!
+//! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
+//! them: boot, takeover, shutdown (`shutdown`).
+
+mod command;
+mod input;
+mod life;
+mod shutdown;
+
+pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
+pub use input::{Held, Input, Refusal, Request};
+pub use life::{Life, NodePhase};
 
 use crate::{
-    clock::{Mono, Now},
-    event::Event,
-    exit::{Asked, Exit},
-    job::Job,
+    clock::Now,
+    event::{Kind, Source},
+    exit::Exit,
+    job::{Force, Job, Turn},
     name::Name,
-    plan::{JobPlan, Plan, Reach},
+    outbox::Outbox,
+    plan::{JobPlan, Plan},
     signal::Signal,
 };
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-
-/// What the node is told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Input {
-    /// The first input of a run.
-    Boot,
-    /// The first input of an agent that takes over a running node: what the keeper holds now.
-    /// Commands that may have been lost are decided again; exit records that nobody has
-    /// acknowledged follow as [`Input::Exited`].
-    Attached {
-        held: Vec<Held>,
-        agent_restarts: u64,
-        upgraded: Option<(String, String)>,
-    },
-    /// exec has succeeded.
-    Spawned {
-        job: Name,
-        incarnation: u64,
-        pid: u32,
-    },
-    /// The process and its whole tree are gone, or it never ran.
-    Exited {
-        job: Name,
-        incarnation: u64,
-        exit: Exit,
-        asked: Asked,
-    },
-    TaskDone {
-        id: TaskId,
-        exit: Exit,
-    },
-    Timer {
-        token: Token,
-    },
-    Request(Request),
-    /// A signal that the node itself received.
-    Signalled {
-        signal: Signal,
-    },
-    LogGap {
-        job: Name,
-        lines: u64,
-    },
-    StrayKilled {
-        pid: u32,
-        command: String,
-    },
-}
-
-/// A job as the keeper has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
-    pub job: Name,
-    /// The highest incarnation ever spawned in this run.
-    pub highest: u64,
-    /// The incarnation that is alive now (spawned and its end not yet recorded), and its pid.
-    pub live: Option<(u64, u32)>,
-}
-
-/// What people and programs ask for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
-    Start {
-        job: Name,
-    },
-    Stop {
-        job: Name,
-    },
-    /// No grace: kill the tree; the job rests afterwards.
-    Kill {
-        job: Name,
-    },
-    Restart {
-        job: Name,
-    },
-    Signal {
-        job: Name,
-        signal: Signal,
-        to: Reach,
-    },
-    Shutdown,
-}
-
-/// Why a request was not taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-pub enum Refusal {
-    #[error("there is no job '{0}'")]
-    NoSuchJob(String),
-    #[error("job '{0}' is not running")]
-    NotRunning(Name),
-    #[error("the node is stopping")]
-    NodeStopping,
-}
-
-/// What the node wants done. Every command is idempotent: it names an incarnation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Command {
-    Spawn {
-        job: Name,
-        incarnation: u64,
-    },
-    /// The job's stop signal; counts as asked for.
-    Stop {
-        job: Name,
-        incarnation: u64,
-        signal: Signal,
-        to: Reach,
-    },
-    /// SIGKILL to the whole tree; counts as asked for.
-    Kill {
-        job: Name,
-        incarnation: u64,
-    },
-    /// A signal that a user sends: the end it may cause is not asked for.
-    Signal {
-        job: Name,
-        incarnation: u64,
-        signal: Signal,
-        to: Reach,
-    },
-    /// Run the job's `stop.exec`, killed at `deadline`.
-    RunTask {
-        id: TaskId,
-        deadline: Mono,
-    },
-    /// Wake the node with this token at `at`. A later `SetTimer` with the same token replaces it.
-    SetTimer {
-        token: Token,
-        at: Mono,
-    },
-    /// Everything is gone: the run ends with this code.
-    Exit {
-        code: i32,
-    },
-}
-
-/// A short run on behalf of a job.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TaskId {
-    pub job: Name,
-    pub incarnation: u64,
-    pub what: TaskKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskKind {
-    StopExec,
-}
-
-/// Says which wait has ended; one that no longer matters is recognised by its incarnation.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Token {
-    Job {
-        job: Name,
-        incarnation: u64,
-        wait: Wait,
-    },
-    /// The end of a shutdown's time.
-    ShutdownDeadline,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Wait {
-    /// `start_seconds` have passed.
-    Started,
-    /// The back-off is over.
-    Backoff,
-    /// The stop signal had its time.
-    StopTimeout,
-}
-
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Outcome {
-    pub events: Vec<Event>,
-    pub commands: Vec<Command>,
-    /// Jobs whose state is not what it was: the agent journals them.
-    pub touched: Vec<Name>,
-    /// The answer to an [`Input::Request`].
-    pub answer: Option<Result<(), Refusal>>,
-}
-
-/// Where the node is in its own life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NodePhase {
-    Starting,
-    Running,
-    Maintenance,
-    Stopping,
-}
-
-/// The node's own state, apart from its jobs: journaled with every step that changed it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Life {
-    phase: NodePhase,
-    /// The number of the last event.
-    seq: u64,
-}
+use life::Course;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone)]
 pub struct Node {
     plan: Plan,
     life: Life,
-    jobs: BTreeMap<Name, Job>,
+    /// In the order of the plan.
+    jobs: Vec<Job>,
+    places: BTreeMap<Name, usize>,
+    /// Places of the jobs that this step has changed.
+    touched: BTreeSet<usize>,
 }
 
 impl Node {
     #[must_use]
     pub fn new(plan: Plan) -> Node {
-        let _ = plan;
-        todo!()
+        Node::restore(plan, Life::new(), BTreeMap::new())
     }
 
     /// A node as an earlier agent journaled it. A job without a journaled state is new.
     #[must_use]
-    pub fn restore(plan: Plan, life: Life, jobs: BTreeMap<Name, Job>) -> Node {
-        let _ = (plan, life, jobs);
-        todo!()
+    pub fn restore(plan: Plan, life: Life, mut jobs: BTreeMap<Name, Job>) -> Node {
+        let places = plan.jobs.iter().enumerate().map(|(at, job)| (job.name.clone(), at)).collect();
+        let jobs =
+            plan.jobs.iter().map(|job| jobs.remove(&job.name).unwrap_or_else(Job::new)).collect();
+        Node { plan, life, jobs, places, touched: BTreeSet::new() }
     }
 
     #[must_use]
@@ -248,21 +71,217 @@ impl Node {
 
     #[must_use]
     pub fn phase(&self) -> NodePhase {
-        self.life.phase
+        self.life.phase()
     }
 
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&Job> {
-        self.jobs.get(name)
+        self.jobs.get(*self.places.get(name)?)
     }
 
     /// In the order of the file.
     pub fn jobs(&self) -> impl Iterator<Item = (&JobPlan, &Job)> {
-        self.plan.jobs.iter().filter_map(|plan| Some((plan, self.jobs.get(&plan.name)?)))
+        self.plan.jobs.iter().zip(&self.jobs)
     }
 
     pub fn step(&mut self, now: Now, input: Input) -> Outcome {
-        let _ = (now, input);
-        todo!()
+        let mut out = Outbox::new(now, self.life.seq);
+        let answer = self.take(&mut out, input);
+        self.life.seq = out.seq;
+        let touched = std::mem::take(&mut self.touched)
+            .into_iter()
+            .filter_map(|at| Some(self.plan.jobs.get(at)?.name.clone()))
+            .collect();
+        Outcome { events: out.events, commands: out.commands, touched, answer }
     }
+
+    fn take(&mut self, out: &mut Outbox, input: Input) -> Option<Result<(), Refusal>> {
+        match input {
+            Input::Boot => self.boot(out),
+            Input::Attached { held, agent_restarts, upgraded } => {
+                self.attached(out, &held, agent_restarts, upgraded);
+            }
+            Input::Spawned { job, incarnation, pid } => {
+                self.one(out, &job, |job, turn| job.spawned(turn, incarnation, pid));
+            }
+            Input::Exited { job, incarnation, exit, asked } => {
+                self.one(out, &job, |job, turn| job.exited(turn, incarnation, &exit, asked));
+            }
+            Input::TaskDone { id, exit: _ } => {
+                self.one(out, &id.job, |job, turn| job.task_done(turn, id.incarnation, id.what));
+            }
+            Input::Timer { token: Token::Job { job, incarnation, wait } } => {
+                self.one(out, &job, |job, turn| job.timer(turn, incarnation, wait));
+            }
+            Input::Timer { token: Token::ShutdownDeadline } => self.shutdown_time_over(out),
+            Input::Request(request) => return Some(self.requested(out, request)),
+            Input::Signalled { signal } => self.signalled(out, signal),
+            Input::LogGap { job, lines } => out.emit(Source::Job(job), Kind::LogGap { lines }),
+            Input::StrayKilled { pid, command } => {
+                out.emit(Source::NODE, Kind::StrayKilled { pid, command });
+            }
+        }
+        None
+    }
+
+    fn boot(&mut self, out: &mut Outbox) {
+        match self.life.course {
+            Course::Starting => {
+                self.begin(out);
+                self.each(out, Job::boot);
+                self.exit_without_jobs(out);
+            }
+            Course::Running | Course::Stopping(_) => {}
+        }
+    }
+
+    fn begin(&mut self, out: &mut Outbox) {
+        out.emit(Source::NODE, Kind::Startup);
+        self.life.course = Course::Running;
+    }
+
+    fn attached(
+        &mut self,
+        out: &mut Outbox,
+        held: &[Held],
+        agent_restarts: u64,
+        upgraded: Option<(String, String)>,
+    ) {
+        match upgraded {
+            Some((from, to)) => out.emit(Source::NODE, Kind::Upgraded { from, to }),
+            None if agent_restarts > 0 => {
+                out.emit(Source::NODE, Kind::AgentRestarted { restarts: agent_restarts });
+            }
+            None => {}
+        }
+        let found = self.life.phase();
+        if found == NodePhase::Starting {
+            // The earlier agent has not even journaled the boot.
+            self.begin(out);
+        }
+        let held: BTreeMap<&Name, &Held> = held.iter().map(|held| (&held.job, held)).collect();
+        self.each(out, |job, turn| {
+            let (highest, live) =
+                held.get(&turn.plan.name).map_or((0, None), |held| (held.highest, held.live));
+            job.attached(turn, highest, live);
+        });
+        match found {
+            NodePhase::Starting => self.exit_without_jobs(out),
+            NodePhase::Running | NodePhase::Maintenance => {}
+            NodePhase::Stopping => self.resume_shutdown(out),
+        }
+    }
+
+    fn requested(&mut self, out: &mut Outbox, request: Request) -> Result<(), Refusal> {
+        match request {
+            Request::Start { job } => self.wanted(out, &job, Job::start),
+            Request::Restart { job } => self.wanted(out, &job, Job::restart),
+            Request::Stop { job } => self.asked(out, &job, |job, turn| {
+                job.stop(turn, Force::Grace);
+                Ok(())
+            }),
+            Request::Kill { job } => self.asked(out, &job, |job, turn| {
+                job.stop(turn, Force::Kill);
+                Ok(())
+            }),
+            Request::Signal { job, signal, to } => {
+                self.asked(out, &job, |job, turn| job.signal(turn, signal, to))
+            }
+            Request::Shutdown => {
+                self.shut_down_asked(out);
+                Ok(())
+            }
+        }
+    }
+
+    /// Something that makes a job run, which a node that stops does not do.
+    fn wanted(
+        &mut self,
+        out: &mut Outbox,
+        job: &Name,
+        deed: fn(&mut Job, &mut Turn<'_>),
+    ) -> Result<(), Refusal> {
+        let stopping = self.life.shutting().is_some();
+        self.asked(out, job, |job, turn| {
+            if stopping {
+                return Err(Refusal::NodeStopping);
+            }
+            deed(job, turn);
+            Ok(())
+        })
+    }
+
+    fn asked(
+        &mut self,
+        out: &mut Outbox,
+        job: &Name,
+        deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        self.one(out, job, deed).unwrap_or_else(|| Err(Refusal::NoSuchJob(job.to_string())))
+    }
+
+    fn signalled(&mut self, out: &mut Outbox, signal: Signal) {
+        out.emit(Source::NODE, Kind::Signal { signal });
+        if [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HALT].contains(&signal) {
+            self.shut_down_asked(out);
+        }
+    }
+
+    /// Lets one job decide, and the node draw its conclusions. `None`: there is no such job.
+    fn one<T>(
+        &mut self,
+        out: &mut Outbox,
+        name: &Name,
+        deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> T,
+    ) -> Option<T> {
+        let at = *self.places.get(name)?;
+        let (answer, exit) = self.act(out, at, deed)?;
+        if let Some(exit) = exit {
+            self.process_ended(out, at, &exit);
+        }
+        Some(answer)
+    }
+
+    fn each(&mut self, out: &mut Outbox, mut deed: impl FnMut(&mut Job, &mut Turn<'_>)) {
+        let ends: Vec<(usize, Exit)> = (0..self.jobs.len())
+            .filter_map(|at| Some((at, self.act(out, at, &mut deed)?.1?)))
+            .collect();
+        for (at, exit) in ends {
+            self.process_ended(out, at, &exit);
+        }
+    }
+
+    /// The one place where a job changes: finds out if it did, and if a process ended.
+    fn act<T>(
+        &mut self,
+        out: &mut Outbox,
+        at: usize,
+        deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> T,
+    ) -> Option<(T, Option<Exit>)> {
+        let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get_mut(at)?);
+        let (before, told) = (job.clone(), out.events.len());
+        let answer = deed(job, &mut Turn { plan, shutting: self.life.shutting(), out });
+        if *job != before {
+            self.touched.insert(at);
+        }
+        let exit = if job.holds() { None } else { last_exit(&out.events[told..]) };
+        Some((answer, exit))
+    }
+}
+
+fn last_exit(events: &[crate::event::Event]) -> Option<Exit> {
+    events.iter().rev().find_map(|event| match &event.kind {
+        Kind::ExitSuccess { exit, .. } | Kind::ExitFailed { exit, .. } => Some(exit.clone()),
+        Kind::Startup
+        | Kind::Healthy
+        | Kind::Unhealthy
+        | Kind::Stopping
+        | Kind::Stopped
+        | Kind::State { .. }
+        | Kind::Signal { .. }
+        | Kind::AgentRestarted { .. }
+        | Kind::Upgraded { .. }
+        | Kind::LogGap { .. }
+        | Kind::StrayKilled { .. } => None,
+    })
 }

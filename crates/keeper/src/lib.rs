@@ -1,24 +1,61 @@
 //! The keeper: the small process that is the parent of every process Mainstay starts.
+//!
+//! It forks, reaps, captures output, serves control sockets, holds listening sockets, enforces the
+//! deadlines it was given and replaces a dead agent. It decides nothing: `docs/keeper.md` has its
+//! promises and what it does about each fault.
 #![forbid(unsafe_code)]
 
-use std::{path::PathBuf, time::Duration};
-
+mod agent;
+mod control;
+mod deadline;
+mod dirs;
+mod hold;
+mod job;
+mod keeper;
+mod launch;
+mod life;
+mod node;
+mod notify;
+mod output;
+mod poller;
+mod reserve;
+mod sockets;
+mod start;
+mod stop;
 pub mod sweep;
+mod talk;
+mod task;
+mod tasks;
+mod tree;
+mod upgrade;
+
+use serde::{Deserialize, Serialize};
+use std::{io, os::fd::OwnedFd, path::PathBuf, time::Duration};
+
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What `mainstay run` needs to become the keeper.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunOptions {
     pub run_dir: PathBuf,
     pub state_dir: PathBuf,
     /// Arguments of the agent role, without argv[0].
     pub agent_args: Vec<String>,
+    /// The file that an upgrade looks at when none is named.
+    pub exe_path: PathBuf,
 }
 
 /// Becomes the keeper; returns the exit code of the run. Must be called before any thread exists.
 #[must_use]
 pub fn run(options: RunOptions) -> i32 {
-    let _ = options;
-    todo!()
+    complain(start::run(options))
+}
+
+/// In a process that a keeper became by an upgrade: goes on being the keeper, and returns the exit
+/// code of the run. Must be called first of all, before arguments are looked at.
+#[must_use]
+pub fn take_over() -> Option<i32> {
+    upgrade::take_over().map(|keeper| complain(keeper.and_then(start::keep)))
 }
 
 #[derive(Debug, Clone)]
@@ -31,8 +68,7 @@ pub struct HoldOptions {
 /// Holds one command without an agent; returns its exit code.
 #[must_use]
 pub fn hold(options: HoldOptions) -> i32 {
-    let _ = options;
-    todo!()
+    complain(hold::hold(&options))
 }
 
 /// The role `__check`: can this binary take over what the running keeper would hand it?
@@ -40,5 +76,24 @@ pub fn hold(options: HoldOptions) -> i32 {
 /// # Errors
 /// What it cannot read, and why.
 pub fn check() -> Result<(), String> {
-    todo!()
+    upgrade::check()
+}
+
+fn complain(code: Result<i32, String>) -> i32 {
+    code.unwrap_or_else(|error| {
+        eprintln!("mainstay: {error}");
+        1
+    })
+}
+
+/// Identifies a run: 16 hex digits.
+fn run_id() -> io::Result<String> {
+    let mut bytes = [0u8; 8];
+    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn own_executable() -> io::Result<OwnedFd> {
+    use rustix::fs::{Mode, OFlags};
+    Ok(rustix::fs::open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }

@@ -1,1 +1,10 @@
+//! Linux, as far as Mainstay needs it. The only crate with unsafe code; each block says why it holds.
 
+pub mod cgroup;
+pub mod clock;
+pub mod fd;
+pub mod proc;
+pub mod reap;
+pub mod signal;
+pub mod spawn;
+pub mod user;

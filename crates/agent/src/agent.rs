@@ -1,0 +1,309 @@
+//! The loop: takes one input at a time through step, journal, publication, acknowledgement and
+//! commands, in this order and without waiting anywhere.
+
+use crate::{
+    archive::Archive,
+    ask::{Accepted, Ask},
+    clock,
+    crash::{Crash, Crashed, Point},
+    hear::Replies,
+    identity::Run,
+    journal::{Journal, Moment, Step},
+    lane::{Lanes, LookedUp},
+    link::{Link, LinkError},
+    ring::Ring,
+    timers::Timers,
+    trace,
+    view::Facts,
+};
+use mainstay_core::{
+    clock::Now,
+    name::Name,
+    node::{Command, Input, Node, Outcome, Refusal, Request},
+};
+use mainstay_wire::link::{Figures, ToKeeper};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::PathBuf,
+    sync::Arc,
+};
+use tokio::sync::{mpsc, oneshot};
+
+/// The run that this agent belongs to.
+#[derive(Debug, Clone)]
+pub(crate) struct About {
+    pub(crate) run: String,
+    pub(crate) run_dir: PathBuf,
+    pub(crate) state_dir: PathBuf,
+    pub(crate) agent_restarts: u64,
+}
+
+pub struct Agent {
+    pub(crate) about: About,
+    pub(crate) node: Node,
+    pub(crate) journal: Journal,
+    pub(crate) ring: Arc<Ring>,
+    pub(crate) link: Link,
+    pub(crate) asks: mpsc::Receiver<Ask>,
+    pub(crate) crash: Crash,
+    pub(crate) archive: Archive,
+    pub(crate) facts: BTreeMap<Name, Facts>,
+    /// The last token taken from the keeper.
+    pub(crate) taken: u64,
+    pub(crate) timers: Timers,
+    pub(crate) lanes: Lanes,
+    /// Inputs that this agent has made itself.
+    pub(crate) own: VecDeque<Input>,
+    pub(crate) inspections: Replies<Figures>,
+    pub(crate) upgrades: Replies<String>,
+    /// The node has said that everything is over.
+    pub(crate) over: Option<i32>,
+}
+
+/// Why the loop has ended.
+#[derive(Debug)]
+pub enum End {
+    /// Everything is gone: the run is to end with this code.
+    Over { code: i32 },
+    /// The keeper is dead or cannot be understood.
+    Link(LinkError),
+    /// A test wanted it.
+    Crashed(Crashed),
+}
+
+impl From<LinkError> for End {
+    fn from(error: LinkError) -> End {
+        End::Link(error)
+    }
+}
+
+impl From<Crashed> for End {
+    fn from(crashed: Crashed) -> End {
+        End::Crashed(crashed)
+    }
+}
+
+/// Whom to tell that an input was taken.
+pub(crate) enum Origin {
+    /// Nobody.
+    World,
+    /// The keeper, which keeps the record until then.
+    Record(u64),
+    /// The keeper, which acts by itself otherwise.
+    Token(u64),
+    /// Who asked.
+    Asker(oneshot::Sender<Result<Accepted, Refusal>>),
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("about", &self.about).finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// Runs until the run or the keeper ends.
+    pub async fn run(&mut self) -> End {
+        loop {
+            if let Some(code) = self.over {
+                return End::Over { code };
+            }
+            if let Err(end) = self.turn().await {
+                return end;
+            }
+        }
+    }
+
+    /// The link, for what is left to say once the loop has ended.
+    #[must_use]
+    pub fn into_link(self) -> Link {
+        self.link
+    }
+
+    async fn turn(&mut self) -> Result<(), End> {
+        tokio::select! {
+            message = self.link.receive() => self.hear(message?),
+            Some(ask) = self.asks.recv() => self.answer(ask),
+            () = self.timers.due() => self.wake(),
+            found = self.lanes.looked_up() => self.proceed(found),
+        }
+    }
+
+    fn wake(&mut self) -> Result<(), End> {
+        while let Some(token) = self.timers.take_due(clock::mono()) {
+            self.take(Input::Timer { token }, Origin::World)?;
+        }
+        Ok(())
+    }
+
+    fn proceed(&mut self, found: LookedUp) -> Result<(), End> {
+        self.own.extend(self.lanes.proceed(&mut self.link, found));
+        self.link.flush()?;
+        self.take_own()
+    }
+
+    /// One input, and whatever this agent has to add to it itself.
+    pub(crate) fn take(&mut self, input: Input, origin: Origin) -> Result<(), End> {
+        self.step(input, origin)?;
+        self.take_own()
+    }
+
+    fn take_own(&mut self) -> Result<(), End> {
+        while let Some(input) = self.own.pop_front() {
+            self.step(input, Origin::World)?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, input: Input, origin: Origin) -> Result<(), End> {
+        self.crash.reach(Point::Input)?;
+        let before = self.incarnation_before(&input);
+        let decided = self.decide(input);
+        self.write_down(&decided, &origin);
+        self.crash.reach(Point::Journaled)?;
+        let Outcome { events, commands, answer, .. } = decided.outcome;
+        events.iter().for_each(trace::event);
+        self.ring.publish(events);
+        let origin = origin.answer(answer, before);
+        self.crash.reach(Point::Published)?;
+        self.acknowledge(&origin)?;
+        self.crash.reach(Point::Acknowledged)?;
+        for command in commands {
+            self.carry_out(command);
+        }
+        self.link.flush()?;
+        self.crash.reach(Point::Commanded)?;
+        Ok(())
+    }
+
+    fn incarnation_before(&self, input: &Input) -> u64 {
+        let Input::Request(request) = input else { return 0 };
+        let job = match request {
+            Request::Start { job }
+            | Request::Stop { job }
+            | Request::Kill { job }
+            | Request::Restart { job }
+            | Request::Signal { job, .. } => self.node.job(job.as_str()),
+            Request::Shutdown => None,
+        };
+        job.map_or(0, mainstay_core::job::Job::incarnation)
+    }
+
+    fn decide(&mut self, input: Input) -> Decided {
+        let now = clock::now();
+        let life = self.node.life().clone();
+        let outcome = self.node.step(now, input.clone());
+        // The first step of a journal always says where the node is in its life.
+        let life_changed = *self.node.life() != life || self.ring.last() == 0;
+        Decided { now, input, outcome, life_changed }
+    }
+
+    fn write_down(&mut self, decided: &Decided, origin: &Origin) {
+        let Decided { now, input, outcome, life_changed } = decided;
+        let taken = match origin {
+            Origin::Token(token) => Some(*token),
+            Origin::World | Origin::Record(_) | Origin::Asker(_) => None,
+        };
+        self.taken = taken.unwrap_or(self.taken);
+        let changes_nothing = outcome.events.is_empty() && outcome.touched.is_empty();
+        if changes_nothing && !life_changed && taken.is_none() {
+            return;
+        }
+        let (node, ring, token) = (&self.node, &self.ring, self.taken);
+        let step = Step {
+            now: *now,
+            input,
+            events: &outcome.events,
+            jobs: outcome
+                .touched
+                .iter()
+                .filter_map(|name| Some((name, node.job(name.as_str())?)))
+                .collect(),
+            life: life_changed.then(|| node.life()),
+            taken,
+        };
+        self.journal.append(&step, || Moment {
+            node,
+            events: ring
+                .all()
+                .into_iter()
+                .chain(outcome.events.iter().cloned().map(Arc::new))
+                .collect(),
+            taken: token,
+        });
+    }
+
+    fn acknowledge(&mut self, origin: &Origin) -> Result<(), End> {
+        match origin {
+            Origin::Record(record) => self.say(&ToKeeper::Ack { record: *record }),
+            Origin::Token(token) => self.say(&ToKeeper::Taken { token: *token }),
+            Origin::World | Origin::Asker(_) => {}
+        }
+        Ok(self.link.flush()?)
+    }
+
+    /// Puts a short message in line.
+    pub(crate) fn say(&mut self, message: &ToKeeper) {
+        self.link.push(message).expect("a message without free text fits a frame");
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        let failed = match command {
+            Command::Spawn { job, incarnation } => self.start(&job, Run::Incarnation(incarnation)),
+            Command::RunTask { id, deadline } => {
+                self.start(&id.job.clone(), Run::Task { id, deadline })
+            }
+            Command::Stop { job, incarnation, signal, to } => {
+                self.lanes.send(&mut self.link, ToKeeper::Stop { job, incarnation, signal, to })
+            }
+            Command::Kill { job, incarnation } => {
+                self.lanes.send(&mut self.link, ToKeeper::Kill { job, incarnation })
+            }
+            Command::Signal { job, incarnation, signal, to } => {
+                self.lanes.send(&mut self.link, ToKeeper::Signal { job, incarnation, signal, to })
+            }
+            Command::SetTimer { token, at } => {
+                self.timers.set(token, at);
+                None
+            }
+            Command::Exit { code } => {
+                self.over = Some(code);
+                None
+            }
+        };
+        self.own.extend(failed);
+    }
+
+    fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
+        let plan = self.node.plan().job(job.as_str())?;
+        self.lanes.run(&mut self.link, plan, run)
+    }
+}
+
+/// An input and what the node made of it.
+struct Decided {
+    now: Now,
+    input: Input,
+    outcome: Outcome,
+    life_changed: bool,
+}
+
+impl Origin {
+    /// Answers whoever asked.
+    fn answer(self, answer: Option<Result<(), Refusal>>, before: u64) -> Origin {
+        match self {
+            Origin::Asker(asker) => {
+                let answer = answer.unwrap_or(Ok(())).map(|()| Accepted { before });
+                // Nobody is left only when the client went away.
+                let _ = asker.send(answer);
+                Origin::World
+            }
+            Origin::World | Origin::Record(_) | Origin::Token(_) => {
+                if let Some(Err(refusal)) = answer {
+                    tracing::info!("not done: {refusal}");
+                }
+                self
+            }
+        }
+    }
+}

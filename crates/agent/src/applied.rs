@@ -1,0 +1,45 @@
+//! `plan.json`: the plan in force. The next agent goes on with it, whatever the file says by then.
+
+use crate::replace::replace;
+use mainstay_core::plan::Plan;
+use mainstay_wire::link::FORMAT;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Applied<P> {
+    format: u32,
+    run: String,
+    state_dir: PathBuf,
+    plan: P,
+}
+
+fn path(run_dir: &Path) -> PathBuf {
+    run_dir.join("plan.json")
+}
+
+/// Readable by us alone: it may hold secrets.
+pub(crate) fn write(run_dir: &Path, state_dir: &Path, run: &str, plan: &Plan) -> io::Result<()> {
+    let applied =
+        Applied { format: FORMAT, run: run.to_owned(), state_dir: state_dir.to_owned(), plan };
+    replace(&path(run_dir), 0o600, &serde_json::to_vec(&applied)?).map(drop)
+}
+
+/// The plan of this run, if one was applied.
+pub(crate) fn read(run_dir: &Path, run: &str) -> Option<Plan> {
+    let bytes = fs::read(path(run_dir)).ok()?;
+    let applied: Applied<Plan> = serde_json::from_slice(&bytes).ok()?;
+    (applied.format == FORMAT && applied.run == run).then_some(applied.plan)
+}
+
+/// The state directory of the node that runs or ran in this run directory: readable also when
+/// no agent answers.
+#[must_use]
+pub fn state_dir(run_dir: &Path) -> Option<PathBuf> {
+    let bytes = fs::read(path(run_dir)).ok()?;
+    let applied: Applied<serde::de::IgnoredAny> = serde_json::from_slice(&bytes).ok()?;
+    Some(applied.state_dir)
+}

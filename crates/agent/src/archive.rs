@@ -1,0 +1,105 @@
+//! Compressing log files that the keeper has closed: one at a time, away from the loop.
+
+use flate2::{Compression, write::GzEncoder};
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+use tokio::sync::mpsc;
+
+/// Files in line to be compressed. The line is as long as the number of archives that are kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Archive(mpsc::UnboundedSender<PathBuf>);
+
+impl Archive {
+    /// Must be called inside the runtime.
+    pub(crate) fn start() -> Archive {
+        let (sender, mut files) = mpsc::unbounded_channel::<PathBuf>();
+        tokio::spawn(async move {
+            while let Some(file) = files.recv().await {
+                let compressed = tokio::task::spawn_blocking({
+                    let file = file.clone();
+                    move || compress(&file)
+                });
+                match compressed.await {
+                    Ok(Ok(())) => {}
+                    // Removed by the keeper meanwhile: nothing is lost that it wanted to keep.
+                    Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                    Ok(Err(error)) => tracing::warn!(
+                        "cannot compress {}: {error}; it stays as it is",
+                        file.display()
+                    ),
+                    Err(error) => tracing::error!("compressing {}: {error}", file.display()),
+                }
+            }
+        });
+        Archive(sender)
+    }
+
+    pub(crate) fn compress(&self, file: PathBuf) {
+        // The task ends with the runtime only.
+        let _ = self.0.send(file);
+    }
+
+    /// Lines up what an earlier agent has not got to.
+    pub(crate) fn catch_up(&self, job_logs: &Path) {
+        let Ok(entries) = fs::read_dir(job_logs) else { return };
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let archive = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| name.as_bytes()[0].is_ascii_digit() && !name.contains(".gz"));
+            if archive {
+                self.compress(path);
+            }
+        }
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn compress(path: &Path) -> io::Result<()> {
+    let (temporary, target) = (with_suffix(path, ".gz.new"), with_suffix(path, ".gz"));
+    let written = write(path, &temporary).and_then(|()| fs::rename(&temporary, &target));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    fs::remove_file(path)
+}
+
+fn write(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(to)?;
+    let mut encoder = GzEncoder::new(file, Compression::default());
+    io::copy(&mut source, &mut encoder)?;
+    encoder.finish()?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn a_compressed_archive_takes_the_place_of_the_original() {
+        let dir = std::env::temp_dir().join(format!("mainstay-archive-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("temp dir");
+        let file = dir.join("00000001-20260101T000000Z");
+        fs::write(&file, "line\n".repeat(1000)).expect("write");
+        compress(&file).expect("compress");
+        let mut text = String::new();
+        let packed = File::open(with_suffix(&file, ".gz")).expect("archive");
+        flate2::read::GzDecoder::new(packed).read_to_string(&mut text).expect("gzip");
+        assert_eq!(text, "line\n".repeat(1000));
+        assert_eq!(fs::read_dir(&dir).expect("dir").count(), 1);
+        fs::remove_dir_all(&dir).expect("clean up");
+    }
+}

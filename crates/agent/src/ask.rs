@@ -1,0 +1,92 @@
+//! What the API asks the agent, and how it gets its answers.
+
+use crate::{
+    ring::Ring,
+    view::{JobStatus, Status},
+};
+use mainstay_core::node::{Refusal, Request};
+use mainstay_wire::link::Figures;
+use std::{path::PathBuf, sync::Arc};
+use tokio::sync::{mpsc, oneshot};
+
+/// So many askers may be in line; the next one waits.
+const LINE: usize = 64;
+
+pub(crate) enum Ask {
+    Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
+    Status(oneshot::Sender<Status>),
+    Job(String, oneshot::Sender<Option<JobStatus>>),
+    Figures(oneshot::Sender<Figures>),
+    Upgrade(Option<PathBuf>, oneshot::Sender<String>),
+}
+
+/// A request that was taken, journaled, and is being carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The incarnation that the job had before; 0 also for requests to the node.
+    pub before: u64,
+}
+
+/// The agent has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the agent is ending")]
+pub struct Gone;
+
+/// Asks the agent. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    asks: mpsc::Sender<Ask>,
+    ring: Arc<Ring>,
+}
+
+impl Asker {
+    pub(crate) fn new(ring: Arc<Ring>) -> (Asker, mpsc::Receiver<Ask>) {
+        let (asks, line) = mpsc::channel(LINE);
+        (Asker { asks, ring }, line)
+    }
+
+    #[must_use]
+    pub fn events(&self) -> &Arc<Ring> {
+        &self.ring
+    }
+
+    /// # Errors
+    /// [`Gone`], or inside: why it was not taken.
+    pub async fn request(&self, request: Request) -> Result<Result<Accepted, Refusal>, Gone> {
+        self.ask(|answer| Ask::Request(request, answer)).await
+    }
+
+    /// # Errors
+    /// [`Gone`]
+    pub async fn status(&self) -> Result<Status, Gone> {
+        self.ask(Ask::Status).await
+    }
+
+    /// # Errors
+    /// [`Gone`]
+    pub async fn job(&self, name: &str) -> Result<Option<JobStatus>, Gone> {
+        self.ask(|answer| Ask::Job(name.to_owned(), answer)).await
+    }
+
+    /// What the keeper counts: takes as long as the keeper does.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn figures(&self) -> Result<Figures, Gone> {
+        self.ask(Ask::Figures).await
+    }
+
+    /// Comes back only with the reason why it failed: on success this agent is replaced.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn upgrade(&self, binary: Option<PathBuf>) -> Result<String, Gone> {
+        self.ask(|answer| Ask::Upgrade(binary, answer)).await
+    }
+
+    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Gone> {
+        let (sender, answer) = oneshot::channel();
+        self.asks.send(ask(sender)).await.map_err(|_| Gone)?;
+        answer.await.map_err(|_| Gone)
+    }
+}

@@ -1,0 +1,202 @@
+//! How an agent begins: it greets the keeper, then goes on where an earlier agent of this run
+//! stopped, or applies the configuration if it is the first.
+
+use crate::{
+    agent::{About, Agent, End, Origin},
+    applied,
+    archive::Archive,
+    ask::Asker,
+    crash::Crash,
+    journal::{Journal, Recovered},
+    lane::Lanes,
+    link::{Link, LinkError},
+    options::{Options, Source, context},
+    ring::Ring,
+    timers::Timers,
+    trace,
+    view::Facts,
+};
+use mainstay_core::{
+    node::{Held, Input, Node},
+    plan::Plan,
+};
+use mainstay_wire::link::{FORMAT, HeldJob, ToAgent, ToKeeper, Welcome};
+use std::{collections::VecDeque, env};
+
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    #[error("the keeper did not begin with a welcome")]
+    NotWelcome,
+    #[error("the keeper speaks format {0}, this agent format {FORMAT}: they are of two versions")]
+    Format(u32),
+    /// The diagnostics, ready to be printed.
+    #[error("{0}")]
+    Config(String),
+    #[error("the loop ended before it began")]
+    Ended(End),
+}
+
+/// Everything up to the point where the node runs and the keeper knows it.
+///
+/// # Errors
+/// The keeper or the configuration cannot be understood.
+pub async fn boot(
+    mut link: Link,
+    options: &Options,
+    crash: Crash,
+) -> Result<(Agent, Asker), BootError> {
+    let welcome = greet(&mut link).await?;
+    let (plan, journal, recovered) = match applied::read(&options.run_dir, &welcome.run) {
+        Some(plan) => take_up(plan, &welcome, options),
+        None => apply(&welcome, options)?,
+    };
+    trace::set_level(&plan.node.log_level);
+    let Recovered { life, jobs, events, taken } = recovered;
+    // Nothing becomes visible before it is journaled, so without a step nothing has begun.
+    let first = life.is_none() && welcome.jobs.is_empty() && welcome.records.is_empty();
+    let node = match life {
+        Some(life) => Node::restore(plan, life, jobs),
+        None => Node::new(plan),
+    };
+    let ring = Ring::new(welcome.run.clone(), events);
+    let (asker, asks) = Asker::new(ring.clone());
+    let mut agent = Agent {
+        about: About {
+            run: welcome.run.clone(),
+            run_dir: welcome.run_dir.clone(),
+            state_dir: welcome.state_dir.clone(),
+            agent_restarts: welcome.agent_restarts,
+        },
+        facts: welcome.jobs.iter().filter_map(facts).collect(),
+        node,
+        journal,
+        ring,
+        link,
+        asks,
+        crash,
+        archive: Archive::start(),
+        taken,
+        timers: Timers::default(),
+        lanes: Lanes::new(),
+        own: VecDeque::new(),
+        inspections: Default::default(),
+        upgrades: Default::default(),
+        over: None,
+    };
+    agent.begin(welcome, first).map_err(BootError::Ended)?;
+    Ok((agent, asker))
+}
+
+async fn greet(link: &mut Link) -> Result<Welcome, BootError> {
+    let hello = ToKeeper::Hello { format: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned() };
+    link.push(&hello).expect("a greeting fits a frame");
+    link.flush()?;
+    match link.receive().await? {
+        ToAgent::Welcome(welcome) if welcome.format == FORMAT => Ok(*welcome),
+        ToAgent::Welcome(welcome) => Err(BootError::Format(welcome.format)),
+        _ => Err(BootError::NotWelcome),
+    }
+}
+
+/// Goes on with what an earlier agent of this run has applied.
+fn take_up(plan: Plan, welcome: &Welcome, options: &Options) -> (Plan, Journal, Recovered) {
+    let (journal, recovered) = Journal::recover(&options.run_dir, &welcome.run)
+        .unwrap_or_else(|| (Journal::create(&options.run_dir, &welcome.run), Recovered::default()));
+    (plan, journal, recovered)
+}
+
+/// Applies the configuration: this run has none yet.
+fn apply(welcome: &Welcome, options: &Options) -> Result<(Plan, Journal, Recovered), BootError> {
+    if !welcome.jobs.is_empty() {
+        tracing::warn!("the applied plan cannot be read: applying the configuration as it is now");
+    }
+    let plan = load(&options.source)?;
+    let written = applied::write(&options.run_dir, &welcome.state_dir, &welcome.run, &plan);
+    if let Err(error) = written {
+        tracing::error!(
+            "cannot write {}/plan.json: {error}; an agent that follows this one will read the \
+             configuration anew",
+            options.run_dir.display()
+        );
+    }
+    Ok((plan, Journal::create(&options.run_dir, &welcome.run), Recovered::default()))
+}
+
+fn load(source: &Source) -> Result<Plan, BootError> {
+    let context = context();
+    match source {
+        Source::Command { command, restart } => {
+            mainstay_config::single(command, restart.as_deref(), &context)
+                .map_err(BootError::Config)
+        }
+        Source::Config(path) => {
+            let path =
+                mainstay_config::find(path.as_deref(), &context).map_err(BootError::Config)?;
+            let loaded = mainstay_config::load(&path, &context)
+                .map_err(|errors| BootError::Config(errors.render(false)))?;
+            for warning in &loaded.warnings {
+                eprintln!("{}", warning.render(false));
+            }
+            Ok(loaded.plan)
+        }
+    }
+}
+
+fn facts(held: &HeldJob) -> Option<(mainstay_core::name::Name, Facts)> {
+    let live = held.live.as_ref()?;
+    let facts = Facts {
+        incarnation: live.incarnation,
+        tree: Some(live.tree),
+        unenforced: live.unenforced.clone(),
+        ..Facts::default()
+    };
+    Some((held.job.clone(), facts))
+}
+
+/// One whose exec is still under way is not alive yet: `Spawned` or its end will follow.
+fn held(job: HeldJob) -> Held {
+    Held {
+        job: job.job,
+        highest: job.highest,
+        live: job.live.filter(|live| live.spawned).map(|live| (live.incarnation, live.pid)),
+    }
+}
+
+impl Agent {
+    fn begin(&mut self, welcome: Welcome, first: bool) -> Result<(), End> {
+        let input = match first {
+            true => Input::Boot,
+            false => Input::Attached {
+                held: welcome.jobs.into_iter().map(held).collect(),
+                agent_restarts: welcome.agent_restarts,
+                upgraded: welcome.upgraded,
+            },
+        };
+        self.take(input, Origin::World)?;
+        for record in welcome.records {
+            self.take_record(record)?;
+        }
+        for (token, signal) in welcome.signals {
+            if token > self.taken {
+                self.take(Input::Signalled { signal }, Origin::Token(token))?;
+            } else {
+                self.say(&ToKeeper::Taken { token });
+            }
+        }
+        self.compress_leftovers();
+        let stop_timeout = self.node.plan().node.stop_timeout.as_millis();
+        let stop_timeout_ms = u64::try_from(stop_timeout).unwrap_or(u64::MAX);
+        self.say(&ToKeeper::Ready { stop_timeout_ms });
+        Ok(self.link.flush()?)
+    }
+
+    fn compress_leftovers(&self) {
+        for job in &self.node.plan().jobs {
+            if job.log.keep.compress {
+                self.archive.catch_up(&self.about.state_dir.join("logs").join(job.name.as_str()));
+            }
+        }
+    }
+}

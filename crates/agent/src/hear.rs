@@ -1,0 +1,184 @@
+//! What the keeper and the API say, turned into inputs and answers.
+
+use crate::{
+    agent::{Agent, End, Origin},
+    ask::Ask,
+    view::{self, Facts, JobStatus, Status},
+};
+use mainstay_core::{
+    name::Name,
+    node::{Input, Request},
+    plan::Reach,
+};
+use mainstay_wire::link::{self, ExitRecord, ToAgent, ToKeeper};
+use std::collections::HashMap;
+use tokio::sync::oneshot;
+
+/// Who waits for which answer of the keeper.
+#[derive(Debug)]
+pub(crate) struct Replies<T> {
+    next: u64,
+    waiting: HashMap<u64, oneshot::Sender<T>>,
+}
+
+impl<T> Default for Replies<T> {
+    fn default() -> Replies<T> {
+        Replies { next: 0, waiting: HashMap::new() }
+    }
+}
+
+impl<T> Replies<T> {
+    /// The number under which the answer will come. Those who gave up are forgotten.
+    fn expect(&mut self, asker: oneshot::Sender<T>) -> u64 {
+        self.waiting.retain(|_, asker| !asker.is_closed());
+        self.next += 1;
+        self.waiting.insert(self.next, asker);
+        self.next
+    }
+
+    fn answer(&mut self, id: u64, answer: T) {
+        if let Some(asker) = self.waiting.remove(&id) {
+            let _ = asker.send(answer);
+        }
+    }
+}
+
+impl Agent {
+    pub(crate) fn hear(&mut self, message: ToAgent) -> Result<(), End> {
+        match message {
+            ToAgent::Welcome(_) => {
+                tracing::warn!("the keeper said welcome twice");
+                Ok(())
+            }
+            ToAgent::Spawned { job, incarnation, pid, tree, unenforced } => {
+                let facts = Facts { incarnation, tree: Some(tree), unenforced, ..Facts::default() };
+                self.facts.insert(job.clone(), facts);
+                self.take(Input::Spawned { job, incarnation, pid }, Origin::World)
+            }
+            ToAgent::Exited(record) => self.take_record(record),
+            ToAgent::TaskDone { id, exit, output, truncated } => {
+                if !output.is_empty() {
+                    let cut = if truncated { " (cut)" } else { "" };
+                    tracing::info!("{}: its stop command said{cut}: {}", id.job, output.trim_end());
+                }
+                self.take(Input::TaskDone { id, exit }, Origin::World)
+            }
+            ToAgent::Asked { token, job, incarnation, ask } => {
+                self.take_ask(token, job, incarnation, ask)
+            }
+            ToAgent::Signalled { token, signal } => {
+                self.take(Input::Signalled { signal }, Origin::Token(token))
+            }
+            ToAgent::Notified { job, incarnation, fields } => {
+                self.note(&job, incarnation, fields);
+                Ok(())
+            }
+            ToAgent::LogGap { job, lines } => {
+                self.take(Input::LogGap { job, lines }, Origin::World)
+            }
+            ToAgent::Rotated { file, compress, .. } => {
+                if compress {
+                    self.archive.compress(file);
+                }
+                Ok(())
+            }
+            ToAgent::StrayKilled { pid, command } => {
+                self.take(Input::StrayKilled { pid, command }, Origin::World)
+            }
+            ToAgent::Figures { id, figures } => {
+                self.inspections.answer(id, figures);
+                Ok(())
+            }
+            ToAgent::UpgradeFailed { id, error } => {
+                self.upgrades.answer(id, error);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn take_record(&mut self, record: ExitRecord) -> Result<(), End> {
+        let ExitRecord { record, job, incarnation, exit, asked, .. } = record;
+        self.take(Input::Exited { job, incarnation, exit, asked }, Origin::Record(record))
+    }
+
+    /// What came in at a job's control socket is meant for the incarnation behind that socket.
+    fn take_ask(
+        &mut self,
+        token: u64,
+        job: Name,
+        incarnation: u64,
+        ask: link::Ask,
+    ) -> Result<(), End> {
+        let current = self.node.job(job.as_str()).map(mainstay_core::job::Job::incarnation);
+        if current != Some(incarnation) {
+            self.say(&ToKeeper::Taken { token });
+            return Ok(self.link.flush()?);
+        }
+        let request = match ask {
+            link::Ask::Stop => Request::Stop { job },
+            link::Ask::Kill => Request::Kill { job },
+            link::Ask::Signal(signal) => Request::Signal { job, signal, to: Reach::Leader },
+        };
+        self.take(Input::Request(request), Origin::Token(token))
+    }
+
+    fn note(
+        &mut self,
+        job: &Name,
+        incarnation: u64,
+        fields: std::collections::BTreeMap<String, String>,
+    ) {
+        let facts = self.facts.entry(job.clone()).or_default();
+        if incarnation > facts.incarnation {
+            *facts = Facts { incarnation, ..Facts::default() };
+        }
+        if incarnation == facts.incarnation {
+            facts.notify.extend(fields);
+        }
+    }
+
+    pub(crate) fn answer(&mut self, ask: Ask) -> Result<(), End> {
+        match ask {
+            Ask::Request(request, asker) => {
+                return self.take(Input::Request(request), Origin::Asker(asker));
+            }
+            Ask::Status(asker) => drop(asker.send(self.status())),
+            Ask::Job(name, asker) => drop(asker.send(self.job(&name))),
+            Ask::Figures(asker) => {
+                let id = self.inspections.expect(asker);
+                self.say(&ToKeeper::Inspect { id });
+            }
+            Ask::Upgrade(binary, asker) => {
+                let id = self.upgrades.expect(asker);
+                if let Err(error) = self.link.push(&ToKeeper::Upgrade { id, binary }) {
+                    self.upgrades.answer(id, error.to_string());
+                }
+            }
+        }
+        Ok(self.link.flush()?)
+    }
+
+    fn status(&self) -> Status {
+        let plan = self.node.plan();
+        Status {
+            node: plan.node.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state: self.node.phase(),
+            run: self.about.run.clone(),
+            run_dir: self.about.run_dir.clone(),
+            state_dir: self.about.state_dir.clone(),
+            agent_restarts: self.about.agent_restarts,
+            keeper: None,
+            jobs: view::jobs(&self.node, &self.facts),
+            watches: Vec::new(),
+            fleet: None,
+            rollout: None,
+            strays: None,
+        }
+    }
+
+    fn job(&self, name: &str) -> Option<JobStatus> {
+        let plan = self.node.plan().job(name)?;
+        Some(view::job(plan, self.node.job(name)?, self.facts.get(name)))
+    }
+}

@@ -1,0 +1,142 @@
+//! From a job's plan to what the keeper needs: every name looked up, every default filled in.
+
+use mainstay_core::{clock::Mono, name::Name, node::TaskId, plan::JobPlan};
+use mainstay_sys::user::{User, lookup_group, lookup_user};
+use mainstay_wire::link::{Exec, Identity, RunTask, Spawn, ToKeeper};
+use rustix::process::{getegid, geteuid};
+use std::io;
+
+/// Why a name could not be turned into a number.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LookupError {
+    #[error("unknown user '{0}'")]
+    NoUser(String),
+    #[error("unknown group '{0}'")]
+    NoGroup(String),
+    #[error("cannot look up '{0}': {1}")]
+    Failed(String, io::Error),
+}
+
+/// What is to be run for a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Run {
+    Incarnation(u64),
+    Task { id: TaskId, deadline: Mono },
+}
+
+/// May a lookup be needed, which can be slow?
+pub(crate) fn needs_lookup(plan: &JobPlan) -> bool {
+    plan.user.is_some() || plan.group.is_some() || plan.groups.is_some()
+}
+
+/// The message that starts it. Looks names up: not for the loop if [`needs_lookup`].
+pub(crate) fn message(plan: &JobPlan, run: &Run, now: Mono) -> Result<ToKeeper, LookupError> {
+    match run {
+        Run::Incarnation(incarnation) => {
+            Ok(ToKeeper::Spawn(Box::new(spawn(plan, *incarnation, exec(plan, &plan.exec)?))))
+        }
+        Run::Task { id, deadline } => {
+            let argv = plan.stop.exec.as_deref().unwrap_or_default();
+            let timeout = deadline.since(now).as_millis();
+            Ok(ToKeeper::RunTask(Box::new(RunTask {
+                id: id.clone(),
+                exec: exec(plan, argv)?,
+                timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
+            })))
+        }
+    }
+}
+
+fn spawn(plan: &JobPlan, incarnation: u64, exec: Exec) -> Spawn {
+    Spawn {
+        job: plan.name.clone(),
+        incarnation,
+        main: plan.main,
+        exec,
+        limits: plan.limits.clone(),
+        sockets: plan.sockets.clone(),
+        notify: plan.notify,
+        stderr: plan.stderr,
+        log: plan.log.clone(),
+        stop_signal: plan.stop.signal,
+        stop_to: plan.stop.to,
+        stop_timeout_ms: u64::try_from(plan.stop.timeout.as_millis()).unwrap_or(u64::MAX),
+        fence_at: None,
+    }
+}
+
+fn exec(plan: &JobPlan, argv: &[String]) -> Result<Exec, LookupError> {
+    let user = plan.user.as_deref().map(user).transpose()?;
+    let mut env = plan.env.clone();
+    if let Some(user) = &user {
+        for (key, value) in [("HOME", &user.home), ("USER", &user.name), ("LOGNAME", &user.name)] {
+            if !value.is_empty() && !env.iter().any(|(given, _)| given == key) {
+                env.push((key.to_owned(), value.clone()));
+            }
+        }
+    }
+    Ok(Exec {
+        argv: argv.to_vec(),
+        env,
+        cwd: plan.cwd.clone(),
+        identity: identity(plan, user.as_ref())?,
+        umask: plan.umask,
+        nice: plan.nice,
+    })
+}
+
+/// `None`: it runs as we do, and nothing has to be changed (which only root may).
+fn identity(plan: &JobPlan, user: Option<&User>) -> Result<Option<Identity>, LookupError> {
+    if !needs_lookup(plan) {
+        return Ok(None);
+    }
+    let (own_uid, own_gid) = (geteuid().as_raw(), getegid().as_raw());
+    let uid = user.map_or(own_uid, |user| user.uid);
+    let gid = match &plan.group {
+        Some(name) => group(name)?,
+        None => user.map_or(own_gid, |user| user.gid),
+    };
+    if plan.groups.is_none() && own_uid != 0 && (uid, gid) == (own_uid, own_gid) {
+        return Ok(None);
+    }
+    let groups = match &plan.groups {
+        Some(names) => names.iter().map(|name| group(name)).collect::<Result<_, _>>()?,
+        None => user.map_or_else(|| vec![gid], |user| user.groups.clone()),
+    };
+    Ok(Some(Identity { uid, gid, groups }))
+}
+
+fn user(name: &str) -> Result<User, LookupError> {
+    match lookup_user(name) {
+        Ok(found) => found.ok_or_else(|| LookupError::NoUser(name.to_owned())),
+        Err(error) => Err(LookupError::Failed(name.to_owned(), error)),
+    }
+}
+
+fn group(name: &str) -> Result<u32, LookupError> {
+    match lookup_group(name) {
+        Ok(found) => found.ok_or_else(|| LookupError::NoGroup(name.to_owned())),
+        Err(error) => Err(LookupError::Failed(name.to_owned(), error)),
+    }
+}
+
+/// The job that a message is about.
+pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
+    match message {
+        ToKeeper::Spawn(spawn) => Some(&spawn.job),
+        ToKeeper::RunTask(task) => Some(&task.id.job),
+        ToKeeper::Stop { job, .. }
+        | ToKeeper::Kill { job, .. }
+        | ToKeeper::Signal { job, .. }
+        | ToKeeper::Extend { job, .. }
+        | ToKeeper::Forget { job } => Some(job),
+        ToKeeper::Hello { .. }
+        | ToKeeper::Ready { .. }
+        | ToKeeper::Ack { .. }
+        | ToKeeper::Taken { .. }
+        | ToKeeper::Inspect { .. }
+        | ToKeeper::RotateLogs
+        | ToKeeper::Upgrade { .. }
+        | ToKeeper::Exit { .. } => None,
+    }
+}

@@ -1,0 +1,264 @@
+//! The journal: what the next agent must know, written before anything of it becomes visible.
+//!
+//! A line is a checksum (CRC-32, 8 hex digits), a space and JSON. The first line says whose journal
+//! it is; then comes a base (everything at one moment) if there was one, then a step for each input
+//! that changed something. A line is written by one write(2) and never synced: it has to survive
+//! the agent, not the machine. Whatever follows the last whole line was never made visible, and is
+//! dropped. Past 4 MiB the file is replaced by a new base.
+//!
+//! A journal that cannot be written (full disk) stops nobody: the agent says so once, goes on in
+//! memory, and tries a new base at most once a second.
+
+use crate::{replace::replace, ring::KEPT};
+use mainstay_core::{
+    clock::Now,
+    event::Event,
+    job::Job,
+    name::Name,
+    node::{Input, Life, Node},
+};
+use mainstay_sys::proc::boot_id;
+use mainstay_wire::link::FORMAT;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs::{self, File, OpenOptions},
+    io::{self, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+const LIMIT: u64 = 4 << 20;
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Whose journal it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    run: String,
+    boot: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Written<'a> {
+    Header(&'a Header),
+    Base { life: &'a Life, jobs: BTreeMap<&'a Name, &'a Job>, taken: u64 },
+    Events(&'a [Arc<Event>]),
+    Step(&'a Step<'a>),
+}
+
+/// One input and what came of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Step<'a> {
+    pub(crate) now: Now,
+    pub(crate) input: &'a Input,
+    pub(crate) events: &'a [Event],
+    /// The new state of each job that was touched.
+    pub(crate) jobs: BTreeMap<&'a Name, &'a Job>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) life: Option<&'a Life>,
+    /// The keeper's token of this input: it need not be delivered again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) taken: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Header(Header),
+    Base { life: Life, jobs: BTreeMap<Name, Job>, taken: u64 },
+    Events(Vec<Event>),
+    Step { events: Vec<Event>, jobs: BTreeMap<Name, Job>, life: Option<Life>, taken: Option<u64> },
+}
+
+/// What an earlier agent of this run left.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    /// `None`: it died before its first step.
+    pub(crate) life: Option<Life>,
+    pub(crate) jobs: BTreeMap<Name, Job>,
+    pub(crate) events: VecDeque<Event>,
+    /// The last token that was taken from the keeper.
+    pub(crate) taken: u64,
+}
+
+/// Everything at one moment, for a new base.
+#[derive(Debug)]
+pub(crate) struct Moment<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) events: Vec<Arc<Event>>,
+    pub(crate) taken: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    header: Header,
+    state: State,
+    limit: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    Open { file: File, size: u64 },
+    Failed { since: Instant },
+}
+
+impl Journal {
+    /// An empty journal in place of whatever was there.
+    pub(crate) fn create(run_dir: &Path, run: &str) -> Journal {
+        let mut journal = Journal::closed(run_dir, run);
+        let mut bytes = Vec::new();
+        match encode(&mut bytes, &Written::Header(&journal.header))
+            .and_then(|()| replace(&journal.path, 0o600, &bytes))
+        {
+            Ok(file) => journal.state = State::Open { file, size: bytes.len() as u64 },
+            Err(error) => journal.fail(&error),
+        }
+        journal
+    }
+
+    /// Opens the journal of this run, if there is one, and reads what is in it.
+    pub(crate) fn recover(run_dir: &Path, run: &str) -> Option<(Journal, Recovered)> {
+        let mut journal = Journal::closed(run_dir, run);
+        let bytes = fs::read(&journal.path).ok()?;
+        let (recovered, valid) = read(&bytes, &journal.header)?;
+        let dropped = bytes.len() - valid;
+        if dropped > 0 {
+            tracing::info!("dropped the last {dropped} bytes of the journal: a step cut short");
+        }
+        match reopen(&journal.path, valid as u64) {
+            Ok(file) => journal.state = State::Open { file, size: valid as u64 },
+            Err(error) => journal.fail(&error),
+        }
+        Some((journal, recovered))
+    }
+
+    fn closed(run_dir: &Path, run: &str) -> Journal {
+        Journal {
+            path: run_dir.join("journal"),
+            header: Header { format: FORMAT, run: run.to_owned(), boot: boot_id() },
+            state: State::Failed { since: Instant::now() },
+            limit: LIMIT,
+        }
+    }
+
+    /// Adds a step. `moment` is everything as it is after that step.
+    pub(crate) fn append<'a>(&mut self, step: &Step<'_>, moment: impl FnOnce() -> Moment<'a>) {
+        match &mut self.state {
+            State::Open { size, .. } if *size > self.limit => self.rebase(&moment()),
+            State::Open { file, size } => {
+                let mut bytes = Vec::with_capacity(512);
+                let written =
+                    encode(&mut bytes, &Written::Step(step)).and_then(|()| file.write_all(&bytes));
+                match written {
+                    Ok(()) => *size += bytes.len() as u64,
+                    Err(error) => {
+                        // A torn line in the middle would hide all that follows it.
+                        let _ = file.set_len(*size);
+                        self.fail(&error);
+                    }
+                }
+            }
+            State::Failed { since } if since.elapsed() >= RETRY => self.rebase(&moment()),
+            State::Failed { .. } => {}
+        }
+    }
+
+    fn rebase(&mut self, moment: &Moment<'_>) {
+        let written = base(&self.header, moment)
+            .and_then(|bytes| Ok((replace(&self.path, 0o600, &bytes)?, bytes.len() as u64)));
+        match written {
+            Ok((file, size)) => {
+                if matches!(self.state, State::Failed { .. }) {
+                    tracing::info!("the journal can be written again");
+                }
+                // A base that is large by itself must not be replaced at every step.
+                self.limit = LIMIT.max(2 * size);
+                self.state = State::Open { file, size };
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        if matches!(self.state, State::Open { .. }) || error.kind() != io::ErrorKind::StorageFull {
+            tracing::error!(
+                "cannot write {}: {error}; going on without it: if the agent dies now, the next \
+                 one knows less. Free some space, the journal is taken up again by itself",
+                self.path.display()
+            );
+        }
+        self.state = State::Failed { since: Instant::now() };
+    }
+}
+
+fn reopen(path: &Path, valid: u64) -> io::Result<File> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    file.set_len(valid)?;
+    file.seek(SeekFrom::Start(valid))?;
+    Ok(file)
+}
+
+fn base(header: &Header, moment: &Moment<'_>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let jobs = moment.node.jobs().map(|(plan, job)| (&plan.name, job)).collect();
+    let skipped = moment.events.len().saturating_sub(KEPT);
+    encode(&mut bytes, &Written::Header(header))?;
+    encode(&mut bytes, &Written::Base { life: moment.node.life(), jobs, taken: moment.taken })?;
+    encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
+    Ok(bytes)
+}
+
+fn encode(bytes: &mut Vec<u8>, line: &Written<'_>) -> io::Result<()> {
+    let start = bytes.len();
+    bytes.extend_from_slice(b"00000000 ");
+    serde_json::to_writer(&mut *bytes, line)?;
+    let checksum = format!("{:08x}", crc32fast::hash(&bytes[start + 9..]));
+    bytes[start..start + 8].copy_from_slice(checksum.as_bytes());
+    bytes.push(b'\n');
+    Ok(())
+}
+
+fn decode(line: &[u8]) -> Option<Line> {
+    let (checksum, json) = line.split_at_checked(9)?;
+    let checksum = std::str::from_utf8(checksum).ok()?.strip_suffix(' ')?;
+    let checksum = u32::from_str_radix(checksum, 16).ok()?;
+    (checksum == crc32fast::hash(json)).then(|| serde_json::from_slice(json).ok())?
+}
+
+/// What the whole lines say, and how many bytes they are. `None`: it is not the journal of this run.
+fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
+    let mut recovered = Recovered::default();
+    let mut valid = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let Some(read) = line.strip_suffix(b"\n").and_then(decode) else { break };
+        match read {
+            Line::Header(read) if read == *header && valid == 0 => {}
+            Line::Header(_) => return None,
+            Line::Base { .. } | Line::Events(_) | Line::Step { .. } if valid == 0 => return None,
+            Line::Base { life, jobs, taken } => {
+                recovered = Recovered { life: Some(life), jobs, taken, ..Recovered::default() };
+            }
+            Line::Events(events) => recovered.add(events),
+            Line::Step { events, jobs, life, taken } => {
+                recovered.add(events);
+                recovered.jobs.extend(jobs);
+                recovered.life = life.or(recovered.life);
+                recovered.taken = taken.unwrap_or(0).max(recovered.taken);
+            }
+        }
+        valid += line.len();
+    }
+    (valid > 0).then_some((recovered, valid))
+}
+
+impl Recovered {
+    fn add(&mut self, events: Vec<Event>) {
+        self.events.extend(events);
+        let excess = self.events.len().saturating_sub(KEPT);
+        self.events.drain(..excess);
+    }
+}

@@ -1,0 +1,140 @@
+//! What goes to the keeper, in order for each job.
+//!
+//! Users and groups are looked up outside the loop, since that may take long. Meanwhile whatever
+//! else concerns that job waits behind it in a lane; other jobs are not held up.
+
+use crate::{
+    clock,
+    identity::{self, LookupError, Run},
+    link::Link,
+};
+use mainstay_core::{
+    exit::{Asked, Exit},
+    name::Name,
+    node::Input,
+    plan::JobPlan,
+};
+use mainstay_wire::link::ToKeeper;
+use std::collections::{HashMap, VecDeque};
+use tokio::sync::mpsc;
+
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    open: HashMap<Name, VecDeque<Item>>,
+    done: mpsc::UnboundedReceiver<LookedUp>,
+    report: mpsc::UnboundedSender<LookedUp>,
+}
+
+#[derive(Debug)]
+enum Item {
+    Message(ToKeeper),
+    Run(Box<JobPlan>, Run),
+}
+
+/// A finished lookup.
+#[derive(Debug)]
+pub(crate) struct LookedUp {
+    job: Name,
+    run: Run,
+    result: Result<ToKeeper, LookupError>,
+}
+
+impl Lanes {
+    pub(crate) fn new() -> Lanes {
+        let (report, done) = mpsc::unbounded_channel();
+        Lanes { open: HashMap::new(), done, report }
+    }
+
+    /// Sends a message, or lines it up behind what its job waits for.
+    /// What comes back is an input: the message could not be sent, and that is how it ends.
+    pub(crate) fn send(&mut self, link: &mut Link, message: ToKeeper) -> Option<Input> {
+        match identity::job_of(&message).and_then(|job| self.open.get_mut(job)) {
+            Some(lane) => {
+                lane.push_back(Item::Message(message));
+                None
+            }
+            None => deliver(link, &message),
+        }
+    }
+
+    pub(crate) fn run(&mut self, link: &mut Link, plan: &JobPlan, run: Run) -> Option<Input> {
+        if let Some(lane) = self.open.get_mut(&plan.name) {
+            lane.push_back(Item::Run(Box::new(plan.clone()), run));
+            return None;
+        }
+        if identity::needs_lookup(plan) {
+            self.open.insert(plan.name.clone(), VecDeque::new());
+            self.look_up(plan.clone(), run);
+            return None;
+        }
+        match identity::message(plan, &run, clock::mono()) {
+            Ok(message) => deliver(link, &message),
+            Err(error) => Some(never_ran(plan.name.clone(), run, error.to_string())),
+        }
+    }
+
+    fn look_up(&self, plan: JobPlan, run: Run) {
+        let report = self.report.clone();
+        tokio::task::spawn_blocking(move || {
+            let result = identity::message(&plan, &run, clock::mono());
+            // Nobody listens only when the agent is gone.
+            let _ = report.send(LookedUp { job: plan.name, run, result });
+        });
+    }
+
+    /// The next finished lookup. May be dropped at any time.
+    pub(crate) async fn looked_up(&mut self) -> LookedUp {
+        self.done.recv().await.expect("this struct holds a sender")
+    }
+
+    /// Sends what was looked up and what waited behind it.
+    pub(crate) fn proceed(&mut self, link: &mut Link, found: LookedUp) -> Option<Input> {
+        let LookedUp { job, run, result } = found;
+        let failure = match result {
+            Ok(message) => deliver(link, &message),
+            Err(error) => Some(never_ran(job.clone(), run, error.to_string())),
+        };
+        while let Some(item) = self.open.get_mut(&job).and_then(VecDeque::pop_front) {
+            match item {
+                // What concerns a run that never came about has nothing to act on: the keeper
+                // ignores an incarnation that it does not hold.
+                Item::Message(message) => drop(deliver(link, &message)),
+                Item::Run(plan, run) => {
+                    self.look_up(*plan, run);
+                    return failure;
+                }
+            }
+        }
+        self.open.remove(&job);
+        failure
+    }
+}
+
+fn deliver(link: &mut Link, message: &ToKeeper) -> Option<Input> {
+    let error = link.push(message).err()?;
+    let error = format!("arguments and environment are too long: {error}");
+    match message {
+        ToKeeper::Spawn(spawn) => {
+            Some(never_ran(spawn.job.clone(), Run::Incarnation(spawn.incarnation), error))
+        }
+        ToKeeper::RunTask(task) => {
+            Some(Input::TaskDone { id: task.id.clone(), exit: Exit::Error { error, errno: E2BIG } })
+        }
+        _ => {
+            tracing::error!("a message to the keeper is lost: {error}");
+            None
+        }
+    }
+}
+
+const E2BIG: i32 = 7;
+
+fn never_ran(job: Name, run: Run, error: String) -> Input {
+    let exit = Exit::Error { error, errno: 0 };
+    match run {
+        Run::Incarnation(incarnation) => {
+            Input::Exited { job, incarnation, exit, asked: Asked::None }
+        }
+        Run::Task { id, .. } => Input::TaskDone { id, exit },
+    }
+}

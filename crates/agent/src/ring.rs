@@ -1,0 +1,135 @@
+//! The last events of the run, for everybody who wants to read them.
+//!
+//! Nobody has a queue of their own: a reader holds a cursor and comes back for more, so a slow or
+//! vanished one costs nothing. One that fell behind what is kept is told how much it missed.
+
+use mainstay_core::event::Event;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::watch;
+
+/// So many are kept.
+pub(crate) const KEPT: usize = 10_000;
+
+#[derive(Debug)]
+pub struct Ring {
+    run: String,
+    events: Mutex<VecDeque<Arc<Event>>>,
+    last: watch::Sender<u64>,
+}
+
+/// What a reader gets for its cursor.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub events: Vec<Arc<Event>>,
+    /// The cursor does not fit what is kept: the reader has missed events, or comes from elsewhere.
+    pub gap: bool,
+}
+
+impl Ring {
+    #[must_use]
+    pub fn new(run: String, kept: impl IntoIterator<Item = Event>) -> Arc<Ring> {
+        let ring = Ring { run, events: Mutex::default(), last: watch::Sender::new(0) };
+        ring.publish(kept);
+        Arc::new(ring)
+    }
+
+    /// The id of the run whose events these are.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// The number of the latest event; 0 before the first.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        *self.last.borrow()
+    }
+
+    /// Changes whenever events were added.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.last.subscribe()
+    }
+
+    pub(crate) fn publish(&self, events: impl IntoIterator<Item = Event>) {
+        let mut kept = self.lock();
+        for event in events {
+            if kept.len() == KEPT {
+                kept.pop_front();
+            }
+            kept.push_back(Arc::new(event));
+        }
+        let last = kept.back().map_or(0, |event| event.seq);
+        drop(kept);
+        self.last.send_if_modified(|seen| std::mem::replace(seen, last) != last);
+    }
+
+    /// At most `most` events after the one numbered `cursor`.
+    #[must_use]
+    pub fn after(&self, cursor: u64, most: usize) -> Batch {
+        let kept = self.lock();
+        let (Some(first), Some(last)) = (kept.front(), kept.back()) else {
+            return Batch { events: Vec::new(), gap: cursor > 0 };
+        };
+        let gap = cursor + 1 < first.seq || cursor > last.seq;
+        let from = if gap { 0 } else { kept.partition_point(|event| event.seq <= cursor) };
+        Batch { events: kept.iter().skip(from).take(most).cloned().collect(), gap }
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Event>> {
+        self.lock().iter().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Event>>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_core::event::{Kind, Source};
+
+    fn event(seq: u64) -> Event {
+        Event { seq, time: 0, source: Source::NODE, kind: Kind::Startup }
+    }
+
+    fn seqs(batch: &Batch) -> Vec<u64> {
+        batch.events.iter().map(|event| event.seq).collect()
+    }
+
+    #[test]
+    fn a_cursor_gets_what_follows_it() {
+        let ring = Ring::new("r".into(), (1..=5).map(event));
+        let batch = ring.after(2, 2);
+        assert_eq!((seqs(&batch), batch.gap), (vec![3, 4], false));
+        let batch = ring.after(5, 10);
+        assert_eq!((seqs(&batch), batch.gap), (vec![], false));
+        assert!(!ring.after(0, 1).gap);
+    }
+
+    #[test]
+    fn a_cursor_behind_or_ahead_of_what_is_kept_is_told_of_a_gap() {
+        let ring = Ring::new("r".into(), (1..=KEPT as u64 + 10).map(event));
+        let batch = ring.after(3, 1);
+        assert_eq!((seqs(&batch), batch.gap), (vec![11], true));
+        assert!(!ring.after(10, 1).gap);
+        let batch = ring.after(u64::MAX - 1, 1);
+        assert_eq!((seqs(&batch), batch.gap), (vec![11], true));
+        assert_eq!(ring.all().len(), KEPT);
+    }
+
+    #[test]
+    fn subscribers_hear_of_new_events_only() {
+        let ring = Ring::new("r".into(), []);
+        let mut changes = ring.subscribe();
+        changes.mark_unchanged();
+        ring.publish([]);
+        assert!(!changes.has_changed().expect("ring lives"));
+        ring.publish([event(1)]);
+        assert!(changes.has_changed().expect("ring lives"));
+    }
+}

@@ -1,0 +1,147 @@
+//! The process `mainstay __agent`: from the inherited descriptors to an exit code.
+
+use crate::{
+    agent::{Agent, End},
+    ask::Asker,
+    boot::{BootError, boot},
+    crash::Crash,
+    link::{Link, LinkError},
+    options::Options,
+    trace,
+};
+use mainstay_sys::fd;
+use mainstay_wire::link::{API_FD, LINK_FD, ToKeeper};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{PidfdFlags, getppid, pidfd_open},
+};
+use std::{
+    io,
+    os::{fd::OwnedFd, unix::net},
+    time::Duration,
+};
+use tokio::{net::UnixListener, runtime, sync::watch, time::timeout};
+
+const CONFIG: i32 = 78;
+const FAILED: i32 = 1;
+/// Clients get so long to read the last events.
+const FAREWELL: Duration = Duration::from_millis(300);
+/// The keeper gets so long to end the run after it was told to.
+const END_OF_RUN: Duration = Duration::from_secs(10);
+
+/// Runs the agent. `serve` is the API: it gets the listening socket, whom to ask, and a flag that
+/// becomes true when the run is over; it returns when its clients have been served.
+pub fn role<F, S>(options: &Options, serve: F) -> i32
+where
+    F: FnOnce(UnixListener, Asker, watch::Receiver<bool>) -> S,
+    S: Future<Output = ()> + Send + 'static,
+{
+    trace::init();
+    let runtime = match runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(8)
+        .thread_keep_alive(Duration::from_secs(1))
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return failed("cannot start the runtime", &error),
+    };
+    let code = runtime.block_on(live(options, serve));
+    // A lookup that hangs must not keep a dead agent around.
+    runtime.shutdown_background();
+    code
+}
+
+async fn live<F, S>(options: &Options, serve: F) -> i32
+where
+    F: FnOnce(UnixListener, Asker, watch::Receiver<bool>) -> S,
+    S: Future<Output = ()> + Send + 'static,
+{
+    let keeper = match getppid().map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+        Some(Ok(pidfd)) => Some(pidfd),
+        Some(Err(_)) | None => None,
+    };
+    let (link, listener) = match inherited() {
+        Ok(both) => both,
+        Err(error) => return failed("the agent is started by the keeper only", &error),
+    };
+    let (mut agent, asker) = match boot(link, options, Crash::from_env()).await {
+        Ok(both) => both,
+        Err(BootError::Config(text)) => {
+            eprintln!("{}", text.trim_end());
+            return CONFIG;
+        }
+        Err(BootError::Link(error)) => return lost(options, keeper.as_ref(), &error),
+        Err(BootError::Ended(End::Link(error))) => return lost(options, keeper.as_ref(), &error),
+        Err(error) => return failed("cannot begin", &error),
+    };
+    let (ending, flag) = watch::channel(false);
+    let api = tokio::spawn(serve(listener, asker, flag));
+    match agent.run().await {
+        End::Over { code } => {
+            let _ = ending.send(true);
+            let _ = timeout(FAREWELL, api).await;
+            say_over(agent, code).await
+        }
+        End::Link(error) => lost(options, keeper.as_ref(), &error),
+        End::Crashed(crashed) => failed("ended", &crashed),
+    }
+}
+
+fn inherited() -> io::Result<(Link, UnixListener)> {
+    let link = Link::new(fd::take(LINK_FD)?)?;
+    let listener = net::UnixListener::from(fd::take(API_FD)?);
+    listener.set_nonblocking(true)?;
+    Ok((link, UnixListener::from_std(listener)?))
+}
+
+async fn say_over(agent: Agent, code: i32) -> i32 {
+    let mut link = agent.into_link();
+    link.push(&ToKeeper::Exit { code }).expect("a number fits a frame");
+    let closed = async {
+        if let Err(error) = link.drain().await {
+            return error;
+        }
+        loop {
+            if let Err(error) = link.receive().await {
+                return error;
+            }
+        }
+    };
+    match timeout(END_OF_RUN, closed).await {
+        Ok(LinkError::Closed) => 0,
+        Ok(error) => failed("the end of the run was not confirmed", &error),
+        Err(_) => {
+            tracing::error!("the keeper was told to end the run and did not");
+            FAILED
+        }
+    }
+}
+
+/// The link is gone. If that is because the keeper is dead, nobody else is left to end its jobs.
+fn lost(options: &Options, keeper: Option<&OwnedFd>, error: &LinkError) -> i32 {
+    if matches!(error, LinkError::Closed) && keeper.is_none_or(is_dead) {
+        tracing::error!("the keeper is dead: killing what it left");
+        mainstay_keeper::sweep::kill_all(&options.run_dir);
+        return FAILED;
+    }
+    failed("the link is of no use", error)
+}
+
+/// Its sockets close a moment before it counts as dead.
+fn is_dead(keeper: &OwnedFd) -> bool {
+    let mut watched = [PollFd::new(keeper, PollFlags::IN)];
+    let patience = Timespec { tv_sec: 1, tv_nsec: 0 };
+    matches!(poll(&mut watched, Some(&patience)), Ok(1))
+}
+
+fn failed(what: &str, error: &dyn std::error::Error) -> i32 {
+    let mut text = format!("{what}: {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    tracing::error!("{text}");
+    FAILED
+}

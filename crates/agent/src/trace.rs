@@ -1,0 +1,67 @@
+//! The agent's own log: one plain line each on stderr. The keeper captures and stamps it.
+
+use mainstay_core::{
+    event::{Event, Kind},
+    job::Phase,
+};
+use std::{env, io, sync::OnceLock};
+use tracing_subscriber::{filter::LevelFilter, fmt, layer::SubscriberExt, reload};
+
+type SetLevel = Box<dyn Fn(LevelFilter) + Send + Sync>;
+static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
+
+/// From now on `tracing` writes to stderr. `MAINSTAY_LOG` is the level, whatever a plan says.
+pub(crate) fn init() {
+    let (level, handle) = reload::Layer::new(env_level().unwrap_or(LevelFilter::INFO));
+    let lines =
+        fmt::layer().with_writer(io::stderr).with_ansi(false).with_target(false).without_time();
+    let set = move |level| {
+        // Fails only when the subscriber is gone, and it is never taken down.
+        let _ = handle.reload(level);
+    };
+    let subscriber = tracing_subscriber::registry().with(level).with(lines);
+    if tracing::subscriber::set_global_default(subscriber).is_ok() {
+        let _ = SET_LEVEL.set(Box::new(set));
+    }
+}
+
+fn env_level() -> Option<LevelFilter> {
+    env::var("MAINSTAY_LOG").ok()?.parse().ok()
+}
+
+/// The level that the plan wants.
+pub(crate) fn set_level(level: &str) {
+    if let (None, Some(set), Ok(level)) = (env_level(), SET_LEVEL.get(), level.parse()) {
+        set(level);
+    }
+}
+
+/// What an operator wants to find in the log without having watched.
+pub(crate) fn event(event: &Event) {
+    let source = event.source.as_str();
+    match &event.kind {
+        Kind::ExitFailed { incarnation, exit } => {
+            tracing::warn!("{source}: run {incarnation} failed: {exit}");
+        }
+        Kind::State { to: Phase::Fatal, .. } => tracing::error!("{source}: given up"),
+        Kind::State { to: Phase::Running, pid: Some(pid), incarnation, .. } => {
+            tracing::debug!("{source}: running, pid {pid}, run {incarnation}");
+        }
+        Kind::AgentRestarted { restarts } => {
+            tracing::warn!("agent restarted ({restarts} so far); every job goes on");
+        }
+        Kind::Upgraded { from, to } => tracing::info!("upgraded from {from} to {to}"),
+        Kind::LogGap { lines } => tracing::warn!("{source}: {lines} lines of output lost"),
+        Kind::StrayKilled { pid, command } => {
+            tracing::warn!("killed stray process {pid} ({command})");
+        }
+        Kind::Signal { signal } => tracing::info!("received {signal}"),
+        Kind::Startup
+        | Kind::ExitSuccess { .. }
+        | Kind::Healthy
+        | Kind::Unhealthy
+        | Kind::Stopping
+        | Kind::Stopped
+        | Kind::State { .. } => tracing::debug!("{source}: {:?}", event.kind),
+    }
+}

@@ -1,0 +1,130 @@
+//! What people and programs see of a node: the JSON of `status` and `events`.
+
+use mainstay_core::{
+    event::{Event, Kind, Source},
+    exit::Exit,
+    job::{Desired, Health, Job, Phase},
+    name::Name,
+    node::{Node, NodePhase},
+    plan::JobPlan,
+};
+use mainstay_wire::{
+    link::{LogFigures, Stray, Tree},
+    stamp::rfc3339,
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, path::PathBuf};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    pub node: String,
+    pub version: String,
+    pub state: NodePhase,
+    /// Identifies this run of the node.
+    pub run: String,
+    pub run_dir: PathBuf,
+    pub state_dir: PathBuf,
+    pub agent_restarts: u64,
+    /// `None`: the keeper did not answer in time.
+    pub keeper: Option<Keeper>,
+    pub jobs: Vec<JobStatus>,
+    pub watches: Vec<serde_json::Value>,
+    pub fleet: Option<serde_json::Value>,
+    pub rollout: Option<serde_json::Value>,
+    /// Processes of this node that belong to no job; `None` as for `keeper`.
+    pub strays: Option<Vec<Stray>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Keeper {
+    pub version: String,
+    pub pid: u32,
+    /// Lines that a stuck reader of the forwarded output cost.
+    pub forward_dropped: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobStatus {
+    pub name: Name,
+    pub state: Phase,
+    pub desired: Desired,
+    pub health: Health,
+    /// It runs as it should, or it rests and its last run ended as it should.
+    pub as_desired: bool,
+    pub checks: Vec<serde_json::Value>,
+    pub pid: Option<u32>,
+    pub incarnation: u64,
+    pub restarts: u64,
+    /// How the latest run ended.
+    pub exit: Option<Exit>,
+    /// When it entered its state.
+    pub since: String,
+    pub waiting: Vec<serde_json::Value>,
+    pub app: Option<String>,
+    pub args: Vec<String>,
+    pub tree: Option<Tree>,
+    /// Limits that this machine cannot enforce.
+    pub unenforced: Vec<String>,
+    /// The latest of what it said by sd_notify.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub notify: BTreeMap<String, String>,
+    pub log: Option<LogFigures>,
+}
+
+/// What the agent knows of a job beyond what is decided about it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    pub(crate) incarnation: u64,
+    pub(crate) tree: Option<Tree>,
+    pub(crate) unenforced: Vec<String>,
+    pub(crate) notify: BTreeMap<String, String>,
+}
+
+pub(crate) fn job(plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus {
+    let facts = facts.cloned().unwrap_or_default();
+    JobStatus {
+        name: plan.name.clone(),
+        state: job.phase(),
+        desired: job.desired(),
+        health: job.health(),
+        as_desired: job.is_as_desired(),
+        checks: Vec::new(),
+        pid: job.pid(),
+        incarnation: job.incarnation(),
+        restarts: job.restarts(),
+        exit: job.last_exit().cloned(),
+        since: rfc3339(job.since()),
+        waiting: Vec::new(),
+        app: None,
+        args: Vec::new(),
+        tree: facts.tree,
+        unenforced: facts.unenforced,
+        notify: facts.notify,
+        log: None,
+    }
+}
+
+pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus> {
+    node.jobs().map(|(plan, state)| job(plan, state, facts.get(&plan.name))).collect()
+}
+
+/// An event as it is written: `{"seq","time","source","event","detail"}`.
+#[derive(Debug, Serialize)]
+pub struct EventView<'a> {
+    seq: u64,
+    time: String,
+    source: &'a Source,
+    #[serde(flatten)]
+    kind: &'a Kind,
+}
+
+impl<'a> From<&'a Event> for EventView<'a> {
+    fn from(event: &'a Event) -> EventView<'a> {
+        EventView {
+            seq: event.seq,
+            time: rfc3339(event.time),
+            source: &event.source,
+            kind: &event.kind,
+        }
+    }
+}

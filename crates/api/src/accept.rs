@@ -1,0 +1,130 @@
+//! Connections: accepted, capped, and given up when they do not get on.
+
+use crate::routes;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use mainstay_agent::Asker;
+use std::{
+    collections::VecDeque,
+    io,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    net::{UnixListener, UnixStream},
+    sync::watch,
+    task::{AbortHandle, JoinSet},
+    time::sleep,
+};
+
+/// A client has so long to say what it wants.
+const HEADER: Duration = Duration::from_secs(10);
+const MOST: usize = 2048;
+/// Files that the agent needs for itself.
+const RESERVED: u64 = 64;
+
+/// Serves until the run is over and every client has had its last answer.
+pub async fn serve(listener: UnixListener, asker: Asker, mut ending: watch::Receiver<bool>) {
+    let mut connections = Connections::new(most());
+    let routes = routes(asker, ending.clone());
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = connections.tasks.join_next(), if !connections.tasks.is_empty() => continue,
+            _ = ending.wait_for(|over| *over) => break,
+        };
+        match accepted {
+            Ok((stream, _)) => connections.add(stream, routes.clone(), ending.clone()),
+            Err(error) => wait_out(&error).await,
+        }
+    }
+    while connections.tasks.join_next().await.is_some() {}
+}
+
+/// So many connections the limit of open files allows, after raising it as far as it goes.
+fn most() -> usize {
+    let hard = mainstay_sys::spawn::raise_nofile().map_or(1024, |(_, hard)| hard);
+    usize::try_from(hard.saturating_sub(RESERVED)).unwrap_or(MOST).clamp(16, MOST)
+}
+
+/// Out of files or memory: trying again at once would only burn the processor.
+async fn wait_out(error: &io::Error) {
+    tracing::warn!("cannot accept a connection: {error}");
+    sleep(Duration::from_millis(100)).await;
+}
+
+struct Connections {
+    tasks: JoinSet<()>,
+    most: usize,
+    /// Those that have not asked for anything yet, oldest first.
+    silent: VecDeque<(Arc<AtomicBool>, AbortHandle)>,
+}
+
+impl Connections {
+    fn new(most: usize) -> Connections {
+        Connections { tasks: JoinSet::new(), most, silent: VecDeque::new() }
+    }
+
+    /// When all places are taken, the oldest client that has said nothing yet makes room;
+    /// if there is none, the newcomer is turned away.
+    fn add(&mut self, stream: UnixStream, routes: Router, ending: watch::Receiver<bool>) {
+        if self.tasks.len() >= self.most {
+            match self.oldest_silent() {
+                Some(handle) => handle.abort(),
+                None => return,
+            }
+        }
+        let spoken = Arc::new(AtomicBool::new(false));
+        let handle = self.tasks.spawn(connection(stream, routes, ending, spoken.clone()));
+        self.silent.push_back((spoken, handle));
+        if self.silent.len() > self.most {
+            self.silent.retain(|(spoken, handle)| {
+                !spoken.load(Ordering::Relaxed) && !handle.is_finished()
+            });
+        }
+    }
+
+    fn oldest_silent(&mut self) -> Option<AbortHandle> {
+        while let Some((spoken, handle)) = self.silent.pop_front() {
+            if !spoken.load(Ordering::Relaxed) && !handle.is_finished() {
+                return Some(handle);
+            }
+        }
+        None
+    }
+}
+
+async fn connection(
+    stream: UnixStream,
+    routes: Router,
+    mut ending: watch::Receiver<bool>,
+    spoken: Arc<AtomicBool>,
+) {
+    let routes = routes.layer(axum::middleware::from_fn(
+        move |request: axum::extract::Request, next: axum::middleware::Next| {
+            spoken.store(true, Ordering::Relaxed);
+            next.run(request)
+        },
+    ));
+    let mut served = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes))
+    );
+    tokio::select! {
+        // A client that hangs up in the middle is no news.
+        _ = served.as_mut() => return,
+        _ = ending.wait_for(|over| *over) => {}
+    }
+    served.as_mut().graceful_shutdown();
+    let _ = served.await;
+}

@@ -1,0 +1,47 @@
+//! Bodies and queries, read strictly: what is not understood is refused.
+
+use crate::problem::Problem;
+use axum::{
+    body::to_bytes,
+    extract::{FromRequest, FromRequestParts, Query, Request},
+    http::request::Parts,
+};
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+use tokio::time::timeout;
+
+const MAX: usize = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A JSON body; an empty one stands for `{}`.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Body<T>, Problem> {
+        let read = timeout(PATIENCE, to_bytes(request.into_body(), MAX));
+        let bytes = match read.await {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(_)) => return Err(Problem::too_long()),
+            Err(_) => return Err(Problem::too_slow()),
+        };
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        serde_json::from_slice(text)
+            .map(Body)
+            .map_err(|error| Problem::bad_request(format!("the body is not understood: {error}")))
+    }
+}
+
+/// The query string.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Asked<T>, Problem> {
+        Query::try_from_uri(&parts.uri).map(|Query(query)| Asked(query)).map_err(|error| {
+            Problem::bad_request(format!("the query is not understood: {}", error.body_text()))
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! What a request is to lead to, and when to stop waiting for it.
+
+use mainstay_agent::view::JobStatus;
+use mainstay_core::job::Phase;
+use std::time::Duration;
+
+/// How long a request waits for its goal unless it says otherwise.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// It runs, or it has run and ended as it should.
+    Up { beyond: u64 },
+    /// No process of it is left.
+    Down,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Reached,
+    Failed,
+    Waiting,
+}
+
+impl Goal {
+    pub(crate) fn progress(self, job: &JobStatus) -> Progress {
+        match self {
+            Goal::Up { beyond } => match job.state {
+                Phase::Running if job.incarnation > beyond => Progress::Reached,
+                Phase::Exited if job.as_desired => Progress::Reached,
+                // The run that was asked for has failed, even if another try will follow.
+                Phase::Exited | Phase::Fatal | Phase::Backoff => Progress::Failed,
+                Phase::Running
+                | Phase::Stopped
+                | Phase::Starting
+                | Phase::Stopping
+                | Phase::Unknown => Progress::Waiting,
+            },
+            Goal::Down => match job.state {
+                Phase::Stopped | Phase::Exited | Phase::Fatal => Progress::Reached,
+                Phase::Starting
+                | Phase::Running
+                | Phase::Backoff
+                | Phase::Stopping
+                | Phase::Unknown => Progress::Waiting,
+            },
+        }
+    }
+}

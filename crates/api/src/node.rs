@@ -1,0 +1,82 @@
+//! Routes that concern the node as a whole.
+
+use crate::{
+    Reach,
+    body::{Asked, Body},
+    problem::Problem,
+};
+use axum::{Json, extract::State, http::StatusCode};
+use mainstay_agent::{
+    Asker,
+    view::{Keeper, Status},
+};
+use mainstay_core::node::Request;
+use mainstay_wire::link::Figures;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{path::PathBuf, time::Duration};
+use tokio::time::timeout;
+
+/// The keeper has more important things to do than to count: without its figures by then,
+/// an answer goes without them.
+const FIGURES: Duration = Duration::from_millis(250);
+/// A refused upgrade is known by then.
+const UPGRADE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+pub(crate) async fn status(
+    State(reach): State<Reach>,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Result<Json<Status>, Problem> {
+    let figures = figures(&reach.asker).await?;
+    let mut status = reach.asker.status().await?;
+    if let Some(figures) = figures {
+        for job in &mut status.jobs {
+            job.log = figures.logs.get(&job.name).copied();
+        }
+        status.strays = Some(figures.strays);
+        status.keeper = Some(Keeper {
+            version: figures.version,
+            pid: figures.pid,
+            forward_dropped: figures.forward_dropped,
+        });
+    }
+    Ok(Json(status))
+}
+
+/// `None`: not in time.
+pub(crate) async fn figures(asker: &Asker) -> Result<Option<Figures>, Problem> {
+    match timeout(FIGURES, asker.figures()).await {
+        Ok(figures) => Ok(Some(figures?)),
+        Err(_) => Ok(None),
+    }
+}
+
+pub(crate) async fn shutdown(
+    State(reach): State<Reach>,
+    Body(Nothing {}): Body<Nothing>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    reach.asker.request(Request::Shutdown).await??;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "state": "stopping" }))))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Upgrade {
+    binary: Option<PathBuf>,
+}
+
+/// An upgrade that succeeds replaces the agent and with it this connection: the event `upgraded`
+/// says so. What can be answered here is why it was refused.
+pub(crate) async fn upgrade(
+    State(reach): State<Reach>,
+    Body(Upgrade { binary }): Body<Upgrade>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    match timeout(UPGRADE, reach.asker.upgrade(binary)).await {
+        Ok(error) => Err(Problem::conflict(format!("not upgraded: {}", error?))),
+        Err(_) => Ok((StatusCode::ACCEPTED, Json(json!({ "state": "upgrading" })))),
+    }
+}

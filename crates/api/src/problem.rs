@@ -1,0 +1,93 @@
+//! Errors as clients see them: RFC 9457 problem documents.
+
+use axum::{
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use mainstay_agent::Gone;
+use mainstay_core::node::Refusal;
+use serde::Serialize;
+
+/// `type` is left out: it is "about:blank", and `title` says what the status means.
+#[derive(Debug, Serialize)]
+pub(crate) struct Problem {
+    title: &'static str,
+    status: u16,
+    detail: String,
+    /// The job as it is now, where that explains the matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<Box<mainstay_agent::view::JobStatus>>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
+        Problem {
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            detail: detail.into(),
+            job: None,
+        }
+    }
+
+    pub(crate) fn about(mut self, job: mainstay_agent::view::JobStatus) -> Problem {
+        self.job = Some(Box::new(job));
+        self
+    }
+
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    pub(crate) fn too_long() -> Problem {
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "a body may hold 1 MiB at most")
+    }
+
+    pub(crate) fn too_slow() -> Problem {
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+    }
+
+    pub(crate) fn conflict(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::CONFLICT, detail)
+    }
+
+    /// The request was taken and goes on; only the time to wait for it is over.
+    pub(crate) fn time_over(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::GATEWAY_TIMEOUT, detail)
+    }
+
+    pub(crate) fn no_such_job(name: &str) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, format!("there is no job '{name}'"))
+    }
+
+    pub(crate) fn no_such_route() -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path")
+    }
+
+    pub(crate) fn wrong_method() -> Problem {
+        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not take this method")
+    }
+}
+
+impl From<Gone> for Problem {
+    fn from(gone: Gone) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, gone.to_string())
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Problem {
+        let status = match &refusal {
+            Refusal::NoSuchJob(_) => StatusCode::NOT_FOUND,
+            Refusal::NotRunning(_) | Refusal::NodeStopping => StatusCode::CONFLICT,
+        };
+        Problem::new(status, refusal.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        (status, [(CONTENT_TYPE, "application/problem+json")], body).into_response()
+    }
+}

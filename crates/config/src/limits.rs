@@ -1,0 +1,72 @@
+//! `limits` of a job: rlimits by name, and what its cgroup may use.
+
+use crate::{
+    key::{
+        Entry, Kind, Refused,
+        Reload::{Live, Restart},
+        Table, key,
+    },
+    reader::Reader,
+    value::Value,
+};
+use mainstay_core::plan::Limits;
+
+pub(crate) static LIMITS: Table<Limits> = Table {
+    keys: &[
+        key("memory", Kind::Size, "", Live, "Memory of all its processes (cgroup).", |it, v, r| {
+            let size = r.size(v)?;
+            if size == 0 {
+                return r.wrong(
+                    v.span,
+                    "must be above zero",
+                    "use for example \"512M\", or remove the key",
+                );
+            }
+            it.memory = Some(size);
+            Some(())
+        }),
+        key("cpus", Kind::Number, "", Live, "How many CPUs it may use (cgroup).", |it, v, r| {
+            r.positive(v).map(|cpus| it.cpus = Some(cpus))
+        }),
+        key(
+            "pids",
+            Kind::Integer,
+            "",
+            Live,
+            "How many processes it may have (cgroup).",
+            |it, v, r| r.count(v, 1).map(|pids| it.pids = Some(u64::from(pids))),
+        ),
+        rlimit("core", "Size of a core dump."),
+        rlimit("cpu", "CPU time in seconds."),
+        rlimit("data", "Size of the data segment."),
+        rlimit("fsize", "Size of a file it writes."),
+        rlimit("locks", "File locks."),
+        rlimit("memlock", "Memory it may lock."),
+        rlimit("msgqueue", "Bytes in POSIX message queues."),
+        rlimit("nice", "Ceiling for nice: 20 - limit."),
+        rlimit("nofile", "Open files."),
+        rlimit("nproc", "Processes of its user."),
+        rlimit("rss", "Resident memory; without effect on Linux."),
+        rlimit("rtprio", "Ceiling for the real-time priority."),
+        rlimit("rttime", "Microseconds of real-time CPU without a pause."),
+        rlimit("sigpending", "Queued signals."),
+        rlimit("stack", "Size of the stack."),
+    ],
+    later: &[],
+    refused: &[Refused {
+        name: "as",
+        why: "the size of the address space says little about the use of memory",
+        help: "use memory, which counts what is used",
+    }],
+};
+
+/// Soft and hard alike; default: inherited.
+const fn rlimit(name: &'static str, doc: &'static str) -> Entry<Limits> {
+    key(name, Kind::Limit, "", Restart, doc, set)
+}
+
+fn set(limits: &mut Limits, v: Value<'_>, r: &mut Reader<'_>) -> Option<()> {
+    let limit = r.limit(v)?;
+    limits.rlimits.push((v.key.name.to_owned(), limit));
+    Some(())
+}

@@ -1,0 +1,178 @@
+//! The reader: walks the tables of a file by the registry and collects what it finds wrong.
+//!
+//! It never stops at a mistake. A value that cannot be used is reported and left at its default;
+//! the plan is thrown away in the end, but everything else in the file has been looked at.
+
+use crate::{
+    Context,
+    diag::{Diagnostic, Errors, Severity},
+    key::Table,
+    nearest::nearest,
+    source::Sources,
+    value::Value,
+};
+use std::{collections::BTreeSet, ops::Range};
+use toml::de::DeTable;
+
+/// Beyond this nothing more is collected: it is the wrong file.
+const MOST_FOUND: usize = 1000;
+
+pub(crate) struct Reader<'a> {
+    pub(crate) ctx: &'a Context,
+    sources: &'a Sources,
+    /// The file being read.
+    pub(crate) file: usize,
+    /// The tables being read, outermost first.
+    path: Vec<String>,
+    found: Vec<Diagnostic>,
+    /// Lines that are no TOML. What was made of them says nothing about what was meant.
+    broken: BTreeSet<(usize, usize)>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(sources: &'a Sources, ctx: &'a Context) -> Reader<'a> {
+        Reader {
+            ctx,
+            sources,
+            file: 0,
+            path: Vec::new(),
+            found: Vec::new(),
+            broken: BTreeSet::new(),
+        }
+    }
+
+    /// Reads a table into `into`, key by key.
+    pub(crate) fn table<T>(&mut self, table: &'static Table<T>, from: &DeTable<'_>, into: &mut T) {
+        for (name, value) in from {
+            let known = table.keys.iter().find(|entry| entry.key.name == name.get_ref());
+            if let Some(entry) = known {
+                let value = Value::new(&entry.key, value);
+                self.within(entry.key.name, |reader| (entry.set)(into, value, reader));
+            } else if table.later.contains(&name.get_ref().as_ref()) {
+                self.not_yet(name.get_ref(), name.span());
+            } else if let Some(no) = table.refused.iter().find(|no| no.name == name.get_ref()) {
+                self.within(no.name, |reader| reader.wrong::<()>(name.span(), no.why, no.help));
+            } else {
+                let known: Vec<&str> = table.keys.iter().map(|entry| entry.key.name).collect();
+                self.unknown(name.get_ref(), name.span(), &known, table.later);
+            }
+        }
+    }
+
+    /// Does something one table deeper.
+    pub(crate) fn within<R>(&mut self, name: &str, what: impl FnOnce(&mut Reader<'a>) -> R) -> R {
+        self.path.push(name.to_owned());
+        let result = what(self);
+        self.path.pop();
+        result
+    }
+
+    pub(crate) fn not_yet(&mut self, name: &str, span: Range<usize>) {
+        let message = format!("'{name}'{} is not supported yet", self.place());
+        self.report(span, Diagnostic::error(message).help("remove it: this version cannot do it"));
+    }
+
+    pub(crate) fn unknown(&mut self, name: &str, at: Range<usize>, known: &[&str], later: &[&str]) {
+        let what = if self.path.is_empty() { "table" } else { "key" };
+        let found = Diagnostic::error(format!("unknown {what} '{name}'{}", self.place()));
+        let help = match nearest(name, known.iter().chain(later).copied()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("remove it, or use one of: {}", known.join(" ")),
+        };
+        self.report(at, found.help(help));
+    }
+
+    fn place(&self) -> String {
+        if self.path.is_empty() { String::new() } else { format!(" in {}", self.path.join(".")) }
+    }
+
+    /// Reports a mistake about the value being read. Always `None`, to be returned at once.
+    pub(crate) fn wrong<T>(
+        &mut self,
+        span: impl Into<Range<usize>>,
+        message: impl AsRef<str>,
+        help: impl AsRef<str>,
+    ) -> Option<T> {
+        let message = format!("{}: {}", self.path.join("."), message.as_ref());
+        self.report(span.into(), Diagnostic::error(message).help(help));
+        None
+    }
+
+    pub(crate) fn warn(
+        &mut self,
+        span: impl Into<Range<usize>>,
+        message: impl AsRef<str>,
+        help: impl AsRef<str>,
+    ) {
+        let message = format!("{}: {}", self.path.join("."), message.as_ref());
+        let mut found = Diagnostic::error(message).help(help);
+        found.severity = Severity::Warning;
+        self.report(span.into(), found);
+    }
+
+    /// Reports that the text is no TOML here.
+    pub(crate) fn syntax(&mut self, span: Option<Range<usize>>, message: &str) {
+        let length = self.sources.get(self.file).map_or(0, |source| source.text.len());
+        let span = span.unwrap_or(length..length);
+        let found = match message {
+            "duplicate key" => Diagnostic::error(message).help("remove one of them"),
+            // Said of anything that is no value, even of nothing.
+            _ if message.starts_with("string values must be quoted") && span.is_empty() => {
+                Diagnostic::error("a value is missing").help("write one, or remove the key")
+            }
+            _ if message.starts_with("string values must be quoted") => {
+                Diagnostic::error("this is not a value").help("put text in quotes")
+            }
+            _ => Diagnostic::error(message),
+        };
+        let line = self.sources.get(self.file).map_or(0, |source| source.line(span.start));
+        // One line gives one report: the rest of them would be about the recovery from the first.
+        if !self.broken.contains(&(self.file, line)) {
+            self.report(span, found);
+            self.broken.insert((self.file, line));
+        }
+    }
+
+    /// Whether the file being read is TOML throughout. If not, nothing can be said to be missing.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.broken.range((self.file, 0)..(self.file + 1, 0)).next().is_none()
+    }
+
+    /// Reports that something is missing altogether, unless another mistake may be why.
+    pub(crate) fn nothing(&mut self, message: &str, help: &str) {
+        let clean = self.found.iter().all(|found| found.severity == Severity::Warning);
+        if let Some(source) = self.sources.get(0)
+            && clean
+        {
+            self.found.push(Diagnostic::error(message).help(help).file(&source.name));
+        }
+    }
+
+    pub(crate) fn report(&mut self, span: Range<usize>, mut found: Diagnostic) {
+        let Some(source) = self.sources.get(self.file) else { return };
+        let line = source.line(span.start);
+        if self.found.len() >= MOST_FOUND || self.broken.contains(&(self.file, line)) {
+            return;
+        }
+        found = found.file(&source.name);
+        found.order = (self.file, span.start);
+        found.spot = Some(source.spot(span));
+        self.found.push(found);
+    }
+
+    /// Where something is, for a message about something else.
+    pub(crate) fn position(&self, file: usize, offset: usize) -> String {
+        self.sources.get(file).map_or_else(String::new, |source| {
+            let spot = source.spot(offset..offset);
+            format!("{}:{}:{}", source.name, spot.line, spot.column)
+        })
+    }
+
+    /// The warnings, or the errors if there are any.
+    pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, Errors> {
+        self.found.sort_by_key(|found| found.order);
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            self.found.into_iter().partition(|found| found.severity == Severity::Error);
+        if errors.is_empty() { Ok(warnings) } else { Err(Errors::new(errors)) }
+    }
+}

@@ -1,0 +1,113 @@
+//! Files and directories.
+
+use super::context;
+use mainstay_config::load;
+use std::{fs, path::PathBuf};
+
+/// A directory of its own that goes when the test ends.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str, files: &[(&str, &[u8])]) -> Dir {
+        let path =
+            std::env::temp_dir().join(format!("mainstay-config-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        for (name, bytes) in files {
+            fs::write(path.join(name), bytes).unwrap();
+        }
+        Dir(path)
+    }
+
+    fn refused(&self) -> String {
+        let told = load(&self.0, &context()).expect_err("it is wrong").to_string();
+        told.replace(&*self.0.to_string_lossy(), "DIR")
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_files_of_a_directory_are_one_configuration_in_lexical_order() {
+    let dir = Dir::new(
+        "merge",
+        &[
+            ("20-web.toml", b"[jobs.web]\nexec = \"web\"\n[log]\nlevel = \"warn\"\n"),
+            ("10-db.toml", b"[jobs.db]\nexec = \"db\"\n[log]\nforward = false\n"),
+            (".hidden.toml", b"not toml at all"),
+            ("README", b"not toml at all"),
+        ],
+    );
+    let plan = load(&dir.0, &context()).unwrap().plan;
+    let names: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["db", "web"]);
+    assert_eq!(plan.node.log_level, "warn");
+    assert!(plan.jobs.iter().all(|job| !job.log.forward));
+}
+
+#[test]
+fn what_two_files_both_say_is_an_error_with_both_places() {
+    let dir = Dir::new(
+        "twice",
+        &[
+            ("a.toml", b"[jobs.web]\nexec = \"web\"\n[node]\nname = \"a\"\n"),
+            ("b.toml", b"[node]\nname = \"b\"\n\n[jobs.web]\nexec = \"other\"\n"),
+        ],
+    );
+    let told = dir.refused();
+    assert!(
+        told.contains("node: 'name' is already set at DIR/a.toml:4:1\n --> DIR/b.toml:2:1"),
+        "{told}"
+    );
+    assert!(
+        told.contains("job 'web' is already defined at DIR/a.toml:1:7\n --> DIR/b.toml:4:7"),
+        "{told}"
+    );
+}
+
+#[test]
+fn mistakes_in_all_files_are_told_in_the_order_of_the_files() {
+    let dir = Dir::new(
+        "order",
+        &[("b.toml", b"[jobs.b]\nexec = 1\n"), ("a.toml", b"[jobs.a]\nexce = 1\n")],
+    );
+    let told = dir.refused();
+    let at = |text: &str| told.find(text).unwrap_or_else(|| panic!("no {text} in {told}"));
+    assert!(at("DIR/a.toml:2:1") < at("DIR/b.toml:2:8"));
+}
+
+#[test]
+fn a_byte_that_is_no_text_is_shown_with_its_line() {
+    let dir = Dir::new("utf8", &[("a.toml", b"[jobs.a]\nexec = \"caf\xe9\"\n")]);
+    let told = dir.refused();
+    let expected = "error: byte 0xe9 is not UTF-8 text\n --> DIR/a.toml:2:12\n  |\n2 | exec = \"caf\u{fffd}\"\n  |            ^ help: save the file as UTF-8";
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_file_over_8_mib_is_refused_unread() {
+    let dir = Dir::new("large", &[("a.toml", &vec![b'#'; (8 << 20) + 1])]);
+    assert!(dir.refused().contains("too large"));
+    let told = mainstay_config::parse("x", &"#".repeat((8 << 20) + 1), &context());
+    assert!(told.unwrap_err().to_string().contains("too large"));
+}
+
+#[test]
+fn a_place_with_nothing_in_it_says_so() {
+    let dir = Dir::new("none", &[]);
+    assert!(dir.refused().contains("no *.toml file in this directory\n --> DIR"));
+    let told = load(&dir.0.join("gone.toml"), &context()).unwrap_err().to_string();
+    assert!(told.contains("cannot read the configuration: No such file or directory"), "{told}");
+}
+
+#[test]
+fn the_first_example_loads_without_a_warning() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/first.toml");
+    let loaded = load(&path, &context()).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(loaded.plan.jobs.len(), 3);
+    assert_eq!(loaded.warnings, []);
+    assert!(loaded.plan.jobs.iter().all(|job| !job.main));
+}

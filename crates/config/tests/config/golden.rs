@@ -1,0 +1,38 @@
+//! Each `testdata/NAME.toml` and, beside it, what a user is told about it.
+//! `MAINSTAY_GOLDEN=write` writes the latter anew.
+
+use std::{fs, path::Path};
+
+#[test]
+fn every_mistake_is_told_as_written_down() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testdata");
+    let write = std::env::var_os("MAINSTAY_GOLDEN").is_some_and(|it| it == "write");
+    let mut paths: Vec<_> = fs::read_dir(dir).unwrap().map(|it| it.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ext| ext == "toml"));
+    paths.sort();
+    assert!(!paths.is_empty());
+    let mut different = Vec::new();
+    for path in paths {
+        let told = told(&path);
+        let expected = path.with_extension("expected");
+        if write {
+            fs::write(&expected, &told).unwrap();
+        } else if fs::read_to_string(&expected).unwrap_or_default() != told {
+            different.push(format!("{}:\n{told}", path.display()));
+        }
+    }
+    assert!(different.is_empty(), "not as expected:\n{}", different.join("\n"));
+}
+
+fn told(path: &Path) -> String {
+    let name = path.file_name().unwrap().to_string_lossy();
+    let text = fs::read_to_string(path).unwrap();
+    let told = match mainstay_config::parse(&name, &text, &super::context()) {
+        Ok(loaded) => {
+            let warnings: Vec<_> = loaded.warnings.iter().map(|it| it.render(false)).collect();
+            warnings.join("\n\n")
+        }
+        Err(errors) => errors.render(false),
+    };
+    format!("{told}\n")
+}

@@ -1,0 +1,41 @@
+//! What a user of this crate can see: plans, diagnostics, and that nothing breaks it.
+#![allow(clippy::unwrap_used)]
+
+mod files;
+mod golden;
+mod plans;
+mod whatever;
+
+use mainstay_config::{Context, Loaded};
+use mainstay_core::plan::{JobPlan, Plan};
+
+fn context() -> Context {
+    let env = [("GREETING", "hello world"), ("EMPTY", "")];
+    Context {
+        host_name: "host-1".to_owned(),
+        env: env.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+    }
+}
+
+fn loaded(text: &str) -> Loaded {
+    match mainstay_config::parse("test.toml", text, &context()) {
+        Ok(loaded) => loaded,
+        Err(errors) => panic!("{}", errors.render(false)),
+    }
+}
+
+fn plan(text: &str) -> Plan {
+    loaded(text).plan
+}
+
+/// The job made of these lines, which need not say what it runs.
+fn job(lines: &str) -> JobPlan {
+    plan(&format!("[jobs.x]\nexec = \"true\"\n{lines}")).jobs.remove(0)
+}
+
+fn refused(text: &str) -> String {
+    match mainstay_config::parse("test.toml", text, &context()) {
+        Ok(loaded) => panic!("it was accepted: {:?}", loaded.plan),
+        Err(errors) => errors.render(false),
+    }
+}

@@ -1,0 +1,184 @@
+//! What is written becomes what is meant.
+
+use super::{job, loaded, plan, refused};
+use mainstay_config::{Kind, keys};
+use mainstay_core::{
+    plan::{ExitRule, FileFormat, ForwardFormat, JobPlan, Reach, RestartOn, Stderr},
+    signal::Signal,
+};
+use std::time::Duration;
+
+#[test]
+fn a_job_that_says_only_what_it_runs_has_every_default() {
+    let plan = plan("[jobs.web]\nexec = \"./web --port 80\"");
+    assert_eq!(plan.node.name, "host-1");
+    assert_eq!(plan.node.stop_timeout, Duration::from_secs(8));
+    assert_eq!(plan.node.exit, ExitRule::All);
+    assert_eq!(plan.node.log_level, "info");
+    let exec = vec!["./web".to_owned(), "--port".to_owned(), "80".to_owned()];
+    assert_eq!(plan.jobs, [JobPlan::new("web".to_owned().try_into().unwrap(), exec)]);
+}
+
+/// A file in which one key of a table is given.
+fn with(table: &str, name: &str, value: &str) -> String {
+    let table = table.replace("NAME", "x");
+    let exec = if name == "exec" && table == "jobs.x" { "" } else { "[jobs.x]\nexec = \"true\"\n" };
+    let header = if table == "jobs.x" && !exec.is_empty() { "" } else { &format!("[{table}]\n") };
+    format!("{exec}{header}{name} = {value}\n")
+}
+
+#[test]
+fn every_key_accepts_its_documented_default_and_nothing_changes() {
+    let bare = plan("[jobs.x]\nexec = \"true\"");
+    for key in keys().iter().filter(|key| !key.default.is_empty()) {
+        let text = with(key.table, key.name, key.default);
+        assert_eq!(plan(&text), bare, "{}.{}", key.table, key.name);
+    }
+}
+
+#[test]
+fn every_word_of_a_choice_is_accepted() {
+    for key in keys() {
+        let (Kind::OneOf(words) | Kind::OneOfOrTable(words)) = key.kind else { continue };
+        for word in words {
+            let main =
+                if key.name == "exit" { "[jobs.m]\nexec = \"m\"\nmain = true\n" } else { "" };
+            plan(&format!("{main}{}", with(key.table, key.name, &format!("\"{word}\""))));
+        }
+    }
+}
+
+#[test]
+fn every_key_is_documented_in_one_sentence_and_refuses_a_date() {
+    for key in keys() {
+        assert!(key.doc.ends_with('.'), "{}.{}", key.table, key.name);
+        let told = refused(&with(key.table, key.name, "1979-05-27"));
+        assert!(told.contains(key.name), "{told}");
+        assert!(told.contains("help: "), "{told}");
+    }
+}
+
+#[test]
+fn everything_at_once_is_read_as_written() {
+    let plan = plan(
+        r#"
+        [node]
+        name = "web-1.example"
+        stop_timeout = 4.5
+        exit = "never"
+
+        [jobs.db]
+        exec = ["postgres", "-D", "/my data", 5]
+        user = "postgres"
+        group = 26
+        groups = ["a", 7]
+        cwd = "/data"
+        env = { PORT = 5433, DEBUG = true, RATE = 0.5, TEXT = "x", HEX = 0x1F }
+        umask = 0o027
+        nice = -5
+        limits = { nofile = 65536, core = "unlimited", stack = "8M", memory = "1G", cpus = 1.5, pids = 100 }
+        stop = { signal = "int", to = "tree", timeout = "1m", exec = "pg_ctl stop -m 'very fast'" }
+        restart = { on = "any", delay = "1m", limit = 3, within = "10m" }
+        start_seconds = "2s"
+        exit_codes = [0, 3]
+        sockets = { pg = "127.0.0.1:5432", local = "unix:/run/pg.sock", dns = "udp:[::1]:53" }
+        notify = true
+        stderr = "separate"
+        log = { format = "json", keep = { files = 9 } }
+
+        [log]
+        forward = false
+        file = "raw"
+        keep = { size = "1M", compress = true }
+        level = "debug"
+        "#,
+    );
+    assert_eq!(plan.node.name, "web-1.example");
+    assert_eq!(plan.node.stop_timeout, Duration::from_millis(4500));
+    assert_eq!(plan.node.exit, ExitRule::Never);
+    assert_eq!(plan.node.log_level, "debug");
+    let db = plan.job("db").unwrap();
+    assert_eq!(db.exec, ["postgres", "-D", "/my data", "5"]);
+    assert_eq!((db.user.as_deref(), db.group.as_deref()), (Some("postgres"), Some("26")));
+    assert_eq!(db.groups.as_deref(), Some(&["a".to_owned(), "7".to_owned()][..]));
+    assert_eq!(db.cwd.as_deref(), Some(std::path::Path::new("/data")));
+    let env: Vec<(&str, &str)> = db.env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let expected =
+        [("PORT", "5433"), ("DEBUG", "true"), ("RATE", "0.5"), ("TEXT", "x"), ("HEX", "0x1F")];
+    assert_eq!(env, expected);
+    assert_eq!((db.umask, db.nice), (Some(0o027), Some(-5)));
+    let rlimits: Vec<(&str, Option<u64>)> =
+        db.limits.rlimits.iter().map(|(name, limit)| (name.as_str(), *limit)).collect();
+    assert_eq!(rlimits, [("nofile", Some(65536)), ("core", None), ("stack", Some(8 << 20))]);
+    assert_eq!(db.limits.memory, Some(1 << 30));
+    assert_eq!((db.limits.cpus, db.limits.pids), (Some(1.5), Some(100)));
+    assert_eq!((db.stop.signal, db.stop.to), (Signal::INT, Reach::Tree));
+    assert_eq!(db.stop.exec.as_ref().unwrap()[3], "very fast");
+    let minute = Duration::from_secs(60);
+    assert_eq!((db.restart.delay, db.restart.max_delay), (Some(minute), minute));
+    assert_eq!((db.restart.limit, db.restart.within), (Some(3), Some(minute * 10)));
+    assert_eq!(db.exit_codes, [0, 3]);
+    assert_eq!(db.sockets[2].address, "udp:[::1]:53");
+    assert_eq!((db.notify, db.stderr), (true, Stderr::Separate));
+    assert_eq!((db.log.forward, db.log.format), (false, ForwardFormat::Json));
+    assert_eq!(db.log.file, FileFormat::Raw);
+    assert_eq!((db.log.keep.size, db.log.keep.files, db.log.keep.compress), (1 << 20, 9, true));
+}
+
+#[test]
+fn a_main_job_is_not_restarted_unless_it_says_so_and_its_end_ends_the_node() {
+    let quiet = plan("[jobs.a]\nexec = \"a\"\nmain = true");
+    assert_eq!(quiet.node.exit, ExitRule::Main);
+    assert_eq!(quiet.jobs[0].restart.on, RestartOn::Never);
+    assert_eq!(job("main = true\nrestart = \"always\"").restart.on, RestartOn::Any);
+    assert_eq!(job("restart = { limit = 3 }\nmain = true").restart.on, RestartOn::Failure);
+}
+
+#[test]
+fn an_exec_string_is_split_first_and_expanded_then() {
+    let job = job("stop = { exec = \"echo ${GREETING} '${EMPTY}' $${x} '${UNSET:-a b}'\" }");
+    assert_eq!(job.stop.exec.unwrap(), ["echo", "hello world", "", "${x}", "a b"]);
+}
+
+#[test]
+fn a_umask_may_be_written_in_any_octal_way() {
+    for text in ["\"022\"", "\"22\"", "0o22", "0o022", "\"0o022\""] {
+        assert_eq!(job(&format!("umask = {text}")).umask, Some(0o22), "{text}");
+    }
+    assert_eq!(job("umask = 0").umask, Some(0));
+}
+
+#[test]
+fn jobs_keep_the_order_of_the_file() {
+    let plan = plan("[jobs.z]\nexec = \"z\"\n[jobs.a]\nexec = \"a\"\n[jobs.m]\nexec = \"m\"");
+    let names: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["z", "a", "m"]);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_mistake() {
+    assert_eq!(plan("\u{feff}[jobs.a]\nexec = \"a\"").jobs.len(), 1);
+}
+
+#[test]
+fn ten_thousand_jobs_are_read_and_no_more() {
+    let jobs = |count: usize| -> String {
+        (0..count).map(|n| format!("[jobs.j{n}]\nexec = \"true\"\n")).collect()
+    };
+    assert_eq!(plan(&jobs(10_000)).jobs.len(), 10_000);
+    assert!(refused(&jobs(10_001)).contains("more than 10000 jobs"));
+}
+
+#[test]
+fn a_host_without_a_usable_name_still_runs_its_jobs() {
+    let ctx = mainstay_config::Context { host_name: "(none)".into(), ..super::context() };
+    let loaded = mainstay_config::parse("x", "[jobs.a]\nexec = \"a\"", &ctx).unwrap();
+    assert_eq!(loaded.plan.node.name, "localhost");
+}
+
+#[test]
+fn a_word_for_a_shell_is_a_warning_and_stays_an_argument() {
+    let loaded = loaded("[jobs.a]\nexec = \"echo a | cat\"");
+    assert_eq!(loaded.plan.jobs[0].exec, ["echo", "a", "|", "cat"]);
+    assert_eq!(loaded.warnings.len(), 1);
+}

@@ -1,0 +1,130 @@
+//! An incarnation has ended: what is said about it, and whether another one follows.
+//!
+//! | it was | and | then |
+//! |---|---|---|
+//! | STOPPING | | STOPPED; launched again if it is desired by now |
+//! | up | somebody asked for the end behind our back | STOPPED, at rest |
+//! | up | policy wants a restart | BACKOFF, or STARTING when there is nothing to wait for |
+//! | up | policy wants one, its limit is used up | FATAL |
+//! | up | policy wants none | EXITED; FATAL if it never ran |
+//! | at rest | a run that the journal did not know | only told |
+
+use super::{Desired, Health, Job, State, Turn, budget::STABLE};
+use crate::{
+    event::Kind,
+    exit::{Asked, Exit},
+    node::Wait,
+    plan::{JobPlan, RestartOn},
+};
+use std::time::Duration;
+
+impl Job {
+    /// The process and its whole tree are gone, or it never ran.
+    pub(crate) fn exited(
+        &mut self,
+        turn: &mut Turn<'_>,
+        incarnation: u64,
+        exit: &Exit,
+        asked: Asked,
+    ) {
+        if incarnation <= self.ended {
+            return;
+        }
+        self.ended = incarnation;
+        let expected = is_expected(turn.plan, exit);
+        turn.emit(if expected {
+            Kind::ExitSuccess { incarnation, exit: exit.clone() }
+        } else {
+            Kind::ExitFailed { incarnation, exit: exit.clone() }
+        });
+        self.last_exit = Some(exit.clone());
+        if incarnation < self.incarnation {
+            // A later one is known to have been started: what follows was decided already.
+            return;
+        }
+        self.incarnation = incarnation;
+        self.lose_health(turn);
+        match self.state {
+            State::Stopping { .. } => self.finish_stop(turn),
+            State::Starting { .. } | State::Running { .. } | State::Backoff { .. } => match asked {
+                Asked::Stop | Asked::Kill => self.end_desire(turn, State::Stopped),
+                Asked::None => self.follow_policy(turn, exit, expected),
+            },
+            State::Stopped | State::Exited { .. } | State::Fatal => {}
+        }
+    }
+
+    fn follow_policy(&mut self, turn: &mut Turn<'_>, exit: &Exit, expected: bool) {
+        if !wants_restart(turn.plan, expected) {
+            let ran = match exit {
+                Exit::Code { .. } | Exit::Signal { .. } => true,
+                Exit::Error { .. } => false,
+            };
+            let end = if ran { State::Exited { well: expected } } else { State::Fatal };
+            return self.end_desire(turn, end);
+        }
+        let stable = self.was_stable(turn);
+        match self.budget.spend(&turn.plan.restart, turn.mono(), stable) {
+            None => self.end_desire(turn, State::Fatal),
+            Some(Duration::ZERO) => {
+                self.restarts += 1;
+                self.launch(turn);
+            }
+            Some(delay) => {
+                let until = turn.mono().after(delay);
+                self.enter(turn, State::Backoff { until });
+                turn.wake(self.incarnation, Wait::Backoff, until);
+            }
+        }
+    }
+
+    /// One that never got past `start_seconds` was not stable, however long they are.
+    fn was_stable(&self, turn: &Turn<'_>) -> bool {
+        match self.state {
+            State::Running { process } => turn.mono().since(process.since) >= STABLE,
+            State::Stopped
+            | State::Starting { .. }
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => false,
+        }
+    }
+
+    /// Nothing follows, and nothing is left to be stopped.
+    pub(super) fn end_desire(&mut self, turn: &mut Turn<'_>, end: State) {
+        self.desired = Desired::Rest;
+        turn.emit(Kind::Stopping);
+        self.come_to_rest(turn, end);
+    }
+
+    /// What was being stopped is gone.
+    pub(super) fn finish_stop(&mut self, turn: &mut Turn<'_>) {
+        self.come_to_rest(turn, State::Stopped);
+        match self.desired {
+            Desired::Run => self.launch(turn),
+            Desired::Rest | Desired::Disabled => {}
+        }
+    }
+
+    fn come_to_rest(&mut self, turn: &mut Turn<'_>, end: State) {
+        self.health = Health::Unknown;
+        turn.emit(Kind::Stopped);
+        self.enter(turn, end);
+    }
+}
+
+fn is_expected(plan: &JobPlan, exit: &Exit) -> bool {
+    match exit {
+        Exit::Code { code } => plan.exit_codes.contains(code),
+        Exit::Signal { .. } | Exit::Error { .. } => false,
+    }
+}
+
+fn wants_restart(plan: &JobPlan, expected: bool) -> bool {
+    match plan.restart.on {
+        RestartOn::Never => false,
+        RestartOn::Failure => !expected,
+        RestartOn::Any => true,
+    }
+}

@@ -1,0 +1,135 @@
+//! What a new agent finds: the journal says what was decided, the keeper says what exists.
+//!
+//! A decision is journaled before its commands are carried out, and an exit record is acknowledged
+//! after the decision that follows from it is journaled. So a command may be missing (and is said
+//! again), an exit may be unheard (and its record follows), but nothing the keeper has done is
+//! unknown, unless the journal lost its tail. Then the keeper is ahead, and what it holds is
+//! adopted.
+//!
+//! | journal | keeper | then |
+//! |---|---|---|
+//! | may have a process | has it | go on; waits are set again |
+//! | may have a process | had it | its exit record follows |
+//! | STARTING, unconfirmed | never had it | the spawn was lost: again |
+//! | up | never had it | it is lost, as if it had failed |
+//! | STOPPING | never had it | the spawn was lost, and need not be: STOPPED |
+//! | any | has a newer one | adopted |
+//! | any | had a newer one | the number is taken; its exit record may follow |
+
+use super::{Desired, Job, State, Turn, stop::Force};
+use crate::{
+    event::Kind,
+    exit::{Asked, Exit},
+    node::Wait,
+};
+
+impl Job {
+    /// `highest` and `live` are the keeper's.
+    pub(crate) fn attached(&mut self, turn: &mut Turn<'_>, highest: u64, live: Option<(u64, u32)>) {
+        let highest = live.map_or(highest, |(incarnation, _)| highest.max(incarnation));
+        if highest > self.incarnation {
+            self.catch_up(turn, highest);
+        } else if highest < self.incarnation {
+            self.never_spawned(turn);
+        } else {
+            self.go_on(turn);
+        }
+        if let Some((incarnation, pid)) = live {
+            self.found_alive(turn, incarnation, pid);
+        }
+        if turn.shutting.is_none() {
+            self.boot(turn);
+        }
+    }
+
+    /// The keeper is at the same incarnation: what is waited for is waited for again.
+    fn go_on(&mut self, turn: &mut Turn<'_>) {
+        match self.state {
+            State::Starting { process: Some(process) } => {
+                let at = process.since.after(turn.plan.start_seconds);
+                turn.wake(self.incarnation, Wait::Started, at);
+            }
+            State::Backoff { until } => turn.wake(self.incarnation, Wait::Backoff, until),
+            State::Stopping { pid, ladder } => {
+                let ladder = self.resume_stop(turn, ladder);
+                self.state = State::Stopping { pid, ladder };
+            }
+            State::Starting { process: None }
+            | State::Running { .. }
+            | State::Stopped
+            | State::Exited { .. }
+            | State::Fatal => {}
+        }
+    }
+
+    /// The keeper has never seen this incarnation.
+    fn never_spawned(&mut self, turn: &mut Turn<'_>) {
+        match self.state {
+            State::Starting { process: None } => turn.spawn(self.incarnation),
+            State::Starting { process: Some(_) } | State::Running { .. } => {
+                let error = "the keeper does not know this process".to_owned();
+                let exit = Exit::Error { error, errno: 0 };
+                self.exited(turn, self.incarnation, &exit, Asked::None);
+            }
+            State::Stopping { .. } => {
+                self.ended = self.incarnation;
+                self.lose_health(turn);
+                self.finish_stop(turn);
+            }
+            // The number was taken by a spawn that was lost and no longer wanted.
+            State::Backoff { .. } | State::Stopped | State::Exited { .. } | State::Fatal => {
+                self.go_on(turn);
+            }
+        }
+    }
+
+    /// The keeper is ahead. What was to run is taken to be the newest incarnation, of which the
+    /// keeper will say that it lives or how it ended; what rests stays at rest until it does.
+    fn catch_up(&mut self, turn: &mut Turn<'_>, highest: u64) {
+        match self.state {
+            State::Starting { .. }
+            | State::Running { .. }
+            | State::Backoff { .. }
+            | State::Stopping { .. } => self.adopt(turn, highest),
+            State::Stopped | State::Exited { .. } | State::Fatal => self.incarnation = highest,
+        }
+    }
+
+    fn found_alive(&mut self, turn: &mut Turn<'_>, incarnation: u64, pid: u32) {
+        if incarnation <= self.ended || incarnation < self.incarnation {
+            // Its end was told, yet it lives: whatever it is, it must not live beside the next.
+            turn.kill(incarnation);
+            return;
+        }
+        self.spawned(turn, incarnation, pid);
+    }
+
+    /// The keeper has an incarnation that this job does not know: its number counts, and it is
+    /// what is being started, or stopped if that is what is going on.
+    pub(super) fn adopt(&mut self, turn: &mut Turn<'_>, incarnation: u64) {
+        self.lose_health(turn);
+        self.incarnation = incarnation;
+        match (&self.state, self.desired) {
+            (State::Stopping { ladder, .. }, Desired::Rest | Desired::Disabled) => {
+                let ladder = self.resume_stop(turn, *ladder);
+                self.state = State::Stopping { pid: None, ladder };
+                return;
+            }
+            (State::Stopping { .. }, Desired::Run) => turn.emit(Kind::Stopped),
+            (
+                State::Stopped
+                | State::Starting { .. }
+                | State::Running { .. }
+                | State::Backoff { .. }
+                | State::Exited { .. }
+                | State::Fatal,
+                Desired::Run | Desired::Rest | Desired::Disabled,
+            ) => {}
+        }
+        self.desired = Desired::Run;
+        self.enter(turn, State::Starting { process: None });
+        if let Some(shutting) = turn.shutting {
+            self.stop(turn, if shutting.killing { Force::Kill } else { Force::Grace });
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a job sees of the world while it decides, and how it speaks.
+
+use crate::{
+    clock::Mono,
+    event::{Kind, Source},
+    node::{Command, TaskId, TaskKind, Token, Wait},
+    outbox::Outbox,
+    plan::{JobPlan, Reach},
+    signal::Signal,
+};
+
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    pub(crate) plan: &'a JobPlan,
+    /// The node is stopping: nothing is launched, and stops have an end.
+    pub(crate) shutting: Option<Shutting>,
+    pub(crate) out: &'a mut Outbox,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shutting {
+    /// When whatever is left is killed, so that it is gone before the node's time is over.
+    pub(crate) kill_by: Mono,
+    /// That time has come, or somebody was impatient.
+    pub(crate) killing: bool,
+}
+
+impl Turn<'_> {
+    pub(super) fn mono(&self) -> Mono {
+        self.out.now.mono
+    }
+
+    pub(super) fn emit(&mut self, kind: Kind) {
+        self.out.emit(Source::Job(self.plan.name.clone()), kind);
+    }
+
+    pub(super) fn spawn(&mut self, incarnation: u64) {
+        let job = self.plan.name.clone();
+        self.out.command(Command::Spawn { job, incarnation });
+    }
+
+    pub(super) fn stop(&mut self, incarnation: u64) {
+        let (job, signal, to) = (self.plan.name.clone(), self.plan.stop.signal, self.plan.stop.to);
+        self.out.command(Command::Stop { job, incarnation, signal, to });
+    }
+
+    pub(super) fn kill(&mut self, incarnation: u64) {
+        let job = self.plan.name.clone();
+        self.out.command(Command::Kill { job, incarnation });
+    }
+
+    pub(super) fn signal(&mut self, incarnation: u64, signal: Signal, to: Reach) {
+        let job = self.plan.name.clone();
+        self.out.command(Command::Signal { job, incarnation, signal, to });
+    }
+
+    pub(super) fn run_stop_exec(&mut self, incarnation: u64, deadline: Mono) {
+        let id = TaskId { job: self.plan.name.clone(), incarnation, what: TaskKind::StopExec };
+        self.out.command(Command::RunTask { id, deadline });
+    }
+
+    pub(super) fn wake(&mut self, incarnation: u64, wait: Wait, at: Mono) {
+        let token = Token::Job { job: self.plan.name.clone(), incarnation, wait };
+        self.out.command(Command::SetTimer { token, at });
+    }
+}

@@ -1,0 +1,104 @@
+//! Where a node is in its own life.
+
+use crate::{clock::Mono, job::Shutting};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// As observers see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodePhase {
+    Starting,
+    Running,
+    Maintenance,
+    Stopping,
+}
+
+/// The node's own state, apart from its jobs: journaled with every step that changed it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Life {
+    pub(super) course: Course,
+    /// The number of the last event.
+    pub(super) seq: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Course {
+    /// Not yet booted.
+    Starting,
+    Running,
+    Stopping(Shutdown),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Shutdown {
+    /// Everything is gone by then.
+    pub(super) deadline: Mono,
+    /// When what is left is killed.
+    pub(super) kill_by: Mono,
+    /// Somebody asked for it. The next one who asks is impatient.
+    pub(super) asked: bool,
+    pub(super) killing: bool,
+    /// What the run ends with, as far as that is decided.
+    pub(super) code: Option<i32>,
+}
+
+/// What a kill needs at most, kept back from the time of a shutdown.
+const RESERVE: Duration = Duration::from_millis(500);
+
+impl Life {
+    pub(super) fn new() -> Life {
+        Life { course: Course::Starting, seq: 0 }
+    }
+
+    #[must_use]
+    pub fn phase(&self) -> NodePhase {
+        match self.course {
+            Course::Starting => NodePhase::Starting,
+            Course::Running => NodePhase::Running,
+            Course::Stopping(_) => NodePhase::Stopping,
+        }
+    }
+
+    /// The number of the last event; 0 before the first.
+    #[must_use]
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub(super) fn shutting(&self) -> Option<Shutting> {
+        match &self.course {
+            Course::Starting | Course::Running => None,
+            Course::Stopping(Shutdown { kill_by, killing, .. }) => {
+                Some(Shutting { kill_by: *kill_by, killing: *killing })
+            }
+        }
+    }
+}
+
+impl Shutdown {
+    pub(super) fn new(now: Mono, time: Duration, why: Why) -> Shutdown {
+        let (asked, code) = match why {
+            Why::Asked => (true, None),
+            Why::Ended { code } => (false, Some(code)),
+        };
+        Shutdown {
+            deadline: now.after(time),
+            kill_by: now.after(time.saturating_sub(RESERVE.min(time / 10))),
+            asked,
+            killing: false,
+            code,
+        }
+    }
+}
+
+/// What a shutdown is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Why {
+    Asked,
+    /// There is nothing left to run for.
+    Ended {
+        code: i32,
+    },
+}

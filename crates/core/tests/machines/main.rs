@@ -1,0 +1,8 @@
+//! The machines of job and node, tested three ways: as dialogues that people can read
+//! (`transcript`), with random inputs and random worlds (`properties`), and exhaustively in small
+//! worlds (`exhaustive`).
+
+mod exhaustive;
+mod script;
+mod transcript;
+mod world;

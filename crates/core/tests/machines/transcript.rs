@@ -1,0 +1,274 @@
+//! Dialogues with a node: `testdata/*.txt` holds what is told, and indented beneath each line what
+//! the node says. After a change on purpose, `MAINSTAY_TRANSCRIPTS=write cargo test` writes the
+//! answers anew, and the difference is for people to read.
+
+use crate::script::{self, Line};
+use mainstay_core::{
+    clock::{Mono, Now},
+    event::{Event, Kind},
+    job::Job,
+    name::Name,
+    node::{Command, Input, Life, Node, Outcome, Token, Wait},
+    plan::JobPlan,
+};
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
+
+#[test]
+fn the_node_answers_as_it_is_written_down() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testdata");
+    let write = std::env::var("MAINSTAY_TRANSCRIPTS").is_ok_and(|value| value == "write");
+    let mut files: Vec<_> = fs::read_dir(&folder)
+        .expect("testdata")
+        .map(|entry| entry.expect("entry").path())
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    let mut wrong = Vec::new();
+    for file in files {
+        let written = fs::read_to_string(&file).expect("a transcript");
+        let said = perform(&written);
+        if write {
+            fs::write(&file, &said).expect("the transcript is written");
+        } else if said != written {
+            wrong.push(difference(&file, &written, &said));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn difference(file: &Path, written: &str, said: &str) -> String {
+    let lines = written.lines().zip(said.lines());
+    let at = lines.take_while(|(written, said)| written == said).count();
+    let around = |text: &str| {
+        text.lines().skip(at.saturating_sub(6)).take(16).collect::<Vec<_>>().join("\n")
+    };
+    let (written, said) = (around(written), around(said));
+    format!("{}:{}\n--- written\n{written}\n--- said\n{said}\n", file.display(), at + 1)
+}
+
+/// The script of a transcript with the answers of today.
+fn perform(transcript: &str) -> String {
+    let mut stage = Stage::default();
+    let mut said = String::new();
+    for line in transcript.lines().filter(|line| !line.starts_with("    ")) {
+        said.push_str(line);
+        said.push('\n');
+        if !line.trim().is_empty() && !line.starts_with('#') {
+            for part in script::read(line, stage.agent_restarts) {
+                stage.play(part);
+            }
+        } else if line.starts_with("# ---") {
+            stage = Stage::default();
+        }
+        said.push_str(&std::mem::take(&mut stage.said));
+    }
+    said
+}
+
+/// One node in one story; a comment line that begins with `# ---` begins the next story.
+struct Stage {
+    plan: mainstay_core::plan::Plan,
+    node: Option<Node>,
+    now: Mono,
+    timers: BTreeMap<Token, Mono>,
+    agent_restarts: u64,
+    said: String,
+}
+
+impl Default for Stage {
+    fn default() -> Stage {
+        Stage {
+            plan: script::plan(script::default_node(), Vec::new()),
+            node: None,
+            now: Mono::default(),
+            timers: BTreeMap::new(),
+            agent_restarts: 0,
+            said: String::new(),
+        }
+    }
+}
+
+impl Stage {
+    fn play(&mut self, line: Line) {
+        match line {
+            Line::Node(plan) => self.plan.node = plan,
+            Line::Job(plan) => self.plan.jobs.push(*plan),
+            Line::At(time) => self.pass_time(time),
+            Line::Say(input) => self.say(input),
+            Line::AgentDies => self.agent_dies(),
+            Line::Show => self.show(),
+        }
+    }
+
+    fn pass_time(&mut self, until: Mono) {
+        assert!(until >= self.now, "time goes on");
+        while let Some((at, token)) = self
+            .timers
+            .iter()
+            .map(|(token, at)| (*at, token.clone()))
+            .min()
+            .filter(|t| t.0 <= until)
+        {
+            self.timers.remove(&token);
+            self.now = self.now.max(at);
+            self.tell(&format!("[{} timer {}]", time(at), wait(&token)));
+            self.say(Input::Timer { token });
+        }
+        self.now = until;
+    }
+
+    fn say(&mut self, input: Input) {
+        let plan = &self.plan;
+        let node = self.node.get_or_insert_with(|| Node::new(plan.clone()));
+        let now = Now { mono: self.now, wall: i64::try_from(self.now.0).expect("a short story") };
+        let before = (node.life().clone(), journal(node));
+        let outcome = node.step(now, input);
+        assert_honest(&before, node, &outcome);
+        let refused_or_silent = outcome.events.is_empty() && outcome.commands.is_empty();
+        for event in &outcome.events {
+            self.tell(&event_line(event));
+        }
+        for command in outcome.commands {
+            self.tell(&format!("> {}", command_line(&command)));
+            if let Command::SetTimer { token, at } = command {
+                self.timers.insert(token, at);
+            }
+        }
+        match outcome.answer {
+            Some(Ok(())) if refused_or_silent => self.tell("= ok"),
+            Some(Ok(())) => {}
+            Some(Err(refusal)) => self.tell(&format!("= refused: {refusal}")),
+            None if refused_or_silent && outcome.touched.is_empty() => self.tell("(nothing)"),
+            None if refused_or_silent => self.tell("(noted)"),
+            None => {}
+        }
+    }
+
+    /// Through the journal's own form: what it does not hold is lost.
+    fn agent_dies(&mut self) {
+        let node = self.node.take().unwrap_or_else(|| Node::new(self.plan.clone()));
+        let life = serde_json::to_string(node.life()).expect("a life");
+        let life: Life = serde_json::from_str(&life).expect("a life");
+        let job = |(name, job): (Name, String)| -> (Name, Job) {
+            (name, serde_json::from_str(&job).expect("a job"))
+        };
+        let jobs = journal(&node).into_iter().map(job).collect();
+        self.node = Some(Node::restore(self.plan.clone(), life, jobs));
+        self.timers = BTreeMap::new();
+        self.agent_restarts += 1;
+    }
+
+    fn show(&mut self) {
+        let node = self.node.as_ref().expect("a node");
+        let mut lines = vec![format!("node {:?}", node.phase()).to_lowercase()];
+        lines.extend(node.jobs().map(|(plan, job)| show(plan, job)));
+        lines.iter().for_each(|line| self.tell(line));
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.said, "    {line}").expect("a string");
+    }
+}
+
+/// What holds in every step of every story.
+fn assert_honest(before: &(Life, BTreeMap<Name, String>), node: &Node, outcome: &Outcome) {
+    let (life, jobs) = before;
+    for (event, expected) in outcome.events.iter().zip(life.seq() + 1..) {
+        assert_eq!(event.seq, expected, "events are numbered one by one");
+    }
+    let after = journal(node);
+    let changed: Vec<&Name> = node
+        .jobs()
+        .map(|(plan, _)| &plan.name)
+        .filter(|name| jobs.get(*name) != after.get(*name))
+        .collect();
+    assert_eq!(outcome.touched.iter().collect::<Vec<_>>(), changed, "touched is exact");
+}
+
+fn journal(node: &Node) -> BTreeMap<Name, String> {
+    node.jobs()
+        .map(|(plan, job)| (plan.name.clone(), serde_json::to_string(job).expect("a job")))
+        .collect()
+}
+
+fn show(plan: &JobPlan, job: &Job) -> String {
+    let pid = job.pid().map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+    let exit = job.last_exit().map_or_else(|| "-".to_owned(), ToString::to_string);
+    let fine = if job.is_as_desired() { "" } else { ", not as desired" };
+    format!(
+        "{} {} desired {} health {} pid {pid} incarnation {} restarts {} last exit: {exit}{fine}",
+        plan.name,
+        word(&job.phase()),
+        word(&job.desired()),
+        word(&job.health()),
+        job.incarnation(),
+        job.restarts(),
+    )
+}
+
+fn event_line(event: &Event) -> String {
+    let source = event.source.as_str();
+    match &event.kind {
+        Kind::State { from, to, pid, incarnation } => {
+            let pid = pid.map_or_else(String::new, |pid| format!(" pid {pid}"));
+            format!("{source} {} -> {} #{incarnation}{pid}", word(from), word(to))
+        }
+        Kind::ExitSuccess { incarnation, exit } => {
+            format!("{source} exitSuccess #{incarnation} {exit}")
+        }
+        Kind::ExitFailed { incarnation, exit } => {
+            format!("{source} exitFailed #{incarnation} {exit}")
+        }
+        Kind::Signal { signal } => format!("{source} signal {signal}"),
+        Kind::AgentRestarted { restarts } => format!("{source} agentRestarted {restarts}"),
+        Kind::Upgraded { from, to } => format!("{source} upgraded {from} to {to}"),
+        Kind::LogGap { lines } => format!("{source} logGap {lines}"),
+        Kind::StrayKilled { pid, command } => format!("{source} strayKilled {pid} {command}"),
+        Kind::Startup => format!("{source} startup"),
+        Kind::Healthy => format!("{source} healthy"),
+        Kind::Unhealthy => format!("{source} unhealthy"),
+        Kind::Stopping => format!("{source} stopping"),
+        Kind::Stopped => format!("{source} stopped"),
+    }
+}
+
+fn command_line(command: &Command) -> String {
+    match command {
+        Command::Spawn { job, incarnation } => format!("spawn {job} #{incarnation}"),
+        Command::Stop { job, incarnation, signal, to } => {
+            format!("stop {job} #{incarnation} {signal} {}", word(to))
+        }
+        Command::Kill { job, incarnation } => format!("kill {job} #{incarnation}"),
+        Command::Signal { job, incarnation, signal, to } => {
+            format!("signal {job} #{incarnation} {signal} {}", word(to))
+        }
+        Command::RunTask { id, deadline } => {
+            format!("stop.exec {} #{} until {}", id.job, id.incarnation, time(*deadline))
+        }
+        Command::SetTimer { token, at } => format!("timer {} at {}", wait(token), time(*at)),
+        Command::Exit { code } => format!("exit {code}"),
+    }
+}
+
+fn wait(token: &Token) -> String {
+    match token {
+        Token::Job { job, incarnation, wait } => {
+            let wait = match wait {
+                Wait::Started => "started",
+                Wait::Backoff => "backoff",
+                Wait::StopTimeout => "stop",
+            };
+            format!("{job} #{incarnation} {wait}")
+        }
+        Token::ShutdownDeadline => "shutdown".to_owned(),
+    }
+}
+
+fn time(at: Mono) -> String {
+    let ms = at.0 / 1_000_000;
+    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+}
+
+fn word(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("a word").trim_matches('"').to_owned()
+}

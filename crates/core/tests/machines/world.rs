@@ -1,0 +1,535 @@
+//! A small world around a node: a keeper that does what the real one promises, an agent that can
+//! die between any two of its actions, processes that end when they like, people who ask.
+//!
+//! What happens next is chosen from [`World::choices`], by chance (`properties`) or exhaustively
+//! (`exhaustive`). What must never happen is written into `broken`.
+//!
+//! Time does not pass by itself: a wait may end whenever something could take that long, which is
+//! at any moment. So each order of events that a real clock allows is among the choices.
+
+mod keeper;
+mod ledger;
+
+use keeper::{Keeper, Kept, Record};
+use ledger::{Account, Told};
+use mainstay_core::{
+    clock::{Mono, Now},
+    event::Source,
+    exit::{Asked, Exit},
+    job::Job,
+    name::Name,
+    node::{Command, Held, Input, Life, Node, NodePhase, Outcome, Request, TaskId, Token},
+    plan::Plan,
+    signal::Signal,
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    hash::{Hash, Hasher},
+};
+
+/// How often things may happen that nobody has to answer for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Scope {
+    pub(crate) agent_deaths: u32,
+    /// Exits by themselves, and spawns that fail.
+    pub(crate) exits: u32,
+    pub(crate) requests: u32,
+    pub(crate) shutdowns: u32,
+    /// Stops through a control socket, past the agent.
+    pub(crate) control_stops: u32,
+}
+
+/// Which mistake the agent makes, to see that the world notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Agency {
+    Correct,
+    /// Acknowledges an exit record before the decision that follows is journaled.
+    AcknowledgesTooEarly,
+    /// Takes a record for the end of whatever runs now.
+    IgnoresIncarnations,
+    /// Forgets that the commands of the last step may not have been carried out.
+    ForgetsToAttach,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Choice {
+    /// The agent does the next thing it has to do, or takes the next message.
+    Agent,
+    AgentDies,
+    AgentStarts,
+    Exec {
+        job: usize,
+        well: bool,
+    },
+    Ends {
+        job: usize,
+        code: i32,
+    },
+    /// Of the signals that were sent to it.
+    Dies {
+        job: usize,
+    },
+    TaskEnds {
+        job: usize,
+    },
+    WaitEnds {
+        index: usize,
+    },
+    Asks {
+        job: usize,
+        what: What,
+    },
+    AsksForShutdown,
+    ControlStop {
+        job: usize,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    Start,
+    Stop,
+    Restart,
+    Kill,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct World {
+    pub(crate) left: Scope,
+    pub(crate) journal: Saved,
+    pub(crate) agent: Option<Agent>,
+    pub(crate) keeper: Keeper,
+    pub(crate) ledger: Vec<Account>,
+    /// The first promise that was not kept.
+    pub(crate) broken: Option<&'static str>,
+    pub(crate) exit: Option<i32>,
+}
+
+/// A node as the journal has it.
+#[derive(Debug, Clone)]
+pub(crate) struct Saved {
+    pub(crate) life: Life,
+    pub(crate) jobs: Vec<Job>,
+}
+
+/// Two lives that differ in the number of events told so far have the same future.
+impl Saved {
+    fn course(&self) -> Option<String> {
+        let text =
+            (self.life.phase() == NodePhase::Stopping).then(|| format!("{:?}", self.life))?;
+        text.split(", seq:").next().map(str::to_owned)
+    }
+}
+
+impl PartialEq for Saved {
+    fn eq(&self, other: &Saved) -> bool {
+        self.life.phase() == other.life.phase()
+            && self.course() == other.course()
+            && self.jobs == other.jobs
+    }
+}
+
+impl Eq for Saved {}
+
+impl Hash for Saved {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.life.phase().hash(state);
+        self.course().hash(state);
+        self.jobs.hash(state);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Agent {
+    /// What it thinks; the journal, unless it makes a mistake.
+    pub(crate) mind: Saved,
+    pub(crate) todo: VecDeque<Todo>,
+    pub(crate) inbox: VecDeque<Message>,
+    pub(crate) waits: Vec<(Token, Mono)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Todo {
+    /// The numbers of the events, and what they tell of which job.
+    Journal(Vec<u64>, Vec<(usize, Told)>),
+    Acknowledge(u64),
+    Do(Deed),
+}
+
+/// A command, in a form that can be compared and hashed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Deed {
+    Spawn { job: Name, incarnation: u64 },
+    Stop { job: Name, incarnation: u64 },
+    Kill { job: Name, incarnation: u64 },
+    Run(TaskId),
+    Wake(Token, Mono),
+    Exit(i32),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Message {
+    Boot,
+    Attached { held: Vec<(Name, u64, Option<(u64, u32)>)> },
+    Spawned { job: usize, incarnation: u64 },
+    Exited(Record),
+    TaskDone(TaskId),
+}
+
+impl World {
+    pub(crate) fn new(plan: &Plan, left: Scope) -> World {
+        let saved = save(&Node::new(plan.clone()));
+        let agent = Agent {
+            mind: saved.clone(),
+            todo: VecDeque::new(),
+            inbox: VecDeque::from([Message::Boot]),
+            waits: Vec::new(),
+        };
+        let jobs = plan.jobs.len();
+        World {
+            left,
+            journal: saved,
+            agent: Some(agent),
+            keeper: Keeper::new(jobs),
+            ledger: vec![Account::default(); jobs],
+            broken: None,
+            exit: None,
+        }
+    }
+
+    /// All that can happen next.
+    pub(crate) fn choices(&self, choices: &mut Vec<Choice>) {
+        if self.exit.is_some() || self.broken.is_some() {
+            return;
+        }
+        match &self.agent {
+            None => choices.push(Choice::AgentStarts),
+            Some(agent) => self.agent_choices(agent, choices),
+        }
+        for (job, kept) in self.keeper.jobs.iter().enumerate() {
+            self.process_choices(job, kept, choices);
+        }
+    }
+
+    fn agent_choices(&self, agent: &Agent, choices: &mut Vec<Choice>) {
+        if self.left.agent_deaths > 0 {
+            choices.push(Choice::AgentDies);
+        }
+        if !agent.todo.is_empty() {
+            return choices.push(Choice::Agent);
+        }
+        if !agent.inbox.is_empty() {
+            choices.push(Choice::Agent);
+        }
+        if matches!(agent.inbox.front(), Some(Message::Boot | Message::Attached { .. })) {
+            return;
+        }
+        choices.extend((0..agent.waits.len()).map(|index| Choice::WaitEnds { index }));
+        if self.left.requests > 0 {
+            for job in 0..self.keeper.jobs.len() {
+                let all = [What::Start, What::Stop, What::Restart, What::Kill];
+                choices.extend(all.map(|what| Choice::Asks { job, what }));
+            }
+        }
+        if self.left.shutdowns > 0 {
+            choices.push(Choice::AsksForShutdown);
+        }
+    }
+
+    fn process_choices(&self, job: usize, kept: &Kept, choices: &mut Vec<Choice>) {
+        if kept.task.is_some() {
+            choices.push(Choice::TaskEnds { job });
+        }
+        let Some(live) = &kept.live else { return };
+        if !live.executed {
+            choices.push(Choice::Exec { job, well: true });
+            if self.left.exits > 0 {
+                choices.push(Choice::Exec { job, well: false });
+            }
+        } else if self.left.exits > 0 {
+            choices.push(Choice::Ends { job, code: 0 });
+            choices.push(Choice::Ends { job, code: 1 });
+        }
+        match live.asked {
+            Asked::None if self.left.control_stops > 0 => choices.push(Choice::ControlStop { job }),
+            Asked::None => {}
+            Asked::Stop | Asked::Kill => choices.push(Choice::Dies { job }),
+        }
+    }
+
+    pub(crate) fn choose(&mut self, plan: &Plan, agency: Agency, choice: Choice) {
+        match choice {
+            Choice::Agent => self.agent_acts(plan, agency),
+            Choice::AgentDies => {
+                self.left.agent_deaths -= 1;
+                self.agent = None;
+            }
+            Choice::AgentStarts => self.agent_starts(plan, agency),
+            Choice::Exec { job, well: true } => {
+                let incarnation = self.keeper.execute(job);
+                self.tell_agent(Message::Spawned { job, incarnation });
+            }
+            Choice::Exec { job, well: false } => {
+                self.left.exits -= 1;
+                self.ends(job, Exit::Error { error: "exec".to_owned(), errno: 2 });
+            }
+            Choice::Ends { job, code } => {
+                self.left.exits -= 1;
+                self.ends(job, Exit::Code { code });
+            }
+            Choice::Dies { job } => {
+                let live = self.keeper.jobs[job].live.as_ref().expect("a process");
+                let signal = match live.asked {
+                    Asked::None | Asked::Stop => Signal::TERM,
+                    Asked::Kill => Signal::KILL,
+                };
+                self.ends(job, Exit::Signal { signal, oom: false });
+            }
+            Choice::TaskEnds { job } => {
+                let task = self.keeper.jobs[job].task.take().expect("a task");
+                self.tell_agent(Message::TaskDone(task));
+            }
+            Choice::WaitEnds { index } => {
+                let agent = self.agent.as_mut().expect("an agent");
+                let (token, at) = agent.waits.remove(index);
+                self.step(plan, agency, at, Input::Timer { token }, None);
+            }
+            Choice::Asks { job: place, what } => {
+                self.left.requests -= 1;
+                let job = plan.jobs[place].name.clone();
+                let request = match what {
+                    What::Start => Request::Start { job },
+                    What::Stop => Request::Stop { job },
+                    What::Restart => Request::Restart { job },
+                    What::Kill => Request::Kill { job },
+                };
+                self.step(plan, agency, Mono(0), Input::Request(request), None);
+                if self.journal.life.phase() != NodePhase::Stopping {
+                    let run = matches!(what, What::Start | What::Restart);
+                    self.ledger[place].wanted = Some(run);
+                }
+            }
+            Choice::AsksForShutdown => {
+                self.left.shutdowns -= 1;
+                self.step(plan, agency, Mono(0), Input::Request(Request::Shutdown), None);
+            }
+            Choice::ControlStop { job } => {
+                self.left.control_stops -= 1;
+                self.keeper.ask_past_agent(job);
+            }
+        }
+    }
+
+    fn agent_acts(&mut self, plan: &Plan, agency: Agency) {
+        let agent = self.agent.as_mut().expect("an agent");
+        if let Some(todo) = agent.todo.pop_front() {
+            return match todo {
+                Todo::Journal(numbers, told) => {
+                    self.journal = agent.mind.clone();
+                    self.note(&numbers, &told);
+                }
+                Todo::Acknowledge(number) => self.keeper.acknowledge(number),
+                Todo::Do(deed) => self.carry_out(plan, deed),
+            };
+        }
+        let message = agent.inbox.pop_front().expect("a message");
+        let (input, record) = match message {
+            Message::Boot => (Input::Boot, None),
+            Message::Attached { held } => {
+                let held = held
+                    .into_iter()
+                    .map(|(job, highest, live)| Held { job, highest, live })
+                    .collect();
+                (Input::Attached { held, agent_restarts: 1, upgraded: None }, None)
+            }
+            Message::Spawned { job, incarnation } => {
+                let job = plan.jobs[job].name.clone();
+                (Input::Spawned { job, incarnation, pid: pid(incarnation) }, None)
+            }
+            Message::Exited(record) => {
+                let job = plan.jobs[record.job].name.clone();
+                let incarnation = match agency {
+                    Agency::IgnoresIncarnations => agent.mind.jobs[record.job].incarnation(),
+                    Agency::Correct | Agency::AcknowledgesTooEarly | Agency::ForgetsToAttach => {
+                        record.incarnation
+                    }
+                };
+                if record.past_agent {
+                    // A start of what still ran was granted; then it ended as others wished.
+                    self.ledger[record.job].wanted = None;
+                }
+                let Record { number, exit, asked, .. } = record;
+                (Input::Exited { job, incarnation, exit, asked }, Some(number))
+            }
+            Message::TaskDone(id) => (Input::TaskDone { id, exit: Exit::Code { code: 0 } }, None),
+        };
+        self.step(plan, agency, Mono(0), input, record);
+    }
+
+    fn step(&mut self, plan: &Plan, agency: Agency, mono: Mono, input: Input, record: Option<u64>) {
+        let agent = self.agent.as_mut().expect("an agent");
+        let mut node = restore(plan, &agent.mind);
+        let outcome = node.step(Now { mono, wall: 0 }, input);
+        agent.mind = save(&node);
+        let (numbers, told) = told(plan, &outcome);
+        let journal = Todo::Journal(numbers, told);
+        let acknowledge = record.map(Todo::Acknowledge);
+        match agency {
+            Agency::AcknowledgesTooEarly => {
+                agent.todo.extend(acknowledge);
+                agent.todo.push_back(journal);
+            }
+            Agency::Correct | Agency::IgnoresIncarnations | Agency::ForgetsToAttach => {
+                agent.todo.push_back(journal);
+                agent.todo.extend(acknowledge);
+            }
+        }
+        agent.todo.extend(outcome.commands.into_iter().filter_map(deed).map(Todo::Do));
+        if agency != Agency::AcknowledgesTooEarly {
+            // To die between the step and the journal is to die before the step.
+            self.agent_acts(plan, agency);
+        }
+    }
+
+    fn agent_starts(&mut self, plan: &Plan, agency: Agency) {
+        let held = self
+            .keeper
+            .jobs
+            .iter()
+            .zip(&plan.jobs)
+            .map(|(kept, plan)| {
+                let live = kept.live.as_ref().filter(|live| live.executed);
+                let live = live.map(|live| (live.incarnation, pid(live.incarnation)));
+                (plan.name.clone(), kept.highest, live)
+            })
+            .collect();
+        let attached = match agency {
+            Agency::ForgetsToAttach => None,
+            Agency::Correct | Agency::AcknowledgesTooEarly | Agency::IgnoresIncarnations => {
+                Some(Message::Attached { held })
+            }
+        };
+        let records = self.keeper.records.iter().cloned().map(Message::Exited);
+        self.agent = Some(Agent {
+            mind: self.journal.clone(),
+            todo: VecDeque::new(),
+            inbox: attached.into_iter().chain(records).collect(),
+            waits: Vec::new(),
+        });
+    }
+
+    fn carry_out(&mut self, plan: &Plan, deed: Deed) {
+        let place = |name: &Name| place(plan, name);
+        match deed {
+            Deed::Spawn { job, incarnation } => {
+                let wrong = self.keeper.spawn(place(&job), incarnation);
+                self.broken = self.broken.or(wrong);
+            }
+            Deed::Stop { job, incarnation } => {
+                self.keeper.ask(place(&job), incarnation, Asked::Stop)
+            }
+            Deed::Kill { job, incarnation } => {
+                self.keeper.ask(place(&job), incarnation, Asked::Kill)
+            }
+            Deed::Run(id) => {
+                let kept = &mut self.keeper.jobs[place(&id.job)];
+                kept.task = Some(id);
+            }
+            Deed::Wake(token, at) => {
+                let agent = self.agent.as_mut().expect("an agent");
+                agent.waits.retain(|(other, _)| *other != token);
+                agent.waits.push((token, at));
+                agent.waits.sort();
+            }
+            Deed::Exit(code) => {
+                if !self.keeper.is_empty() {
+                    self.broken = Some("the run ends before its processes");
+                }
+                self.exit = Some(code);
+            }
+        }
+    }
+
+    fn ends(&mut self, job: usize, exit: Exit) {
+        let record = self.keeper.end(job, exit);
+        self.ledger[job].ended_untold.insert(record.incarnation);
+        self.tell_agent(Message::Exited(record));
+    }
+
+    fn tell_agent(&mut self, message: Message) {
+        if let Some(agent) = &mut self.agent {
+            agent.inbox.push_back(message);
+        }
+    }
+
+    /// What the journal has is what the world is told.
+    fn note(&mut self, numbers: &[u64], told: &[(usize, Told)]) {
+        if numbers.windows(2).any(|pair| pair[1] != pair[0] + 1) {
+            self.broken = Some("events are not numbered one by one");
+        }
+        for (job, told) in told {
+            let alive = self.keeper.jobs[*job].live.is_some();
+            let wrong = self.ledger[*job].note(*told, alive);
+            self.broken = self.broken.or(wrong);
+        }
+    }
+
+    /// Nothing is under way: whatever is not settled now will never be.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let idle = |agent: &Agent| {
+            agent.todo.is_empty() && agent.inbox.is_empty() && agent.waits.is_empty()
+        };
+        self.agent.as_ref().is_some_and(idle) && self.keeper.is_quiet()
+    }
+
+    /// What is desired, what is journaled and what is there are the same, and all of it was told.
+    pub(crate) fn is_settled(&self) -> bool {
+        let stopping = self.journal.life.phase() == NodePhase::Stopping;
+        let settled = |(at, job): (usize, &Job)| {
+            self.ledger[at].is_settled(job, stopping) && ledger::agree(job, &self.keeper, at)
+        };
+        self.keeper.records.is_empty()
+            && self.journal.jobs.iter().enumerate().all(settled)
+            && stopping == self.exit.is_some()
+    }
+}
+
+pub(crate) fn save(node: &Node) -> Saved {
+    let jobs = node.jobs().map(|(_, job)| job.clone()).collect();
+    Saved { life: node.life().clone(), jobs }
+}
+
+pub(crate) fn restore(plan: &Plan, saved: &Saved) -> Node {
+    let names = plan.jobs.iter().map(|job| job.name.clone());
+    let jobs: BTreeMap<Name, Job> = names.zip(saved.jobs.iter().cloned()).collect();
+    Node::restore(plan.clone(), saved.life.clone(), jobs)
+}
+
+fn told(plan: &Plan, outcome: &Outcome) -> (Vec<u64>, Vec<(usize, Told)>) {
+    let numbers = outcome.events.iter().map(|event| event.seq).collect();
+    let told = outcome.events.iter().filter_map(|event| match &event.source {
+        Source::Job(name) => Some((place(plan, name), Told::of(event)?)),
+        Source::Node(_) => None,
+    });
+    (numbers, told.collect())
+}
+
+fn place(plan: &Plan, name: &Name) -> usize {
+    plan.jobs.iter().position(|job| job.name == *name).expect("a job of the plan")
+}
+
+fn deed(command: Command) -> Option<Deed> {
+    Some(match command {
+        Command::Spawn { job, incarnation } => Deed::Spawn { job, incarnation },
+        Command::Stop { job, incarnation, .. } => Deed::Stop { job, incarnation },
+        Command::Kill { job, incarnation } => Deed::Kill { job, incarnation },
+        Command::RunTask { id, .. } => Deed::Run(id),
+        Command::SetTimer { token, at } => Deed::Wake(token, at),
+        Command::Exit { code } => Deed::Exit(code),
+        Command::Signal { .. } => return None,
+    })
+}
+
+pub(crate) fn pid(incarnation: u64) -> u32 {
+    100 + u32::try_from(incarnation).expect("a small incarnation")
+}

@@ -1,0 +1,107 @@
+//! A keeper that keeps what the real one promises: it refuses a number that is not higher than
+//! the highest, it keeps an exit record until it is acknowledged, and a kill always succeeds.
+
+use mainstay_core::{
+    exit::{Asked, Exit},
+    node::TaskId,
+};
+use std::collections::VecDeque;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Keeper {
+    pub(crate) jobs: Vec<Kept>,
+    pub(crate) records: VecDeque<Record>,
+    next_record: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Kept {
+    pub(crate) highest: u64,
+    pub(crate) live: Option<Live>,
+    pub(crate) task: Option<TaskId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Live {
+    pub(crate) incarnation: u64,
+    pub(crate) executed: bool,
+    pub(crate) asked: Asked,
+    /// Asked by somebody whom the agent does not know of.
+    pub(crate) past_agent: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Record {
+    pub(crate) number: u64,
+    pub(crate) job: usize,
+    pub(crate) incarnation: u64,
+    pub(crate) exit: Exit,
+    pub(crate) asked: Asked,
+    pub(crate) past_agent: bool,
+}
+
+impl Keeper {
+    pub(crate) fn new(jobs: usize) -> Keeper {
+        Keeper { jobs: vec![Kept::default(); jobs], records: VecDeque::new(), next_record: 1 }
+    }
+
+    /// Says what is wrong with it.
+    pub(crate) fn spawn(&mut self, job: usize, incarnation: u64) -> Option<&'static str> {
+        let kept = &mut self.jobs[job];
+        if incarnation <= kept.highest {
+            return None;
+        }
+        kept.highest = incarnation;
+        let (executed, asked, past_agent) = (false, Asked::None, false);
+        let other = kept.live.replace(Live { incarnation, executed, asked, past_agent });
+        other.map(|_| "two live incarnations")
+    }
+
+    pub(crate) fn ask(&mut self, job: usize, incarnation: u64, asked: Asked) {
+        if let Some(live) = &mut self.jobs[job].live
+            && live.incarnation == incarnation
+        {
+            live.asked = live.asked.max(asked);
+        }
+    }
+
+    pub(crate) fn ask_past_agent(&mut self, job: usize) {
+        if let Some(live) = &mut self.jobs[job].live {
+            (live.asked, live.past_agent) = (Asked::Stop, true);
+        }
+    }
+
+    /// exec has succeeded, for this incarnation.
+    pub(crate) fn execute(&mut self, job: usize) -> u64 {
+        let live = self.jobs[job].live.as_mut().expect("a process");
+        live.executed = true;
+        live.incarnation
+    }
+
+    pub(crate) fn end(&mut self, job: usize, exit: Exit) -> Record {
+        let Live { incarnation, asked, past_agent, .. } =
+            self.jobs[job].live.take().expect("a process");
+        let number = self.next_record;
+        self.next_record += 1;
+        let record = Record { number, job, incarnation, exit, asked, past_agent };
+        self.records.push_back(record.clone());
+        record
+    }
+
+    pub(crate) fn acknowledge(&mut self, number: u64) {
+        self.records.retain(|record| record.number != number);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.jobs.iter().all(|kept| kept.live.is_none())
+    }
+
+    /// Nothing will happen by itself. A stop signal may be ignored for ever, a kill not.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let under_way = |live: &Live| !live.executed || live.asked == Asked::Kill;
+        !self
+            .jobs
+            .iter()
+            .any(|kept| kept.task.is_some() || kept.live.as_ref().is_some_and(under_way))
+    }
+}

@@ -1,0 +1,97 @@
+//! What was told so far, as far as it matters for what may be told next.
+
+use super::keeper::Keeper;
+use mainstay_core::{
+    event::{Event, Kind},
+    job::{Desired, Job, Phase},
+};
+use std::collections::BTreeSet;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Account {
+    last_exit_told: u64,
+    pub(crate) ended_untold: BTreeSet<u64>,
+    stopping: bool,
+    healthy: bool,
+    /// What people asked for last: that it runs, or that it rests.
+    pub(crate) wanted: Option<bool>,
+}
+
+/// What the ledger wants to know of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Told {
+    Exit(u64),
+    Stopping,
+    Stopped,
+    Healthy,
+    Unhealthy,
+}
+
+impl Told {
+    pub(crate) fn of(event: &Event) -> Option<Told> {
+        match event.kind {
+            Kind::ExitSuccess { incarnation, .. } | Kind::ExitFailed { incarnation, .. } => {
+                Some(Told::Exit(incarnation))
+            }
+            Kind::Stopping => Some(Told::Stopping),
+            Kind::Stopped => Some(Told::Stopped),
+            Kind::Healthy => Some(Told::Healthy),
+            Kind::Unhealthy => Some(Told::Unhealthy),
+            Kind::Startup
+            | Kind::State { .. }
+            | Kind::Signal { .. }
+            | Kind::AgentRestarted { .. }
+            | Kind::Upgraded { .. }
+            | Kind::LogGap { .. }
+            | Kind::StrayKilled { .. } => None,
+        }
+    }
+}
+
+impl Account {
+    /// Says which promise it breaks.
+    pub(crate) fn note(&mut self, told: Told, alive: bool) -> Option<&'static str> {
+        use std::mem::replace;
+        let (wrong, text) = match told {
+            Told::Exit(incarnation) if incarnation <= self.last_exit_told => {
+                (true, "an exit is told twice")
+            }
+            Told::Exit(incarnation) => {
+                self.last_exit_told = incarnation;
+                (!self.ended_untold.remove(&incarnation), "an exit is told that never was")
+            }
+            Told::Stopping => (replace(&mut self.stopping, true), "stopping is told twice"),
+            Told::Stopped if alive => (true, "stopped is told while a process lives"),
+            Told::Stopped => {
+                (!replace(&mut self.stopping, false), "stopped is told without stopping")
+            }
+            Told::Healthy => (replace(&mut self.healthy, true), "healthy is told twice"),
+            Told::Unhealthy => {
+                (!replace(&mut self.healthy, false), "unhealthy is told of what was not healthy")
+            }
+        };
+        wrong.then_some(text)
+    }
+
+    /// Every end was told, and people got what they asked for last.
+    pub(crate) fn is_settled(&self, job: &Job, stopping: bool) -> bool {
+        let heard = match self.wanted {
+            Some(false) => job.desired() == Desired::Rest,
+            Some(true) => stopping || job.phase() != Phase::Stopped,
+            None => true,
+        };
+        heard && self.ended_untold.is_empty()
+    }
+}
+
+/// Desired and observed are the same, and the keeper agrees.
+pub(crate) fn agree(job: &Job, keeper: &Keeper, at: usize) -> bool {
+    let live = keeper.jobs[at].live.as_ref().map(|live| live.incarnation);
+    match job.desired() {
+        Desired::Run => job.phase() == Phase::Running && live == Some(job.incarnation()),
+        Desired::Rest | Desired::Disabled => {
+            let rests = [Phase::Stopped, Phase::Exited, Phase::Fatal].contains(&job.phase());
+            rests && live.is_none()
+        }
+    }
+}

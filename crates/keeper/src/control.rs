@@ -1,0 +1,144 @@
+//! The clients of control sockets: server-sent events both ways.
+//!
+//! Out: `state` on connect, on change, and every three seconds. Only the newest state that a
+//! client has not read is kept, so a slow one skips states in between and never the last. In:
+//! `stop`, `kill`, `signal`; what we do not know is passed over, what we cannot read closes that
+//! connection and no other.
+
+use mainstay_core::signal::Signal;
+use mainstay_wire::{
+    link::Ask,
+    sse::{self, Event},
+};
+use rustix::io::Errno;
+use serde::Deserialize;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Clients of one socket.
+pub(crate) const MOST_CLIENTS: usize = 64;
+/// Clients in all, so that they cannot take the descriptors that jobs need.
+pub(crate) const MOST_CLIENTS_IN_ALL: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) fd: OwnedFd,
+    pub(crate) job: u64,
+    pub(crate) decoder: sse::Decoder,
+    /// On its way, and how much of it the client has.
+    sending: Vec<u8>,
+    sent: usize,
+    newest: Option<Vec<u8>>,
+    /// It writes no more, but may still read.
+    pub(crate) deaf: bool,
+    /// Gets what is left, then is closed.
+    pub(crate) leaving: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    All,
+    Some,
+    Gone,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Asks(Vec<Ask>),
+    /// It will say nothing more; what it asked last.
+    End(Vec<Ask>),
+    Nonsense,
+}
+
+#[derive(Deserialize)]
+struct SignalData {
+    signal: Signal,
+}
+
+impl Client {
+    pub(crate) fn new(fd: OwnedFd, job: u64) -> Client {
+        Client {
+            fd,
+            job,
+            decoder: sse::Decoder::default(),
+            sending: Vec::new(),
+            sent: 0,
+            newest: None,
+            deaf: false,
+            leaving: false,
+        }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// What it has not got yet: the rest of a frame, and the frame after it.
+    pub(crate) fn unsent(&self) -> (&[u8], Option<&[u8]>) {
+        (&self.sending[self.sent..], self.newest.as_deref())
+    }
+
+    pub(crate) fn resume(
+        &mut self,
+        decoder: sse::Decoder,
+        unsent: Vec<u8>,
+        newest: Option<Vec<u8>>,
+    ) {
+        (self.decoder, self.sending, self.newest) = (decoder, unsent, newest);
+    }
+
+    /// `state` is JSON.
+    pub(crate) fn offer(&mut self, state: &str) -> Flushed {
+        self.newest = Some(sse::encode("state", state));
+        self.flush()
+    }
+
+    pub(crate) fn flush(&mut self) -> Flushed {
+        loop {
+            if self.sent == self.sending.len() {
+                self.sent = 0;
+                self.sending = self.newest.take().unwrap_or_default();
+                if self.sending.is_empty() {
+                    return Flushed::All;
+                }
+            }
+            match rustix::io::write(&self.fd, &self.sending[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(Errno::AGAIN) => return Flushed::Some,
+                Err(Errno::INTR) => {}
+                Err(_) => return Flushed::Gone,
+            }
+        }
+    }
+
+    /// Reads once: whoever talks without end has to wait for its turn like everybody.
+    pub(crate) fn hear(&mut self) -> Heard {
+        let mut bytes = [0; 4096];
+        let mut events = Vec::new();
+        let (followed, end) = match rustix::io::read(&self.fd, &mut bytes) {
+            Ok(0) => (Ok(()), true),
+            Ok(count) => (self.decoder.push(&bytes[..count], &mut events), false),
+            Err(Errno::AGAIN | Errno::INTR) => (Ok(()), false),
+            Err(_) => return Heard::Nonsense,
+        };
+        let Ok(asks) = events.iter().filter_map(|event| ask(event).transpose()).collect() else {
+            return Heard::Nonsense;
+        };
+        match (followed, end) {
+            (Err(_), _) => Heard::Nonsense,
+            (Ok(()), false) => Heard::Asks(asks),
+            (Ok(()), true) => Heard::End(asks),
+        }
+    }
+}
+
+fn ask(event: &Event) -> Result<Option<Ask>, serde_json::Error> {
+    if !event.data.is_empty() {
+        serde_json::from_str::<serde::de::IgnoredAny>(&event.data)?;
+    }
+    Ok(match event.kind.as_str() {
+        "stop" => Some(Ask::Stop),
+        "kill" => Some(Ask::Kill),
+        "signal" => Some(Ask::Signal(serde_json::from_str::<SignalData>(&event.data)?.signal)),
+        _ => None,
+    })
+}

@@ -1,0 +1,188 @@
+//! The run directory, and the state directory as far as the keeper needs it.
+
+use mainstay_core::name::Name;
+use mainstay_sys::{proc, signal};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    },
+    path::{Path, PathBuf},
+};
+
+/// What the next run has to know about this one, should it not end by itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RunFile {
+    pub(crate) run: String,
+    pub(crate) pid: u32,
+    pub(crate) boot: String,
+    pub(crate) cgroup: Option<PathBuf>,
+    pub(crate) version: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct RunDir {
+    path: PathBuf,
+    /// Held against a second run.
+    lock: File,
+}
+
+impl RunDir {
+    /// Makes the directory if need be and locks it.
+    pub(crate) fn lock(path: &Path) -> Result<RunDir, String> {
+        let shown = path.display();
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o711);
+        builder.create(path).map_err(|error| {
+            format!("cannot make the run directory {shown}: {error}; choose another with --run-dir")
+        })?;
+        let path = path
+            .canonicalize()
+            .map_err(|error| format!("cannot use the run directory {shown}: {error}"))?;
+        if !owned_by_us(&path) {
+            return Err(format!(
+                "the run directory {shown} belongs to somebody else; choose another with --run-dir"
+            ));
+        }
+        let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"))
+            .map_err(|error| format!("cannot write in the run directory {shown}: {error}; choose another with --run-dir"))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(RunDir { path, lock }),
+            Err(fs::TryLockError::WouldBlock) => {
+                let pid = read_run_file(&path)
+                    .map_or_else(|| "unknown".to_owned(), |run| run.pid.to_string());
+                Err(format!(
+                    "another mainstay (pid {pid}) runs in {shown}; stop it with 'mainstay shutdown --run-dir {shown}', or choose another --run-dir"
+                ))
+            }
+            Err(fs::TryLockError::Error(error)) => {
+                Err(format!("cannot lock the run directory {shown}: {error}"))
+            }
+        }
+    }
+
+    pub(crate) fn adopt(path: PathBuf, lock: OwnedFd) -> RunDir {
+        RunDir { path, lock: lock.into() }
+    }
+
+    pub(crate) fn lock_file(&self) -> &File {
+        &self.lock
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes what an earlier run left and makes what this one needs.
+    pub(crate) fn clean(&self) -> io::Result<()> {
+        self.remove_files();
+        for dir in ["jobs", "notify"] {
+            match fs::remove_dir_all(self.path.join(dir)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        DirBuilder::new().mode(0o700).create(self.path.join("jobs"))?;
+        DirBuilder::new().mode(0o711).create(self.path.join("notify"))
+    }
+
+    /// What must not stay after a run: sockets nobody answers at, and what may hold secrets.
+    pub(crate) fn remove_files(&self) {
+        for file in ["mainstay.sock", "keeper.sock", "plan.json", "journal", "run.json"] {
+            let _ = fs::remove_file(self.path.join(file));
+        }
+    }
+
+    pub(crate) fn write_run_file(&self, run: &RunFile) -> io::Result<()> {
+        let text = serde_json::to_vec(run)?;
+        replace(&self.path.join("run.json"), &text, 0o600, false)
+    }
+
+    pub(crate) fn job(&self, job: &Name) -> PathBuf {
+        self.path.join("jobs").join(job.as_str())
+    }
+
+    pub(crate) fn notify(&self, job: &Name) -> PathBuf {
+        self.path.join("notify").join(job.as_str())
+    }
+}
+
+pub(crate) fn read_run_file(run_dir: &Path) -> Option<RunFile> {
+    serde_json::from_slice(&fs::read(run_dir.join("run.json")).ok()?).ok()
+}
+
+pub(crate) fn run_file(run: &str, cgroup: Option<PathBuf>) -> RunFile {
+    RunFile {
+        run: run.to_owned(),
+        pid: signal::own_pid(),
+        boot: proc::boot_id(),
+        cgroup,
+        version: crate::VERSION.to_owned(),
+    }
+}
+
+/// A directory in /tmp may have been made by anybody before us.
+fn owned_by_us(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Whether files can be made in it, after making it if need be.
+pub(crate) fn usable(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o750).create(dir)?;
+    Ok(rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?)
+}
+
+/// Replaces a file as a whole: readers see the old content or the new one.
+pub(crate) fn replace(path: &Path, content: &[u8], mode: u32, sync: bool) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tmp");
+    let temporary = path.with_file_name(name);
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
+    let written =
+        file.write_all(content).and_then(|()| if sync { file.sync_all() } else { Ok(()) });
+    if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    if sync && let Some(dir) = path.parent() {
+        File::open(dir)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Listens at `path`: under a temporary name first, so that nobody finds it before it listens.
+pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tmp");
+    let temporary = path.with_file_name(name);
+    let socket = bind(&temporary, SocketType::STREAM)?;
+    fs::set_permissions(&temporary, fs::Permissions::from_mode(mode))?;
+    rustix::net::listen(&socket, 256)?;
+    fs::rename(&temporary, path)?;
+    Ok(socket)
+}
+
+/// Binds a unix socket, also at a path longer than an address holds.
+pub(crate) fn bind(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    if let Ok(address) = SocketAddrUnix::new(path) {
+        rustix::net::bind(&socket, &address)?;
+    } else {
+        let dir = File::open(path.parent().unwrap_or(Path::new("/")))?;
+        let short = format!("/proc/self/fd/{}", dir.as_raw_fd());
+        let short = Path::new(&short).join(path.file_name().unwrap_or_default());
+        rustix::net::bind(&socket, &SocketAddrUnix::new(short)?)?;
+    }
+    Ok(socket)
+}

@@ -1,0 +1,82 @@
+//! `mainstay hold`: one command, its control socket and its state file, and nothing else.
+
+use crate::{
+    HoldOptions,
+    job::Process,
+    keeper::{HoldPart, Keeper, Part},
+    launch::{self, Capture, Ground, LaunchError},
+    life,
+};
+use mainstay_core::{
+    name::Name,
+    plan::{Limits, Log, Reach, Stderr},
+    signal::Signal,
+};
+use mainstay_sys::signal::Signals;
+use mainstay_wire::link::{Ask, Exec, Spawn};
+use std::path::Path;
+
+pub(crate) fn hold(options: &HoldOptions) -> Result<i32, String> {
+    let dir = options
+        .dir
+        .canonicalize()
+        .map_err(|error| format!("cannot use the directory {}: {error}", options.dir.display()))?;
+    let lock = std::fs::File::open(&dir)
+        .map_err(|error| format!("cannot open the directory {}: {error}", dir.display()))?;
+    if lock.try_lock().is_err() {
+        return Err(format!("another mainstay holds a process in {}", dir.display()));
+    }
+    mainstay_sys::fd::close_all_on_exec();
+    let system = |what: &str| {
+        let what = what.to_owned();
+        move |error: std::io::Error| format!("cannot {what}: {error}")
+    };
+    let signals = Signals::block_all().map_err(system("take signals"))?;
+    // Orphans of the command come to us: they are its tree.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let run = crate::run_id().map_err(system("choose a run id"))?;
+    let ground = Ground::new(run, None).map_err(system("prepare"))?;
+    let mut keeper = Keeper::new(ground, signals, Part::Hold(HoldPart { stopping: false }))
+        .map_err(system("prepare"))?;
+    keeper.hold(options, &dir);
+    let code = keeper.run();
+    drop(lock);
+    Ok(code.unwrap_or(1))
+}
+
+impl Keeper {
+    fn hold(&mut self, options: &HoldOptions, dir: &Path) {
+        let name = Name::new("held").expect("a valid name");
+        let id = self.job_id(&name, dir.to_owned());
+        let spawn = Spawn {
+            job: name,
+            incarnation: 1,
+            main: true,
+            exec: Exec { argv: options.command.clone(), ..Exec::default() },
+            limits: Limits::default(),
+            sockets: Vec::new(),
+            notify: false,
+            stderr: Stderr::Joined,
+            log: Log::default(),
+            stop_signal: Signal::TERM,
+            stop_to: Reach::Leader,
+            stop_timeout_ms: u64::try_from(options.stop_timeout.as_millis()).unwrap_or(u64::MAX),
+            fence_at: None,
+        };
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        (job.highest, job.spawns) = (1, 1);
+        life::prepare_files(job, true);
+        let launched: Result<Process, LaunchError> =
+            launch::launch(&self.ground, job, &spawn, Path::new(""), Capture::Inherit);
+        self.launched(id, launched);
+    }
+
+    /// The first signal stops, the next one kills.
+    pub(crate) fn hold_signalled(&mut self) {
+        let Part::Hold(part) = &mut self.part else { return };
+        let ask = if std::mem::replace(&mut part.stopping, true) { Ask::Kill } else { Ask::Stop };
+        for (id, incarnation) in self.running() {
+            self.carry_out(id, incarnation, ask);
+        }
+    }
+}

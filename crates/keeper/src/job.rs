@@ -1,0 +1,241 @@
+//! What the keeper holds of a job: at most one process, its sockets, who listens to it.
+
+use crate::{sockets::HeldSocket, tree::Tree};
+use mainstay_core::{
+    exit::{Asked, Exit},
+    name::Name,
+    plan::Reach,
+    signal::Signal,
+};
+use mainstay_sys::{clock, proc, reap::Death};
+use mainstay_wire::state::{Metrics, State};
+use std::{
+    fs::File,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) id: u64,
+    pub(crate) name: Name,
+    pub(crate) dir: PathBuf,
+    /// The highest incarnation ever spawned.
+    pub(crate) highest: u64,
+    pub(crate) spawns: u64,
+    pub(crate) ooms: u64,
+    pub(crate) sockets: Vec<HeldSocket>,
+    pub(crate) notify: Option<OwnedFd>,
+    pub(crate) process: Option<Process>,
+    /// The listening control socket of the current incarnation.
+    pub(crate) control: Option<OwnedFd>,
+    pub(crate) clients: Vec<u64>,
+    /// Why the state file is not what it should be.
+    pub(crate) state_error: Option<String>,
+    /// No longer in the plan: goes when its process has gone.
+    pub(crate) forgotten: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) incarnation: u64,
+    pub(crate) pid: u32,
+    pub(crate) main: bool,
+    pub(crate) tree: Tree,
+    pub(crate) unenforced: Vec<String>,
+    pub(crate) phase: Phase,
+    pub(crate) asked: Asked,
+    pub(crate) fenced: bool,
+    pub(crate) fence_at: Option<u64>,
+    pub(crate) stop: StopRule,
+    /// Keys of its pipes at the writer.
+    pub(crate) streams: Vec<u64>,
+    pub(crate) oom_before: u64,
+    /// For the words of an exec that fails: what was called, and the files that were tried.
+    pub(crate) command: String,
+    pub(crate) tried: Vec<PathBuf>,
+}
+
+/// How the keeper stops it when there is no agent to do so.
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
+pub(crate) struct StopRule {
+    pub(crate) signal: Signal,
+    pub(crate) to: Reach,
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Cloned; exec has neither succeeded nor failed.
+    Execing {
+        failure: OwnedFd,
+    },
+    /// Exec has failed; the child is on its way out.
+    Failed {
+        exit: Exit,
+    },
+    Up,
+    /// The leader is gone, others of its tree are not.
+    Clearing {
+        ended: Ended,
+        events: Option<File>,
+    },
+}
+
+/// How the leader ended, and what it had used.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Ended {
+    pub(crate) exit: Exit,
+    pub(crate) cpu_user_us: u64,
+    pub(crate) cpu_system_us: u64,
+    pub(crate) max_rss_kib: u64,
+}
+
+impl Ended {
+    pub(crate) fn new(exit: Exit, death: Option<&Death>) -> Ended {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        Ended {
+            exit,
+            cpu_user_us: death.map_or(0, |death| micros(death.user)),
+            cpu_system_us: death.map_or(0, |death| micros(death.system)),
+            max_rss_kib: death.map_or(0, |death| death.max_rss_kib),
+        }
+    }
+}
+
+impl Job {
+    pub(crate) fn new(id: u64, name: Name, dir: PathBuf) -> Job {
+        Job {
+            id,
+            name,
+            dir,
+            highest: 0,
+            spawns: 0,
+            ooms: 0,
+            sockets: Vec::new(),
+            notify: None,
+            process: None,
+            control: None,
+            clients: Vec::new(),
+            state_error: None,
+            forgotten: false,
+        }
+    }
+
+    pub(crate) fn state_file(&self) -> PathBuf {
+        self.dir.join("state")
+    }
+
+    pub(crate) fn control_file(&self) -> PathBuf {
+        self.dir.join("control")
+    }
+
+    /// The process of this incarnation, if it is the one we hold.
+    pub(crate) fn process_of(&mut self, incarnation: u64) -> Option<&mut Process> {
+        self.process.as_mut().filter(|process| process.incarnation == incarnation)
+    }
+
+    pub(crate) fn state_starting(&self) -> State {
+        State { incarnation: Some(self.highest), ..State::starting(clock::wall()) }
+    }
+
+    /// The state of a process that is there.
+    pub(crate) fn state_now(&self) -> Option<State> {
+        let process = self.process.as_ref()?;
+        let mut state = match process.phase {
+            Phase::Execing { .. } | Phase::Failed { .. } => self.state_starting(),
+            Phase::Up => State::up(clock::wall(), process.pid, self.metrics(process, 0)),
+            // The leader is gone, but the job is not down before its tree is.
+            Phase::Clearing { .. } => State {
+                container_process_state: mainstay_wire::state::ProcessState {
+                    container_metrics: Some(self.metrics(process, 0)),
+                    ..Default::default()
+                },
+                ..self.state_starting()
+            },
+        };
+        state.incarnation = Some(process.incarnation);
+        state.err = self.state_error.clone().unwrap_or_default();
+        Some(state)
+    }
+
+    pub(crate) fn state_down(&self, process: Option<&Process>, ended: &Ended) -> State {
+        let used = (ended.cpu_user_us + ended.cpu_system_us) * 1000;
+        let metrics = match process {
+            Some(process) => Metrics { memory_usage: 0, ..self.metrics(process, used) },
+            None => Metrics {
+                restarts: self.spawns.saturating_sub(1),
+                ooms: self.ooms,
+                ..Metrics::default()
+            },
+        };
+        let mut state = State::down(clock::wall(), &ended.exit, metrics);
+        state.incarnation = Some(self.highest);
+        if let (true, Some(error)) = (state.err.is_empty(), &self.state_error) {
+            state.err.clone_from(error);
+        }
+        state
+    }
+
+    fn metrics(&self, process: &Process, used: u64) -> Metrics {
+        let (cpu, memory, limit) = match &process.tree {
+            Tree::Cgroup(group) => (group.cpu_time(), group.memory_current(), group.memory_max()),
+            Tree::Group => (None, None, None),
+        };
+        Metrics {
+            restarts: self.spawns.saturating_sub(1),
+            ooms: self.ooms,
+            cpu_time: cpu.or_else(|| proc::cpu_time(process.pid)).unwrap_or(0).max(used),
+            memory_usage: memory.or_else(|| proc::resident(process.pid)).unwrap_or(0),
+            memory_limit: limit.unwrap_or(0),
+        }
+    }
+}
+
+/// Says why exec did not happen, in words that help.
+pub(crate) fn describe(
+    step: mainstay_sys::spawn::Step,
+    errno: i32,
+    command: &str,
+    tried: &[PathBuf],
+) -> String {
+    use mainstay_sys::spawn::Step;
+    let cause = std::io::Error::from_raw_os_error(errno);
+    if step != Step::Exec {
+        return format!("cannot {}: {cause}", step.text());
+    }
+    let found = tried.iter().find(|path| path.is_file());
+    match (cause.kind(), found) {
+        (std::io::ErrorKind::NotFound, None) if command.contains('/') => {
+            format!("cannot execute '{command}': there is no such file")
+        }
+        (std::io::ErrorKind::NotFound, None) => {
+            format!("cannot execute '{command}': not found in PATH")
+        }
+        (std::io::ErrorKind::NotFound, Some(path)) => match interpreter(path) {
+            Some(interpreter) => format!(
+                "cannot execute '{command}': its interpreter '{interpreter}' does not exist"
+            ),
+            None => format!(
+                "cannot execute '{command}': its program loader does not exist on this machine"
+            ),
+        },
+        (std::io::ErrorKind::PermissionDenied, _) => format!(
+            "cannot execute '{command}': not executable for this user, or on a file system mounted noexec"
+        ),
+        _ if errno == 8 => format!(
+            "cannot execute '{command}': neither a program for this machine nor a script with a #! line"
+        ),
+        _ => format!("cannot execute '{command}': {cause}"),
+    }
+}
+
+fn interpreter(path: &Path) -> Option<String> {
+    use std::io::Read;
+    let mut start = [0; 256];
+    let count = File::open(path).ok()?.read(&mut start).ok()?;
+    let line = start[..count].split(|byte| *byte == b'\n').next()?.strip_prefix(b"#!")?;
+    let text = String::from_utf8_lossy(line);
+    text.split_ascii_whitespace().next().map(str::to_owned)
+}

@@ -1,0 +1,237 @@
+//! The main thread: one loop that sleeps until something happens to what it holds.
+//!
+//! ```text
+//!   signals ─┐                      ┌─► life.rs    spawn, up, ended, gone
+//!   link ────┤                      ├─► stop.rs    stops that nobody else carries out
+//!   sockets ─┼─► Keeper::turn ──────┼─► talk.rs    clients of control sockets, sd_notify
+//!   pipes ───┤                      ├─► node.rs    the agent, keeper.sock, the end of the run
+//!   clock ───┘                      └─► upgrade.rs
+//! ```
+//!
+//! Nothing here waits, retries or decides: what fails becomes an exit record.
+
+use crate::{
+    control::Client,
+    deadline::{Deadline, Deadlines},
+    job::Job,
+    launch::Ground,
+    node::NodePart,
+    output::{Output, Told},
+    poller::{Interest, Kind, Poller, Ready},
+    reserve::Reserve,
+    task::Task,
+};
+use mainstay_core::name::Name;
+use mainstay_sys::{reap, signal::Signals};
+use mainstay_wire::link::ToAgent;
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+};
+
+pub(crate) struct Keeper {
+    pub(crate) poller: Poller,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) signals: Signals,
+    pub(crate) reserve: Reserve,
+    pub(crate) ground: Ground,
+    pub(crate) jobs: BTreeMap<u64, Job>,
+    pub(crate) names: HashMap<Name, u64>,
+    pub(crate) children: HashMap<u32, Child>,
+    pub(crate) clients: BTreeMap<u64, Client>,
+    pub(crate) tasks: BTreeMap<u64, Task>,
+    /// Clients are told every few seconds while there are any.
+    pub(crate) telling: bool,
+    pub(crate) next_id: u64,
+    pub(crate) next_stream: u64,
+    pub(crate) part: Part,
+    /// Set: the loop ends with this code.
+    pub(crate) exit: Option<i32>,
+}
+
+/// What kind of keeper this is.
+pub(crate) enum Part {
+    Node(Box<NodePart>),
+    /// `mainstay hold`: one command, no agent.
+    Hold(HoldPart),
+}
+
+pub(crate) struct HoldPart {
+    /// Asked to stop by a signal: the next one kills.
+    pub(crate) stopping: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Child {
+    Job(u64),
+    Task(u64),
+    Agent,
+    /// A new binary that looks at what it would take over.
+    Check,
+}
+
+impl Keeper {
+    pub(crate) fn new(ground: Ground, signals: Signals, part: Part) -> io::Result<Keeper> {
+        let poller = Poller::new()?;
+        let deadlines = Deadlines::new()?;
+        poller.add(signals.fd(), Kind::Signals, 0, Interest::Read)?;
+        poller.add(deadlines.fd(), Kind::Clock, 0, Interest::Read)?;
+        if let Part::Node(node) = &part {
+            poller.add(node.means.output.told_fd(), Kind::Told, 0, Interest::Read)?;
+            poller.add(&node.means.socket, Kind::KeeperSocket, 0, Interest::Read)?;
+        }
+        Ok(Keeper {
+            poller,
+            deadlines,
+            signals,
+            reserve: Reserve::new(),
+            ground,
+            jobs: BTreeMap::new(),
+            names: HashMap::new(),
+            children: HashMap::new(),
+            clients: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            telling: false,
+            next_id: 0,
+            next_stream: 0,
+            part,
+            exit: None,
+        })
+    }
+
+    pub(crate) fn fresh_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub(crate) fn node(&mut self) -> Option<&mut NodePart> {
+        match &mut self.part {
+            Part::Node(node) => Some(node),
+            Part::Hold(_) => None,
+        }
+    }
+
+    pub(crate) fn output(&self) -> Option<&Output> {
+        match &self.part {
+            Part::Node(node) => Some(&node.means.output),
+            Part::Hold(_) => None,
+        }
+    }
+
+    /// A line of our own log; `hold` has none but stderr, which its command owns.
+    pub(crate) fn note(&self, text: impl Into<String>) {
+        if let Some(output) = self.output() {
+            output.note(text);
+        }
+    }
+
+    /// Runs until the end (the exit code) or until an upgrade is due (`None`).
+    pub(crate) fn run(&mut self) -> Option<i32> {
+        loop {
+            for deadline in self.deadlines.take_due() {
+                self.due(deadline);
+            }
+            self.settle();
+            if self.exit.is_some() {
+                return self.exit;
+            }
+            if self.upgrade_is_due() {
+                return None;
+            }
+            match self.poller.wait(self.link_has_more()) {
+                Ok(ready) => self.turn(&ready),
+                Err(error) => {
+                    self.note(format!("cannot wait for events: {error}"));
+                    return Some(1);
+                }
+            }
+        }
+    }
+
+    fn turn(&mut self, ready: &[Ready]) {
+        // The dead last: what they said before they died comes first.
+        let mut dead = false;
+        for event in ready {
+            match event.kind {
+                Kind::Signals => dead |= self.take_signals(),
+                Kind::Clock => self.deadlines.quiet(),
+                Kind::Told => self.take_told(),
+                Kind::Link => self.link_ready(*event),
+                Kind::KeeperSocket => self.accept_asker(),
+                Kind::KeeperClient => self.asker_ready(event.id),
+                Kind::Exec => self.exec_ready(event.id),
+                Kind::Cleared => self.recheck(event.id),
+                Kind::Control => self.accept_clients(event.id),
+                Kind::ControlClient => self.client_ready(*event),
+                Kind::Notify => self.take_notices(event.id),
+                Kind::Task => self.task_ready(event.id),
+                Kind::Check => self.check_ready(),
+            }
+        }
+        if self.link_has_more() {
+            self.handle_frames();
+        }
+        if dead {
+            self.reap_all();
+        }
+    }
+
+    /// Reads pending signals; whether a child has died.
+    fn take_signals(&mut self) -> bool {
+        const CHLD: i32 = 17;
+        let mut dead = false;
+        while let Some(number) = self.signals.next() {
+            if number == CHLD {
+                dead = true;
+            } else {
+                self.signalled(number);
+            }
+        }
+        dead
+    }
+
+    fn reap_all(&mut self) {
+        while let Some(pid) = reap::peek() {
+            match self.children.get(&pid).copied() {
+                Some(Child::Job(id)) => self.job_died(id, pid),
+                Some(Child::Task(id)) => self.task_died(id, pid),
+                Some(Child::Agent) => self.agent_died(pid),
+                Some(Child::Check) => self.check_died(pid),
+                // An orphan that we adopted.
+                None => drop(reap::reap(pid)),
+            }
+            self.children.remove(&pid);
+        }
+        self.recheck_all();
+    }
+
+    fn take_told(&mut self) {
+        let told = self.output().map(Output::told).unwrap_or_default();
+        for told in told {
+            self.tell(&match told {
+                Told::Gap { job, lines } => ToAgent::LogGap { job, lines },
+                Told::Closed { job, file, compress } => ToAgent::Rotated { job, file, compress },
+            });
+        }
+    }
+
+    fn due(&mut self, deadline: Deadline) {
+        match deadline {
+            Deadline::Fence { job, incarnation } => self.fence(job, incarnation),
+            Deadline::Escalate { job, incarnation } => self.escalate(job, incarnation),
+            Deadline::Recheck { job, incarnation } => {
+                if self.jobs.get_mut(&job).and_then(|job| job.process_of(incarnation)).is_some() {
+                    self.recheck(job);
+                }
+            }
+            Deadline::Task { task } => self.task_late(task),
+            Deadline::Untaken { token } => self.untaken(token),
+            Deadline::StartAgent => self.start_agent(),
+            Deadline::Tell => self.tell_clients(),
+            Deadline::Linger { client } => self.drop_client(client),
+            Deadline::NodeStop => self.end_own_stop(),
+            Deadline::Last => self.last(),
+            Deadline::Check => self.check_late(),
+        }
+    }
+}

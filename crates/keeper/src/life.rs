@@ -1,0 +1,345 @@
+//! The life of an incarnation: spawned, up, ended, gone.
+//!
+//! ```text
+//!  Spawn ─► Execing ─► Up ────────► (leader dies) ─► Clearing ─► gone: state, record, control closed
+//!              └────► Failed ──────────┘   └── nobody left: straight to gone
+//! ```
+
+use crate::{
+    deadline::Deadline,
+    dirs,
+    job::{self, Ended, Job, Phase},
+    keeper::{Child, Keeper},
+    launch::{self, Capture},
+    poller::{Interest, Kind},
+    tree::{self, Tree},
+};
+use mainstay_core::{
+    exit::{Asked, Exit},
+    name::Name,
+    signal::Signal,
+};
+use mainstay_sys::{
+    clock,
+    reap::{self, How},
+    spawn::Failure,
+};
+use mainstay_wire::{
+    link::{ExitRecord, Spawn, ToAgent},
+    state::State,
+};
+use rustix::io::Errno;
+use std::{fs, io, os::unix::fs::DirBuilderExt, path::PathBuf, time::Duration};
+
+/// How long until a tree that does not tell is looked at again.
+const RECHECK: Duration = Duration::from_millis(20);
+
+impl Keeper {
+    /// Finds the job, or makes a place for it.
+    pub(crate) fn job_id(&mut self, name: &Name, dir: PathBuf) -> u64 {
+        if let Some(id) = self.names.get(name) {
+            return *id;
+        }
+        let id = self.fresh_id();
+        self.names.insert(name.clone(), id);
+        self.jobs.insert(id, Job::new(id, name.clone(), dir));
+        id
+    }
+
+    pub(crate) fn spawn(&mut self, spawn: &Spawn) {
+        let Some(node) = self.node() else { return };
+        let (dir, notify) = (node.means.dir.job(&spawn.job), node.means.dir.notify(&spawn.job));
+        let id = self.job_id(&spawn.job, dir);
+        let Keeper { jobs, part, ground, next_stream, poller, .. } = self;
+        let (Some(job), crate::keeper::Part::Node(node)) = (jobs.get_mut(&id), part) else {
+            return;
+        };
+        if spawn.incarnation <= job.highest {
+            return;
+        }
+        if job.process.is_some() {
+            let text = format!("refused to start {} again: it is still running", spawn.job);
+            self.note(text);
+            return;
+        }
+        job.forgotten = false;
+        job.highest = spawn.incarnation;
+        job.spawns += 1;
+        let had_notify = job.notify.is_some();
+        prepare_files(job, false);
+        let capture = Capture::Pipes { output: &node.means.output, next_key: next_stream };
+        let launched = launch::launch(ground, job, spawn, &notify, capture);
+        if let (false, Some(socket)) = (had_notify, &job.notify) {
+            let _ = poller.add(socket, Kind::Notify, id, Interest::Read);
+        }
+        self.launched(id, launched);
+    }
+
+    /// Takes over a process that has just been cloned, or records that there is none.
+    pub(crate) fn launched(
+        &mut self,
+        id: u64,
+        launched: Result<job::Process, launch::LaunchError>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        match launched {
+            Ok(process) => {
+                if let Some(at) = process.fence_at {
+                    self.deadlines
+                        .at(at, Deadline::Fence { job: id, incarnation: process.incarnation });
+                }
+                if let Phase::Execing { failure } = &process.phase {
+                    let _ = self.poller.add(failure, Kind::Exec, id, Interest::Read);
+                }
+                self.children.insert(process.pid, Child::Job(id));
+                job.process = Some(process);
+            }
+            Err(launch::LaunchError { doing, error }) => {
+                let errno = error.raw_os_error().unwrap_or(0);
+                let error = format!("cannot {}: {error}", doing.trim_start_matches("cannot "));
+                self.gone(id, Ended::new(Exit::Error { error, errno }, None));
+            }
+        }
+    }
+
+    /// Whether exec has succeeded can be read now.
+    pub(crate) fn exec_ready(&mut self, id: u64) {
+        let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process.as_mut()) else {
+            return;
+        };
+        let Phase::Execing { failure } = &process.phase else { return };
+        let mut bytes = [0; 16];
+        let count = match rustix::io::read(failure, &mut bytes) {
+            Ok(count) => count,
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            Err(_) => 0,
+        };
+        self.poller.remove(failure);
+        match Failure::from_bytes(&bytes[..count]) {
+            None => self.up(id),
+            Some(failed) => {
+                let error =
+                    job::describe(failed.step, failed.errno, &process.command, &process.tried);
+                process.phase = Phase::Failed { exit: Exit::Error { error, errno: failed.errno } };
+            }
+        }
+    }
+
+    fn up(&mut self, id: u64) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(process) = job.process.as_mut() else { return };
+        process.phase = Phase::Up;
+        process.tried = Vec::new();
+        let message = ToAgent::Spawned {
+            job: job.name.clone(),
+            incarnation: process.incarnation,
+            pid: process.pid,
+            tree: process.tree.kind(),
+            unenforced: process.unenforced.clone(),
+        };
+        if let Some(state) = job.state_now() {
+            self.write_state(id, &state);
+        }
+        self.open_control(id);
+        self.tell(&message);
+    }
+
+    /// Listens for clients, once there is something to say.
+    fn open_control(&mut self, id: u64) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let path = job.control_file();
+        match self.reserve.with(|| dirs::listen(&path, 0o600)) {
+            Ok(socket) => {
+                let _ = self.poller.add(&socket, Kind::Control, id, Interest::Read);
+                job.control = Some(socket);
+            }
+            Err(error) => {
+                let text = format!("{} runs without a control socket: {error}", job.name);
+                self.note(text);
+            }
+        }
+    }
+
+    pub(crate) fn write_state(&mut self, id: u64, state: &State) {
+        let sync = self.node().is_none();
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let path = job.state_file();
+        let text = format!("{}\n", state.to_json());
+        let written = self.reserve.with(|| dirs::replace(&path, text.as_bytes(), 0o644, sync));
+        let error = written.err().map(|error| format!("cannot write the state file: {error}"));
+        let news = error.is_some() && job.state_error.is_none();
+        job.state_error = error;
+        if news {
+            let text = format!("{}: {}", job.name, job.state_error.as_deref().unwrap_or_default());
+            self.note(text);
+        }
+    }
+
+    /// The leader is dead and not yet reaped: its pid still names its group.
+    pub(crate) fn job_died(&mut self, id: u64, pid: u32) {
+        self.exec_ready(id);
+        let orphans = self.orphans_of(id);
+        if let Some(process) = self.jobs.get(&id).and_then(|job| job.process.as_ref()) {
+            let alone = matches!(&process.tree, Tree::Cgroup(group) if !group.populated());
+            if !alone {
+                process.tree.kill(pid, || orphans);
+            }
+        }
+        let death = reap::reap(pid).ok();
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(process) = job.process.as_mut() else { return };
+        let exit = match (&process.phase, death.as_ref().map(|death| death.how)) {
+            (Phase::Failed { exit }, _) => exit.clone(),
+            (_, Some(How::Code(code))) => Exit::Code { code },
+            (_, Some(How::Signal(number))) => {
+                let ooms = match &process.tree {
+                    Tree::Cgroup(group) => group.oom_kills(),
+                    Tree::Group => 0,
+                };
+                let oom = number == tree::KILL && ooms > process.oom_before;
+                job.ooms += u64::from(oom);
+                Exit::Signal { signal: Signal::from_number(number).unwrap_or(Signal::KILL), oom }
+            }
+            (_, None) => Exit::Error {
+                error: "its end was lost: somebody else reaped it".to_owned(),
+                errno: 10,
+            },
+        };
+        process.phase = Phase::Clearing { ended: Ended::new(exit, death.as_ref()), events: None };
+        self.recheck(id);
+    }
+
+    /// Looks whether the tree of a job whose leader is gone has gone too.
+    pub(crate) fn recheck(&mut self, id: u64) {
+        let orphans = self.orphans_of(id);
+        let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process.as_mut()) else {
+            return;
+        };
+        let (pid, incarnation) = (process.pid, process.incarnation);
+        let Phase::Clearing { ended, events } = &mut process.phase else { return };
+        if process.tree.gone(pid, || orphans.clone()) {
+            if let Some(events) = events {
+                self.poller.remove(&*events);
+            }
+            let ended = ended.clone();
+            return self.gone(id, ended);
+        }
+        process.tree.kill(pid, || orphans);
+        if let (Tree::Cgroup(group), None) = (&process.tree, &events)
+            && let Ok(file) = group.events()
+            && self.poller.add(&file, Kind::Cleared, id, Interest::Priority).is_ok()
+        {
+            *events = Some(file);
+        } else if let Some(events) = events {
+            // Only changes after a read are told again.
+            use std::io::{Read, Seek};
+            let _ = events
+                .seek(io::SeekFrom::Start(0))
+                .and_then(|_| events.read_to_end(&mut Vec::new()));
+        }
+        self.deadlines.after(RECHECK, Deadline::Recheck { job: id, incarnation });
+    }
+
+    /// Somebody was reaped: trees that were waited for may be gone.
+    pub(crate) fn recheck_all(&mut self) {
+        let clearing: Vec<u64> = self
+            .jobs
+            .values()
+            .filter(|job| {
+                matches!(
+                    job.process.as_ref().map(|process| &process.phase),
+                    Some(Phase::Clearing { .. })
+                )
+            })
+            .map(|job| job.id)
+            .collect();
+        for id in clearing {
+            self.recheck(id);
+        }
+    }
+
+    /// Adopted orphans with the cookie of a job: part of its tree where it has no cgroup.
+    pub(crate) fn orphans_of(&self, id: u64) -> Vec<u32> {
+        let Some(job) = self.jobs.get(&id) else { return Vec::new() };
+        match job.process.as_ref().map(|process| &process.tree) {
+            Some(Tree::Group) => {}
+            Some(Tree::Cgroup(_)) | None => return Vec::new(),
+        }
+        let adopted = tree::adopted(|pid| self.children.contains_key(&pid));
+        let own =
+            |pid: &u32| tree::cookie(*pid, &self.ground.run).as_deref() == Some(job.name.as_str());
+        adopted.into_iter().filter(own).collect()
+    }
+
+    /// The last of its tree is gone, or there never was one.
+    pub(crate) fn gone(&mut self, id: u64, ended: Ended) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let process = job.process.take();
+        let state = job.state_down(process.as_ref(), &ended);
+        let record = ExitRecord {
+            record: 0,
+            job: job.name.clone(),
+            incarnation: job.highest,
+            exit: ended.exit.clone(),
+            asked: process.as_ref().map_or(Asked::None, |process| process.asked),
+            fenced: process.as_ref().is_some_and(|process| process.fenced),
+            ended: clock::wall(),
+            cpu_user_us: ended.cpu_user_us,
+            cpu_system_us: ended.cpu_system_us,
+            max_rss_kib: ended.max_rss_kib,
+        };
+        let main = process.as_ref().is_some_and(|process| process.main);
+        if let Some(output) = self.output() {
+            for key in process.iter().flat_map(|process| &process.streams) {
+                output.close(*key);
+            }
+        }
+        self.write_state(id, &state);
+        self.close_control(id, &state);
+        self.ended(record, main);
+        if self.jobs.get(&id).is_some_and(|job| job.forgotten) {
+            self.forget_now(id);
+        }
+    }
+
+    pub(crate) fn forget(&mut self, name: &Name) {
+        let Some(id) = self.names.get(name).copied() else { return };
+        match self.jobs.get_mut(&id) {
+            Some(job) if job.process.is_some() => job.forgotten = true,
+            Some(_) => self.forget_now(id),
+            None => {}
+        }
+    }
+
+    fn forget_now(&mut self, id: u64) {
+        let Some(job) = self.jobs.remove(&id) else { return };
+        self.names.remove(&job.name);
+        if let Some(node) = self.node() {
+            let _ = fs::remove_file(node.means.dir.notify(&job.name));
+            node.means.output.forget(job.name.clone());
+        }
+        if let Some(group) =
+            self.ground.cgroup.as_ref().and_then(|root| root.job(job.name.as_str()).ok())
+        {
+            group.remove();
+        }
+        let _ = fs::remove_dir_all(&job.dir);
+    }
+}
+
+/// Replaces what an earlier incarnation left: nobody may take its state for ours.
+pub(crate) fn prepare_files(job: &mut Job, sync: bool) {
+    let made = match fs::DirBuilder::new().mode(0o700).create(&job.dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    };
+    let _ = fs::remove_file(job.control_file());
+    let text = format!("{}\n", job.state_starting().to_json());
+    let written =
+        made.and_then(|()| dirs::replace(&job.state_file(), text.as_bytes(), 0o644, sync));
+    job.state_error = written.err().map(|error| format!("cannot write the state file: {error}"));
+    if job.state_error.is_some() {
+        // Better none than one that tells of another run.
+        let _ = fs::remove_file(job.state_file());
+    }
+}

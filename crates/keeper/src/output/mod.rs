@@ -1,0 +1,212 @@
+//! The output of jobs: from their pipes into files and, if wanted, on to our own stdout.
+//!
+//! ```text
+//!  pipes ──► writer thread ──► logs/<job>/current        a slow disk slows the job, loses nothing
+//!                 │
+//!                 └──► ring ──► forwarder thread ──► stdout, stderr      a stuck reader costs lines
+//! ```
+//!
+//! The main thread only posts commands and reads what is posted back. Both threads can be stopped
+//! with nothing lost: what they hold comes back as [`Rest`] and goes through an upgrade.
+
+mod forward;
+mod lines;
+mod mailbox;
+mod sink;
+mod writer;
+
+use forward::Ring;
+use mailbox::Mailbox;
+use mainstay_core::{name::Name, plan::Log};
+use mainstay_wire::link::LogFigures;
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::{BorrowedFd, OwnedFd},
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+use writer::Writer;
+
+/// Whose output it is: a job's, or our own (keeper and agent).
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub(crate) enum Owner {
+    Job(Name),
+    Own,
+}
+
+impl Owner {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Owner::Job(name) => name.as_str(),
+            Owner::Own => "mainstay",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Channel {
+    Stdout,
+    Stderr,
+}
+
+impl Channel {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Channel::Stdout => "stdout",
+            Channel::Stderr => "stderr",
+        }
+    }
+}
+
+/// The read end of one pipe, and what becomes of what comes out of it.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) key: u64,
+    pub(crate) owner: Owner,
+    pub(crate) channel: Channel,
+    pub(crate) log: Log,
+    pub(crate) fd: OwnedFd,
+    /// The beginning of a line whose end has not come yet.
+    pub(crate) partial: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Post {
+    Open(Stream),
+    /// The process is gone: read what is there, then close.
+    Close(u64),
+    Note(String),
+    Rotate,
+    Forget(Name),
+    /// Room in the ring again.
+    Resume,
+    Stop {
+        drain: bool,
+    },
+}
+
+/// What the writer has to tell.
+#[derive(Debug)]
+pub(crate) enum Told {
+    Gap { job: Name, lines: u64 },
+    Closed { job: Name, file: PathBuf, compress: bool },
+}
+
+/// What the threads held when they were stopped.
+#[derive(Debug, Default)]
+pub(crate) struct Rest {
+    pub(crate) streams: Vec<Stream>,
+    pub(crate) figures: BTreeMap<Name, LogFigures>,
+    pub(crate) forward: [Vec<u8>; 2],
+    pub(crate) forward_dropped: u64,
+}
+
+type Figures = Arc<Mutex<BTreeMap<Name, LogFigures>>>;
+
+pub(crate) struct Output {
+    posts: Arc<Mailbox<Post>>,
+    told: Arc<Mailbox<Told>>,
+    ring: Arc<Ring>,
+    figures: Figures,
+    writer: JoinHandle<Writer>,
+    forwarder: JoinHandle<()>,
+}
+
+impl Output {
+    pub(crate) fn start(logs: PathBuf, rest: Rest) -> io::Result<Output> {
+        let posts = Arc::new(Mailbox::new()?);
+        let told = Arc::new(Mailbox::new()?);
+        let ring = Arc::new(Ring::new(rest.forward, rest.forward_dropped)?);
+        let figures: Figures = Arc::new(Mutex::new(rest.figures));
+        let mut writer =
+            Writer::new(logs, posts.clone(), told.clone(), ring.clone(), figures.clone())?;
+        for stream in rest.streams {
+            writer.open(stream);
+        }
+        let (waker, to_write) = (posts.clone(), ring.clone());
+        Ok(Output {
+            writer: thread("writer", move || writer.run())?,
+            forwarder: thread("forwarder", move || to_write.forward(|| waker.post(Post::Resume)))?,
+            posts,
+            told,
+            ring,
+            figures,
+        })
+    }
+
+    pub(crate) fn open(&self, stream: Stream) {
+        self.posts.post(Post::Open(stream));
+    }
+
+    pub(crate) fn close(&self, key: u64) {
+        self.posts.post(Post::Close(key));
+    }
+
+    /// A line of our own log.
+    pub(crate) fn note(&self, text: impl Into<String>) {
+        self.posts.post(Post::Note(text.into()));
+    }
+
+    pub(crate) fn rotate(&self) {
+        self.posts.post(Post::Rotate);
+    }
+
+    pub(crate) fn forget(&self, job: Name) {
+        self.posts.post(Post::Forget(job));
+    }
+
+    /// Readable when [`Output::told`] has something.
+    pub(crate) fn told_fd(&self) -> BorrowedFd<'_> {
+        self.told.fd()
+    }
+
+    pub(crate) fn told(&self) -> Vec<Told> {
+        self.told.take()
+    }
+
+    pub(crate) fn figures(&self) -> BTreeMap<Name, LogFigures> {
+        lock(&self.figures).clone()
+    }
+
+    pub(crate) fn forward_dropped(&self) -> u64 {
+        self.ring.dropped()
+    }
+
+    /// Stops both threads and gives back what they held, lines in the middle included.
+    pub(crate) fn stop(self) -> Rest {
+        self.posts.post(Post::Stop { drain: false });
+        let writer = self.writer.join();
+        // A reader that is stuck in spite of poll cannot be waited for: an exec ends the thread.
+        self.ring.stop(Duration::from_millis(200));
+        let (forward, forward_dropped) = self.ring.take();
+        let streams = writer.map(Writer::into_streams).unwrap_or_default();
+        let figures = std::mem::take(&mut *lock(&self.figures));
+        Rest { streams, figures, forward, forward_dropped }
+    }
+
+    /// Writes out everything; gives a reader that takes nothing a bounded time.
+    pub(crate) fn finish(self) {
+        self.posts.post(Post::Stop { drain: true });
+        let _ = self.writer.join();
+        self.ring.drain(Duration::from_secs(2));
+        self.ring.stop(Duration::from_millis(200));
+        drop(self.forwarder);
+    }
+}
+
+fn thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(work)
+}
+
+/// A thread that panicked while holding it left plain data behind: it is still good.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,243 @@
+//! The files of one owner: `current`, and closed ones named `<seq>-<time>`.
+//!
+//! A full disk costs the oldest closed files, then whole entries: they are counted, and one line
+//! tells of the gap as soon as a line can be written again.
+
+use mainstay_core::plan::{FileFormat, Keep};
+use mainstay_wire::stamp;
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+#[derive(Debug)]
+pub(super) struct Sink {
+    dir: PathBuf,
+    current: Option<Current>,
+    next_seq: u64,
+    /// Entries lost since the last one that was written.
+    gap: u64,
+}
+
+#[derive(Debug)]
+struct Current {
+    file: File,
+    size: u64,
+    /// Wall clock of its first entry, as far as we know.
+    since: i64,
+}
+
+/// What became of some entries.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) dropped: u64,
+    /// A gap ended here: so many entries are missing.
+    pub(super) gap_told: Option<u64>,
+    pub(super) closed: Vec<PathBuf>,
+    /// The first error of a gap.
+    pub(super) error: Option<io::Error>,
+}
+
+impl Sink {
+    pub(super) fn new(dir: PathBuf) -> Sink {
+        Sink { dir, current: None, next_seq: 0, gap: 0 }
+    }
+
+    /// Writes entries, each of which ends with a newline where the format has such an end.
+    pub(super) fn write(
+        &mut self,
+        mut entries: &[u8],
+        keep: &Keep,
+        format: FileFormat,
+        wall: i64,
+    ) -> Written {
+        let mut written = Written::default();
+        if self.gap > 0 {
+            self.tell_gap(format, wall, &mut written);
+        }
+        while !entries.is_empty() {
+            let cut = self.fitting(entries, keep, wall);
+            if cut == 0 {
+                self.rotate(keep, wall, &mut written);
+                continue;
+            }
+            let (now, later) = entries.split_at(cut);
+            entries = later;
+            if let Err(error) = self.append(now, wall) {
+                let lines = count_entries(now);
+                if self.gap == 0 {
+                    written.error = Some(error);
+                }
+                self.gap += lines;
+                written.dropped += lines;
+            }
+        }
+        written
+    }
+
+    /// How many bytes may go into the current file; 0: it has to be closed first.
+    fn fitting(&self, entries: &[u8], keep: &Keep, wall: i64) -> usize {
+        let Some(current) = self.current.as_ref().filter(|current| current.size > 0) else {
+            let room = usize::try_from(keep.size).unwrap_or(usize::MAX);
+            return if entries.len() <= room {
+                entries.len()
+            } else {
+                whole_entries(entries, room, true)
+            };
+        };
+        let age = Duration::from_nanos(u64::try_from(wall - current.since).unwrap_or(0));
+        if age > keep.age {
+            return 0;
+        }
+        let room = usize::try_from(keep.size.saturating_sub(current.size)).unwrap_or(usize::MAX);
+        if entries.len() <= room { entries.len() } else { whole_entries(entries, room, false) }
+    }
+
+    /// Closes the current file under a name of its own and removes what is too old.
+    pub(super) fn rotate(&mut self, keep: &Keep, wall: i64, written: &mut Written) {
+        if self.current.is_none() && self.open(wall).is_err() {
+            return;
+        }
+        let Some(current) = self.current.take() else { return };
+        if current.size == 0 {
+            self.current = Some(current);
+            return;
+        }
+        let name = format!("{:08}-{}", self.next_seq, stamp::compact(wall));
+        let closed = self.dir.join(name);
+        match fs::rename(self.dir.join("current"), &closed) {
+            Ok(()) => {
+                self.next_seq += 1;
+                written.closed.push(closed);
+            }
+            // It cannot be named: go on in it rather than lose it.
+            Err(_) => self.current = Some(Current { since: wall, size: 0, ..current }),
+        }
+        let archives = archives(&self.dir);
+        let surplus = archives.len().saturating_sub(keep.files as usize);
+        for archive in &archives[..surplus] {
+            let _ = fs::remove_file(archive);
+            written.closed.retain(|closed| closed != archive);
+        }
+    }
+
+    fn append(&mut self, entries: &[u8], wall: i64) -> io::Result<()> {
+        if self.current.is_none() {
+            self.open(wall)?;
+        }
+        for _ in 0..8 {
+            let Some(current) = self.current.as_mut() else { break };
+            let error = match write_whole(current, entries) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            let full =
+                matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+            if !full || !remove_oldest(&self.dir) {
+                return Err(error);
+            }
+        }
+        Err(io::Error::from(io::ErrorKind::StorageFull))
+    }
+
+    fn open(&mut self, wall: i64) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o750).create(&self.dir)?;
+        if self.next_seq == 0 {
+            let last = archives(&self.dir).last().and_then(|path| sequence(path));
+            self.next_seq = last.unwrap_or(0) + 1;
+        }
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o640)
+            .open(self.dir.join("current"))?;
+        let metadata = file.metadata()?;
+        let mut size = metadata.len();
+        if size > 0 {
+            // What a crash cut off must not run into the next entry.
+            file.seek(SeekFrom::Start(size - 1))?;
+            let mut last = [0];
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
+                size += 1;
+            }
+        }
+        let begun = metadata
+            .created()
+            .ok()
+            .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        let since = begun.and_then(|begun| i64::try_from(begun.as_nanos()).ok()).unwrap_or(wall);
+        self.current = Some(Current { file, size, since });
+        Ok(())
+    }
+
+    fn tell_gap(&mut self, format: FileFormat, wall: i64, written: &mut Written) {
+        let text =
+            format!("mainstay: {} lines are missing here: they could not be written", self.gap);
+        let line = match format {
+            FileFormat::Cri => format!("{} stderr F {text}\n", stamp::rfc3339(wall)),
+            FileFormat::Raw | FileFormat::None => format!("{text}\n"),
+        };
+        if self.append(line.as_bytes(), wall).is_ok() {
+            written.gap_told = Some(std::mem::take(&mut self.gap));
+        }
+    }
+}
+
+/// Whole or not at all: what a full disk cut short is taken back.
+fn write_whole(current: &mut Current, entries: &[u8]) -> io::Result<()> {
+    match current.file.write_all(entries) {
+        Ok(()) => {
+            current.size += entries.len() as u64;
+            Ok(())
+        }
+        Err(error) => {
+            let _ = current.file.set_len(current.size);
+            Err(error)
+        }
+    }
+}
+
+/// The longest run of whole entries within `room`; with `one`, at least the first.
+fn whole_entries(entries: &[u8], room: usize, one: bool) -> usize {
+    match memchr::memrchr(b'\n', &entries[..room.min(entries.len())]) {
+        Some(end) => end + 1,
+        None if one => memchr::memchr(b'\n', entries).map_or(entries.len(), |end| end + 1),
+        None => 0,
+    }
+}
+
+fn count_entries(entries: &[u8]) -> u64 {
+    (memchr::memchr_iter(b'\n', entries).count() as u64).max(1)
+}
+
+fn sequence(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.split_once('-')?.0.parse().ok()
+}
+
+/// Closed files, oldest first.
+fn archives(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    let mut found: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter_map(|path| Some((sequence(&path)?, path)))
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Makes room: the oldest closed file of this owner, else of any.
+fn remove_oldest(dir: &Path) -> bool {
+    let own = archives(dir).into_iter().next();
+    let oldest = own.or_else(|| {
+        let siblings = fs::read_dir(dir.parent()?).ok()?.filter_map(Result::ok);
+        let all = siblings.flat_map(|sibling| archives(&sibling.path()));
+        all.min_by_key(|path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok())
+    });
+    oldest.is_some_and(|path| fs::remove_file(path).is_ok())
+}

@@ -1,0 +1,338 @@
+//! The writer thread: reads every pipe, writes every file.
+
+use super::{
+    Channel, Figures, Owner, Post, Stream, Told,
+    forward::{Exit, Ring},
+    lines::{Header, Piece, split},
+    lock,
+    mailbox::Mailbox,
+    sink::{Sink, Written},
+};
+use mainstay_core::{
+    name::Name,
+    plan::{FileFormat, ForwardFormat, Log},
+};
+use rustix::{
+    event::epoll::{self, EventData, EventFlags},
+    io::Errno,
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::PathBuf,
+    sync::Arc,
+};
+
+const MAIL: u64 = u64::MAX;
+/// One read takes at most this much, so that no job keeps the others waiting.
+const CHUNK: usize = 256 << 10;
+/// A pipe that is found this full gets a larger one.
+const NEARLY_FULL: usize = 60 << 10;
+const LARGE_PIPE: usize = 1 << 20;
+
+pub(super) struct Writer {
+    logs: PathBuf,
+    posts: Arc<Mailbox<Post>>,
+    told: Arc<Mailbox<Told>>,
+    ring: Arc<Ring>,
+    figures: Figures,
+    epoll: OwnedFd,
+    streams: HashMap<u64, Stream>,
+    sinks: BTreeMap<Owner, Sink>,
+    /// Wait for room in the ring.
+    paused: Vec<u64>,
+    chunk: Vec<u8>,
+    header: Header,
+    to_file: Vec<u8>,
+}
+
+enum Next {
+    Go,
+    Stop { drain: bool },
+}
+
+impl Writer {
+    pub(super) fn new(
+        logs: PathBuf,
+        posts: Arc<Mailbox<Post>>,
+        told: Arc<Mailbox<Told>>,
+        ring: Arc<Ring>,
+        figures: Figures,
+    ) -> io::Result<Writer> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, posts.fd(), EventData::new_u64(MAIL), EventFlags::IN)?;
+        Ok(Writer {
+            logs,
+            posts,
+            told,
+            ring,
+            figures,
+            epoll,
+            streams: HashMap::new(),
+            sinks: BTreeMap::new(),
+            paused: Vec::new(),
+            chunk: Vec::new(),
+            header: Header::default(),
+            to_file: Vec::new(),
+        })
+    }
+
+    pub(super) fn run(mut self) -> Writer {
+        let mut events = Vec::with_capacity(64);
+        loop {
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return self,
+            }
+            for event in &events {
+                match event.data.u64() {
+                    MAIL => {
+                        if let Next::Stop { drain } = self.take_mail() {
+                            if drain {
+                                self.drain_all();
+                            }
+                            return self;
+                        }
+                    }
+                    key => self.read(key),
+                }
+            }
+        }
+    }
+
+    pub(super) fn into_streams(self) -> Vec<Stream> {
+        self.streams.into_values().collect()
+    }
+
+    fn take_mail(&mut self) -> Next {
+        for post in self.posts.take() {
+            match post {
+                Post::Open(stream) => self.open(stream),
+                Post::Close(key) => self.close(key),
+                Post::Note(text) => self.note(&text),
+                Post::Rotate => self.rotate(),
+                Post::Forget(job) => self.forget(&job),
+                Post::Resume => self.resume(),
+                Post::Stop { drain } => return Next::Stop { drain },
+            }
+        }
+        Next::Go
+    }
+
+    pub(super) fn open(&mut self, stream: Stream) {
+        let data = EventData::new_u64(stream.key);
+        if epoll::add(&self.epoll, &stream.fd, data, EventFlags::IN).is_ok() {
+            self.streams.insert(stream.key, stream);
+        }
+    }
+
+    /// Reads what the pipe holds now: whoever still holds its other end is not of this job's tree.
+    fn close(&mut self, key: u64) {
+        let Some(stream) = self.streams.get(&key) else { return };
+        let mut left = rustix::io::ioctl_fionread(&stream.fd).unwrap_or(0);
+        while left > 0 {
+            match self.read_once(key) {
+                Some(count) if count > 0 => left = left.saturating_sub(count as u64),
+                _ => break,
+            }
+        }
+        self.end(key);
+    }
+
+    fn end(&mut self, key: u64) {
+        let Some(mut stream) = self.streams.remove(&key) else { return };
+        self.paused.retain(|paused| *paused != key);
+        let partial = std::mem::take(&mut stream.partial);
+        if !partial.is_empty() {
+            let mut batch = Batch::new(&mut self.header, &mut self.to_file, &stream);
+            batch.add(Piece { text: &partial, whole: true });
+            let batch = batch.done(partial.len() as u64);
+            self.put(&stream.owner, &stream.log, batch);
+        }
+    }
+
+    fn drain_all(&mut self) {
+        let mut keys: Vec<u64> = self.streams.keys().copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.close(key);
+        }
+    }
+
+    fn read(&mut self, key: u64) {
+        let Some(stream) = self.streams.get(&key) else { return };
+        if stream.log.forward && stream.owner != Owner::Own && !self.ring.has_room() {
+            // Not only without interest: a hang-up would be told again and again.
+            let _ = epoll::delete(&self.epoll, &stream.fd);
+            self.paused.push(key);
+            return;
+        }
+        if self.read_once(key) == Some(0) {
+            self.end(key);
+        }
+    }
+
+    fn resume(&mut self) {
+        for key in std::mem::take(&mut self.paused) {
+            if let Some(stream) = self.streams.get(&key) {
+                let data = EventData::new_u64(key);
+                let _ = epoll::add(&self.epoll, &stream.fd, data, EventFlags::IN);
+            }
+        }
+    }
+
+    /// One read and all that follows from it. `Some(0)` is the end, `None`: nothing there now.
+    fn read_once(&mut self, key: u64) -> Option<usize> {
+        let stream = self.streams.get_mut(&key)?;
+        self.chunk.resize(CHUNK, 0);
+        let count = match rustix::io::read(&stream.fd, &mut self.chunk[..]) {
+            Ok(count) => count,
+            Err(Errno::AGAIN | Errno::INTR) => return None,
+            Err(_) => 0,
+        };
+        if (NEARLY_FULL..LARGE_PIPE / 8).contains(&count) {
+            mainstay_sys::fd::grow_pipe(stream.fd.as_fd(), LARGE_PIPE);
+        }
+        let mut partial = std::mem::take(&mut stream.partial);
+        let mut batch = Batch::new(&mut self.header, &mut self.to_file, stream);
+        split(&mut partial, &self.chunk[..count], |piece| batch.add(piece));
+        let batch = batch.done(count as u64);
+        stream.partial = partial;
+        let (owner, log) = (stream.owner.clone(), stream.log.clone());
+        self.put(&owner, &log, batch);
+        Some(count)
+    }
+
+    fn put(&mut self, owner: &Owner, log: &Log, batch: Done) {
+        if !batch.to_forward.is_empty() {
+            let exit = if *owner == Owner::Own { Exit::Stderr } else { Exit::Stdout };
+            self.ring.push(exit, batch.to_forward, batch.lines);
+        }
+        let mut dropped = 0;
+        if !self.to_file.is_empty() {
+            let entries = std::mem::take(&mut self.to_file);
+            let written = self.sink(owner).write(&entries, &log.keep, log.file, batch.wall);
+            self.to_file = entries;
+            dropped = written.dropped;
+            self.report(owner, log, written);
+        }
+        if let Owner::Job(name) = owner {
+            let mut all = lock(&self.figures);
+            let figures = all.entry(name.clone()).or_default();
+            figures.lines += batch.lines;
+            figures.bytes += batch.bytes;
+            figures.dropped += dropped;
+        }
+    }
+
+    fn sink(&mut self, owner: &Owner) -> &mut Sink {
+        let dir = self.logs.join(owner.as_str());
+        self.sinks.entry(owner.clone()).or_insert_with(|| Sink::new(dir))
+    }
+
+    fn report(&mut self, owner: &Owner, log: &Log, written: Written) {
+        if let Some(error) = written.error {
+            self.note(&format!("the output of {} cannot be written: {error}", owner.as_str()));
+            if let Owner::Job(job) = owner {
+                self.told.post(Told::Gap { job: job.clone(), lines: written.dropped });
+            }
+        }
+        if let (Some(lines), Owner::Job(job)) = (written.gap_told, owner) {
+            self.told.post(Told::Gap { job: job.clone(), lines });
+        }
+        if let Owner::Job(job) = owner {
+            for file in written.closed {
+                let compress = log.keep.compress;
+                self.told.post(Told::Closed { job: job.clone(), file, compress });
+            }
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        let log = Log { format: ForwardFormat::Raw, ..Log::default() };
+        let wall = mainstay_sys::clock::wall();
+        self.header.set(wall, Channel::Stderr);
+        let text = format!("mainstay: {text}");
+        let piece = Piece { text: text.as_bytes(), whole: true };
+        let mut line = Vec::new();
+        self.header.to_forward(log.format, "", Channel::Stderr, piece, &mut line);
+        self.ring.push(Exit::Stderr, line, 1);
+        let mut entry = Vec::new();
+        self.header.to_file(log.file, piece, &mut entry);
+        // A note that cannot be written has been forwarded; there is nobody else to tell.
+        let _ = self.sink(&Owner::Own).write(&entry, &log.keep, log.file, wall);
+    }
+
+    fn rotate(&mut self) {
+        let wall = mainstay_sys::clock::wall();
+        let mut keeps: BTreeMap<Owner, Log> = BTreeMap::new();
+        for stream in self.streams.values() {
+            keeps.entry(stream.owner.clone()).or_insert_with(|| stream.log.clone());
+        }
+        let owners: Vec<Owner> = self.sinks.keys().cloned().collect();
+        for owner in owners {
+            let log = keeps.remove(&owner).unwrap_or_default();
+            let mut written = Written::default();
+            self.sink(&owner).rotate(&log.keep, wall, &mut written);
+            self.report(&owner, &log, written);
+        }
+    }
+
+    fn forget(&mut self, job: &Name) {
+        self.sinks.remove(&Owner::Job(job.clone()));
+        lock(&self.figures).remove(job);
+    }
+}
+
+/// The pieces of one chunk, in both formats.
+struct Batch<'a> {
+    header: &'a Header,
+    to_file: &'a mut Vec<u8>,
+    to_forward: Vec<u8>,
+    owner: &'a str,
+    channel: Channel,
+    file: FileFormat,
+    forward: Option<ForwardFormat>,
+    lines: u64,
+    wall: i64,
+}
+
+struct Done {
+    to_forward: Vec<u8>,
+    lines: u64,
+    bytes: u64,
+    wall: i64,
+}
+
+impl<'a> Batch<'a> {
+    fn new(header: &'a mut Header, to_file: &'a mut Vec<u8>, stream: &'a Stream) -> Batch<'a> {
+        let wall = mainstay_sys::clock::wall();
+        header.set(wall, stream.channel);
+        to_file.clear();
+        Batch {
+            header,
+            to_file,
+            to_forward: Vec::new(),
+            owner: stream.owner.as_str(),
+            channel: stream.channel,
+            file: stream.log.file,
+            forward: stream.log.forward.then_some(stream.log.format),
+            lines: 0,
+            wall,
+        }
+    }
+
+    fn add(&mut self, piece: Piece<'_>) {
+        self.lines += u64::from(piece.whole);
+        self.header.to_file(self.file, piece, self.to_file);
+        if let Some(format) = self.forward {
+            self.header.to_forward(format, self.owner, self.channel, piece, &mut self.to_forward);
+        }
+    }
+
+    fn done(self, bytes: u64) -> Done {
+        Done { to_forward: self.to_forward, lines: self.lines, bytes, wall: self.wall }
+    }
+}

@@ -1,0 +1,98 @@
+//! The first and the last steps of a run.
+
+use crate::{
+    RunOptions,
+    dirs::{self, RunDir},
+    keeper::{Keeper, Part},
+    launch::Ground,
+    node::{Means, NodePart},
+    output::{Output, Rest},
+    sweep,
+};
+use mainstay_sys::{cgroup, fd, signal::Signals};
+use std::path::PathBuf;
+
+/// Set, nothing is put into cgroups: a job's tree is then its process group.
+const NO_CGROUP: &str = "MAINSTAY_NO_CGROUP";
+
+pub(crate) fn run(options: RunOptions) -> Result<i32, String> {
+    let dir = RunDir::lock(&options.run_dir)?;
+    let shown = dir.path().display().to_string();
+    // What a run that was killed left behind, before anything of ours is there.
+    sweep::kill_all(dir.path());
+    dir.clean().map_err(|error| format!("cannot prepare the run directory {shown}: {error}"))?;
+    fd::close_all_on_exec();
+    let signals = Signals::block_all().map_err(|error| format!("cannot take signals: {error}"))?;
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let run = crate::run_id().map_err(|error| format!("cannot choose a run id: {error}"))?;
+
+    let cgroup = make_cgroup(&run);
+    let root = cgroup.as_ref().map(|root| root.path().to_owned());
+    dir.write_run_file(&dirs::run_file(&run, root))
+        .map_err(|error| format!("cannot write in the run directory {shown}: {error}"))?;
+
+    let (state_dir, warning) = state_dir(&options, &dir);
+    let keeper = || -> std::io::Result<Keeper> {
+        let ground = Ground::new(run, cgroup)?;
+        let means = Means {
+            api: dirs::listen(&dir.path().join("mainstay.sock"), 0o600)?,
+            socket: dirs::listen(&dir.path().join("keeper.sock"), 0o600)?,
+            exe: crate::own_executable()?,
+            output: Output::start(state_dir.join("logs"), Rest::default())?,
+            dir,
+        };
+        let node = NodePart::new(means, state_dir, options);
+        Keeper::new(ground, signals, Part::Node(Box::new(node)))
+    };
+    let mut keeper = keeper().map_err(|error| format!("cannot start in {shown}: {error}"))?;
+    if let Some(warning) = warning {
+        keeper.note(warning);
+    }
+    keeper.start_agent();
+    keep(keeper)
+}
+
+/// Keeps until the run ends; the exit code.
+pub(crate) fn keep(mut keeper: Keeper) -> Result<i32, String> {
+    loop {
+        match keeper.run() {
+            Some(code) => return Ok(close(keeper, code)),
+            None => {
+                keeper = keeper
+                    .reexec()
+                    .map_err(|error| format!("cannot go on after an upgrade: {error}"))?
+            }
+        }
+    }
+}
+
+fn close(keeper: Keeper, code: i32) -> i32 {
+    let Keeper { part, ground, .. } = keeper;
+    if let Part::Node(node) = part {
+        node.means.dir.remove_files();
+        node.means.output.finish();
+    }
+    if let Some(root) = ground.cgroup {
+        root.leave();
+    }
+    code
+}
+
+fn make_cgroup(run: &str) -> Option<cgroup::Root> {
+    if std::env::var_os(NO_CGROUP).is_some_and(|value| !value.is_empty()) {
+        return None;
+    }
+    cgroup::Root::create(&cgroup::own()?, run).ok()
+}
+
+/// Where logs go, and a warning if that is not where they should go.
+fn state_dir(options: &RunOptions, dir: &RunDir) -> (PathBuf, Option<String>) {
+    let Err(error) = dirs::usable(&options.state_dir) else {
+        return (options.state_dir.clone(), None);
+    };
+    let shown = options.state_dir.display();
+    let warning = format!(
+        "the state directory {shown} cannot be used ({error}): logs are kept in the run directory and do not outlive it; choose another with --state-dir"
+    );
+    (dir.path().to_owned(), Some(warning))
+}

@@ -1,0 +1,200 @@
+//! Ends: those that the agent orders, those that clients of a control socket ask for, and those
+//! that the keeper carries out by itself because no agent is there to do it.
+
+use crate::{
+    deadline::Deadline,
+    job::Phase,
+    keeper::{Keeper, Part},
+    node::Untaken,
+};
+use mainstay_core::{exit::Asked, name::Name, plan::Reach, signal::Signal};
+use mainstay_wire::link::{Ask, ToAgent};
+use std::time::Duration;
+
+/// An agent that has not taken an order by then is not there.
+const SILENT: Duration = Duration::from_secs(1);
+
+impl Keeper {
+    /// Sends a signal to an incarnation, if that is the one that runs.
+    pub(crate) fn signal_job(
+        &mut self,
+        name: &Name,
+        incarnation: u64,
+        signal: Signal,
+        to: Reach,
+        asked: Asked,
+    ) {
+        let Some(id) = self.names.get(name).copied() else { return };
+        self.signal_id(id, incarnation, signal, to, asked);
+    }
+
+    fn signal_id(&mut self, id: u64, incarnation: u64, signal: Signal, to: Reach, asked: Asked) {
+        let orphans = self.orphans_of(id);
+        let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process_of(incarnation))
+        else {
+            return;
+        };
+        process.asked = process.asked.max(asked);
+        if !matches!(process.phase, Phase::Clearing { .. }) {
+            process.tree.signal(process.pid, signal.number(), to, || orphans);
+        }
+    }
+
+    pub(crate) fn kill_job(&mut self, name: &Name, incarnation: u64) {
+        let Some(id) = self.names.get(name).copied() else { return };
+        self.kill_id(id, incarnation, Asked::Kill);
+    }
+
+    pub(crate) fn kill_id(&mut self, id: u64, incarnation: u64, asked: Asked) {
+        let orphans = self.orphans_of(id);
+        let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process_of(incarnation))
+        else {
+            return;
+        };
+        process.asked = process.asked.max(asked);
+        process.tree.kill(process.pid, || orphans);
+    }
+
+    /// A lease has run out: agent or no agent, it must not run on.
+    pub(crate) fn fence(&mut self, id: u64, incarnation: u64) {
+        let now = mainstay_sys::clock::boottime();
+        let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process_of(incarnation))
+        else {
+            return;
+        };
+        if process.fence_at.is_some_and(|at| at <= now) {
+            process.fenced = true;
+            let asked = process.asked;
+            self.kill_id(id, incarnation, asked);
+        }
+    }
+
+    pub(crate) fn extend(&mut self, name: &Name, incarnation: u64, fence_at: u64) {
+        let Some(id) = self.names.get(name).copied() else { return };
+        let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process_of(incarnation))
+        else {
+            return;
+        };
+        process.fence_at = Some(fence_at);
+        self.deadlines.at(fence_at, Deadline::Fence { job: id, incarnation });
+    }
+
+    /// A client of the control socket wants something.
+    pub(crate) fn asked(&mut self, id: u64, ask: Ask) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let Some(incarnation) = job.process.as_ref().map(|process| process.incarnation) else {
+            return;
+        };
+        let name = job.name.clone();
+        let Some(node) = self.node() else { return self.carry_out(id, incarnation, ask) };
+        let waits = |untaken: &Untaken| matches!(untaken, Untaken::Ask { job, ask: other, .. } if *job == id && *other == ask);
+        if node.untaken.values().any(waits) {
+            return;
+        }
+        let token = node.wait_for_agent(Untaken::Ask { job: id, incarnation, ask });
+        self.deadlines.after(SILENT, Deadline::Untaken { token });
+        self.tell(&ToAgent::Asked { token, job: name, incarnation, ask });
+    }
+
+    /// The node itself was signalled.
+    pub(crate) fn signalled(&mut self, number: i32) {
+        let Some(signal) = Signal::from_number(number) else { return };
+        let ends = [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HALT].contains(&signal);
+        let tells = [Signal::HUP, Signal::USR1, Signal::USR2, Signal::WINCH].contains(&signal);
+        match &mut self.part {
+            Part::Hold(_) if ends => self.hold_signalled(),
+            Part::Hold(_) => {}
+            Part::Node(node) => {
+                if signal == Signal::USR1 {
+                    node.means.output.rotate();
+                }
+                if ends && node.stopping_alone {
+                    return self.end_own_stop();
+                }
+                let waits = |untaken: &Untaken| matches!(untaken, Untaken::Signal(other) if *other == signal);
+                if !ends && (!tells || node.untaken.values().any(waits)) {
+                    return;
+                }
+                let token = node.wait_for_agent(Untaken::Signal(signal));
+                self.deadlines.after(SILENT, Deadline::Untaken { token });
+                self.tell(&ToAgent::Signalled { token, signal });
+            }
+        }
+    }
+
+    /// The agent has had its time to take something.
+    pub(crate) fn untaken(&mut self, token: u64) {
+        let Some(untaken) = self.node().and_then(|node| node.untaken.remove(&token)) else {
+            return;
+        };
+        match untaken {
+            Untaken::Ask { job, incarnation, ask } => {
+                self.note(
+                    "the agent does not answer: the keeper does what a control socket asks for",
+                );
+                self.carry_out(job, incarnation, ask);
+            }
+            Untaken::Signal(signal) => {
+                if [Signal::HUP, Signal::USR1, Signal::USR2, Signal::WINCH].contains(&signal) {
+                    return;
+                }
+                self.note(format!(
+                    "the agent does not answer: the keeper stops everything on {signal}"
+                ));
+                self.stop_alone();
+            }
+        }
+    }
+
+    /// Without an agent: signal, and kill when its time is up.
+    pub(crate) fn carry_out(&mut self, id: u64, incarnation: u64, ask: Ask) {
+        let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process_of(incarnation))
+        else {
+            return;
+        };
+        let rule = process.stop;
+        match ask {
+            Ask::Stop => {
+                self.signal_id(id, incarnation, rule.signal, rule.to, Asked::Stop);
+                self.deadlines.after(rule.timeout, Deadline::Escalate { job: id, incarnation });
+            }
+            Ask::Kill => self.kill_id(id, incarnation, Asked::Kill),
+            Ask::Signal(signal) => {
+                self.signal_id(id, incarnation, signal, Reach::Leader, Asked::None)
+            }
+        }
+    }
+
+    pub(crate) fn escalate(&mut self, id: u64, incarnation: u64) {
+        self.kill_id(id, incarnation, Asked::Stop);
+    }
+
+    /// Stops the whole node without the agent, which has to go first: it would start things again.
+    pub(crate) fn stop_alone(&mut self) {
+        let Some(node) = self.node() else { return };
+        if std::mem::replace(&mut node.stopping_alone, true) {
+            return;
+        }
+        let timeout = node.stop_timeout;
+        self.kill_agent();
+        let running: Vec<(u64, u64)> = self.running();
+        for (id, incarnation) in running {
+            self.carry_out(id, incarnation, Ask::Stop);
+        }
+        self.deadlines.after(timeout, Deadline::NodeStop);
+    }
+
+    pub(crate) fn running(&self) -> Vec<(u64, u64)> {
+        let live = |job: &crate::job::Job| Some((job.id, job.process.as_ref()?.incarnation));
+        self.jobs.values().filter_map(live).collect()
+    }
+
+    /// Its time is up, or somebody is impatient.
+    pub(crate) fn end_own_stop(&mut self) {
+        let Some(node) = self.node() else { return };
+        if node.stopping_alone {
+            let code = node.main_exit.unwrap_or(0);
+            self.end(code);
+        }
+    }
+}

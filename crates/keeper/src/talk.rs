@@ -1,0 +1,211 @@
+//! Those who listen and talk to jobs: clients of control sockets, and sd_notify.
+
+use crate::{
+    control::{Client, Flushed, Heard, MOST_CLIENTS, MOST_CLIENTS_IN_ALL},
+    deadline::Deadline,
+    dirs,
+    keeper::Keeper,
+    notify,
+    poller::{Interest, Kind, Ready},
+    tree::Tree,
+};
+use mainstay_sys::proc;
+use mainstay_wire::{
+    link::{Ask, ToAgent},
+    state::State,
+};
+use rustix::net::{SocketFlags, accept_with};
+use std::time::Duration;
+
+const TELL_EVERY: Duration = Duration::from_secs(3);
+const LINGER: Duration = Duration::from_secs(1);
+/// Datagrams taken in one turn, so that no job keeps the others waiting.
+const NOTICES: usize = 32;
+
+impl Keeper {
+    pub(crate) fn accept_clients(&mut self, id: u64) {
+        loop {
+            let Some(job) = self.jobs.get(&id) else { return };
+            let Some(socket) = &job.control else { return };
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            // With no descriptor left it is accepted on a spare one and closed again.
+            let mut tries = 0;
+            let accepted = self.reserve.with(|| {
+                tries += 1;
+                accept_with(socket, flags)
+            });
+            let Ok(fd) = accepted else { return };
+            if tries > 1
+                || job.clients.len() >= MOST_CLIENTS
+                || self.clients.len() >= MOST_CLIENTS_IN_ALL
+            {
+                continue;
+            }
+            self.greet(id, Client::new(fd, id));
+        }
+    }
+
+    fn greet(&mut self, id: u64, mut client: Client) {
+        let Some(state) = self.jobs.get(&id).and_then(crate::job::Job::state_now) else { return };
+        let key = self.fresh_id();
+        if self.poller.add(client.fd(), Kind::ControlClient, key, Interest::Read).is_err() {
+            return;
+        }
+        if client.offer(&state.to_json()) == Flushed::Gone {
+            return;
+        }
+        self.clients.insert(key, client);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.clients.push(key);
+        }
+        self.update_interest(key);
+        if !self.telling {
+            self.telling = true;
+            self.deadlines.after(TELL_EVERY, Deadline::Tell);
+        }
+    }
+
+    pub(crate) fn client_ready(&mut self, event: Ready) {
+        let Some(client) = self.clients.get_mut(&event.id) else { return };
+        if client.deaf && event.hung_up {
+            return self.drop_client(event.id);
+        }
+        if event.readable && !client.deaf {
+            let id = client.job;
+            match client.hear() {
+                Heard::Asks(asks) => self.take_asks(id, &asks),
+                Heard::End(asks) => {
+                    client.deaf = true;
+                    self.take_asks(id, &asks);
+                }
+                Heard::Nonsense => return self.drop_client(event.id),
+            }
+        }
+        let Some(client) = self.clients.get_mut(&event.id) else { return };
+        match client.flush() {
+            Flushed::Gone => return self.drop_client(event.id),
+            Flushed::All if client.leaving => return self.drop_client(event.id),
+            Flushed::All | Flushed::Some => {}
+        }
+        self.update_interest(event.id);
+    }
+
+    fn update_interest(&mut self, key: u64) {
+        let Some(client) = self.clients.get_mut(&key) else { return };
+        let interest = match (client.deaf, client.flush()) {
+            (false, Flushed::Some) => Interest::ReadWrite,
+            (false, Flushed::All | Flushed::Gone) => Interest::Read,
+            (true, Flushed::Some) => Interest::Write,
+            (true, Flushed::All | Flushed::Gone) => Interest::HangUp,
+        };
+        self.poller.change(client.fd(), Kind::ControlClient, key, interest);
+    }
+
+    fn take_asks(&mut self, id: u64, asks: &[Ask]) {
+        for ask in asks {
+            self.asked(id, *ask);
+        }
+    }
+
+    pub(crate) fn drop_client(&mut self, key: u64) {
+        let Some(client) = self.clients.remove(&key) else { return };
+        self.poller.remove(client.fd());
+        if let Some(job) = self.jobs.get_mut(&client.job) {
+            job.clients.retain(|other| *other != key);
+        }
+    }
+
+    /// The regular word to every client.
+    pub(crate) fn tell_clients(&mut self) {
+        self.telling = !self.clients.is_empty();
+        if self.telling {
+            self.deadlines.after(TELL_EVERY, Deadline::Tell);
+        }
+        let jobs: Vec<u64> =
+            self.jobs.values().filter(|job| !job.clients.is_empty()).map(|job| job.id).collect();
+        for id in jobs {
+            if let Some(state) = self.jobs.get(&id).and_then(crate::job::Job::state_now) {
+                self.tell_state(id, &state);
+            }
+        }
+    }
+
+    fn tell_state(&mut self, id: u64, state: &State) {
+        let text = state.to_json();
+        let keys = self.jobs.get(&id).map(|job| job.clients.clone()).unwrap_or_default();
+        for key in keys {
+            let Some(client) = self.clients.get_mut(&key) else { continue };
+            if client.offer(&text) == Flushed::Gone {
+                self.drop_client(key);
+            } else {
+                self.update_interest(key);
+            }
+        }
+    }
+
+    /// Says the last word to everybody and closes; the file stays, so that late clients are refused.
+    pub(crate) fn close_control(&mut self, id: u64, state: &State) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if let Some(socket) = job.control.take() {
+            self.poller.remove(&socket);
+        } else {
+            // Never up: whoever waits for the socket must be refused, and then reads the state.
+            let _ = dirs::listen(&job.control_file(), 0o600);
+        }
+        self.tell_state(id, state);
+        let keys =
+            self.jobs.get_mut(&id).map(|job| std::mem::take(&mut job.clients)).unwrap_or_default();
+        for key in keys {
+            let Some(client) = self.clients.get_mut(&key) else { continue };
+            client.leaving = true;
+            if client.flush() == Flushed::Some {
+                self.deadlines.after(LINGER, Deadline::Linger { client: key });
+                self.update_interest(key);
+            } else {
+                self.drop_client(key);
+            }
+        }
+    }
+
+    pub(crate) fn take_notices(&mut self, id: u64) {
+        for _ in 0..NOTICES {
+            let Some(job) = self.jobs.get(&id) else { return };
+            let Some(notice) = job.notify.as_ref().and_then(notify::receive) else { return };
+            let Some(process) = &job.process else { continue };
+            if notice.fields.is_empty() || !belongs(&process.tree, process.pid, notice.pid) {
+                continue;
+            }
+            let key = (id, process.incarnation);
+            if let Some(node) = self.node() {
+                node.notices.entry(key).or_default().extend(notice.fields);
+            }
+        }
+    }
+
+    /// Passes notices on when the agent has read what came before: it gets the latest of each.
+    pub(crate) fn pass_notices(&mut self) {
+        let Some(node) = self.node() else { return };
+        let listens = node.agent.as_ref().is_some_and(|agent| agent.welcomed && agent.is_idle());
+        if !listens || node.notices.is_empty() {
+            return;
+        }
+        for ((id, incarnation), fields) in std::mem::take(&mut node.notices) {
+            if let Some(job) = self.jobs.get(&id) {
+                let message = ToAgent::Notified { job: job.name.clone(), incarnation, fields };
+                self.tell(&message);
+            }
+        }
+    }
+}
+
+/// Whether a sender is of the job's tree. The socket belongs to the job's user, so one that has
+/// gone already (as `systemd-notify` has) is believed.
+fn belongs(tree: &Tree, leader: u32, sender: u32) -> bool {
+    if sender == leader {
+        return true;
+    }
+    match tree {
+        Tree::Cgroup(group) => group.procs().contains(&sender) || proc::is_dead(sender),
+        Tree::Group => true,
+    }
+}

@@ -1,0 +1,98 @@
+//! The tree of a job: every process that belongs to one incarnation.
+//!
+//! With a cgroup that is exactly who is in it. Without one it is the process group, plus adopted
+//! descendants that carry the cookie (`MAINSTAY_RUN`, `MAINSTAY_JOB`) in their environment.
+
+use mainstay_core::plan::Reach;
+use mainstay_sys::{cgroup::Group, proc, signal};
+use mainstay_wire::link::{self, Stray};
+use std::collections::HashSet;
+
+pub(crate) const COOKIE_RUN: &str = "MAINSTAY_RUN";
+pub(crate) const COOKIE_JOB: &str = "MAINSTAY_JOB";
+pub(crate) const KILL: i32 = 9;
+
+#[derive(Debug, Clone)]
+pub(crate) enum Tree {
+    Cgroup(Group),
+    Group,
+}
+
+impl Tree {
+    pub(crate) fn kind(&self) -> link::Tree {
+        match self {
+            Tree::Cgroup(_) => link::Tree::Cgroup,
+            Tree::Group => link::Tree::Group,
+        }
+    }
+
+    /// Signals cannot be refused for lack of anybody to take them: then they did their work.
+    pub(crate) fn signal(
+        &self,
+        leader: u32,
+        number: i32,
+        reach: Reach,
+        orphans: impl FnOnce() -> Vec<u32>,
+    ) {
+        match (reach, self) {
+            (Reach::Leader, _) => drop(signal::send(leader, number)),
+            (Reach::Group, _) => drop(signal::send_group(leader, number)),
+            (Reach::Tree, Tree::Cgroup(group)) => {
+                for pid in group.procs() {
+                    let _ = signal::send(pid, number);
+                }
+            }
+            (Reach::Tree, Tree::Group) => {
+                let _ = signal::send_group(leader, number);
+                for pid in orphans() {
+                    let _ = signal::send(pid, number);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn kill(&self, leader: u32, orphans: impl FnOnce() -> Vec<u32>) {
+        // The group too: a child that is still on its way into the cgroup is in it already.
+        let _ = signal::send_group(leader, KILL);
+        match self {
+            Tree::Cgroup(group) => group.kill(),
+            Tree::Group => {
+                for pid in orphans() {
+                    let _ = signal::send(pid, KILL);
+                }
+            }
+        }
+    }
+
+    /// Whether nobody is left, once the leader itself has been reaped.
+    pub(crate) fn gone(&self, leader: u32, orphans: impl FnOnce() -> Vec<u32>) -> bool {
+        match self {
+            Tree::Cgroup(group) => !group.populated(),
+            Tree::Group => signal::send_group(leader, 0).is_err() && orphans().is_empty(),
+        }
+    }
+}
+
+/// Living children of ours that we did not start: adopted orphans.
+pub(crate) fn adopted(known: impl Fn(u32) -> bool) -> Vec<u32> {
+    let children = proc::own_children();
+    children.into_iter().filter(|pid| !known(*pid) && !proc::is_dead(*pid)).collect()
+}
+
+/// The job whose cookie a process of this run carries.
+pub(crate) fn cookie(pid: u32, run: &str) -> Option<String> {
+    (proc::environ(pid, COOKIE_RUN)? == run).then(|| proc::environ(pid, COOKIE_JOB))?
+}
+
+/// Adopted orphans that no job accounts for.
+pub(crate) fn strays(
+    adopted: &[u32],
+    run: &str,
+    in_cgroups: &HashSet<u32>,
+    jobs: impl Fn(&str) -> bool,
+) -> Vec<Stray> {
+    let unaccounted = adopted.iter().filter(|pid| {
+        !in_cgroups.contains(pid) && !cookie(**pid, run).is_some_and(|job| jobs(&job))
+    });
+    unaccounted.map(|pid| Stray { pid: *pid, command: proc::command(*pid) }).collect()
+}

@@ -1,0 +1,260 @@
+//! Upgrade: the keeper becomes a new binary and keeps everything it holds.
+//!
+//! ```text
+//!  ask ─► the new binary looks at a snapshot, as a child (`__check`) ── cannot read it ─► refused
+//!            └─ can ─► agent ended, threads stopped, all state into a memfd, exec in place
+//!                          └─ the new image restores it ── cannot ─► it executes the old one again
+//! ```
+//!
+//! Same pid, same children; descriptors stay open over the exec under their numbers.
+
+mod handover;
+
+use crate::{
+    deadline::Deadline,
+    keeper::{Child, Keeper, Part},
+    launch,
+    node::Wanting,
+    poller::{Interest, Kind},
+    task::Words,
+    tree,
+};
+use handover::Handover;
+use mainstay_sys::{
+    fd,
+    reap::{self, How},
+    signal,
+    spawn::{self, Descriptors, Program},
+};
+use mainstay_wire::link::{KeeperAnswer, ToAgent};
+use rustix::fs::{MemfdFlags, Mode, OFlags};
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// `MEMFD,OLD` with the numbers of the state and of the old executable.
+pub(crate) const VARIABLE: &str = "MAINSTAY_HANDOVER";
+const CHECK_TIME: Duration = Duration::from_secs(10);
+/// Where a checking binary finds the snapshot.
+const SNAPSHOT_FD: RawFd = 3;
+
+/// A new binary that is being looked at.
+#[derive(Debug)]
+pub(crate) struct Check {
+    wanting: Wanting,
+    binary: OwnedFd,
+    pid: u32,
+    words: Words,
+    passed: bool,
+}
+
+impl Keeper {
+    pub(crate) fn begin_upgrade(&mut self, binary: Option<PathBuf>, wanting: Wanting) {
+        if let Err(error) = self.try_begin_upgrade(binary, wanting) {
+            self.refuse_upgrade(wanting, error);
+        }
+    }
+
+    fn try_begin_upgrade(
+        &mut self,
+        binary: Option<PathBuf>,
+        wanting: Wanting,
+    ) -> Result<(), String> {
+        let snapshot = self.describe();
+        let Keeper { part: Part::Node(node), ground, poller, children, deadlines, .. } = self
+        else {
+            return Ok(());
+        };
+        if node.check.is_some() {
+            return Err("another upgrade is under way".to_owned());
+        }
+        if node.ending.is_some() || node.stopping_alone {
+            return Err("the node is stopping".to_owned());
+        }
+        let path = binary.unwrap_or_else(|| node.options.exe_path.clone());
+        let open = |path: &Path| -> io::Result<OwnedFd> {
+            rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?;
+            Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+        };
+        let binary = open(&path)
+            .map_err(|error| format!("cannot use {} as the new binary: {error}", path.display()))?;
+        let begun = || -> io::Result<(u32, OwnedFd)> {
+            let memfd = write_memfd(&snapshot)?;
+            let (read, write) = launch::pipe()?;
+            let argv =
+                ["mainstay", "__check", "--run-dir", &node.means.dir.path().display().to_string()];
+            let mut program = Program::new(&argv.map(str::to_owned), &ground.env)?;
+            program.run_descriptor(binary.as_raw_fd());
+            program.ignored.clone_from(&ground.ignored);
+            let stdio = Some([ground.null.as_fd(), write.as_fd(), write.as_fd()]);
+            let cloned =
+                spawn::spawn(&program, &Descriptors { stdio, extra: vec![memfd.as_fd()] }, None)?;
+            Ok((cloned.pid, read))
+        };
+        let (pid, pipe) =
+            begun().map_err(|error| format!("cannot look at the new binary: {error}"))?;
+        let _ = poller.add(&pipe, Kind::Check, 0, Interest::Read);
+        children.insert(pid, Child::Check);
+        deadlines.after(CHECK_TIME, Deadline::Check);
+        node.check = Some(Check { wanting, binary, pid, words: Words::from(pipe), passed: false });
+        Ok(())
+    }
+
+    pub(crate) fn check_ready(&mut self) {
+        let Keeper { part: Part::Node(node), poller, .. } = self else { return };
+        let Some(check) = &mut node.check else { return };
+        if !check.words.read()
+            && let Some(pipe) = check.words.pipe.take()
+        {
+            poller.remove(&pipe);
+        }
+    }
+
+    pub(crate) fn check_late(&mut self) {
+        if let Some(check) = self.node().and_then(|node| node.check.as_ref()) {
+            let _ = signal::send_group(check.pid, tree::KILL);
+        }
+    }
+
+    pub(crate) fn check_died(&mut self, pid: u32) {
+        let how = reap::reap(pid).map_or(How::Code(1), |death| death.how);
+        let Keeper { part: Part::Node(node), poller, .. } = self else { return };
+        let Some(check) = &mut node.check else { return };
+        check.words.read_rest();
+        if let Some(pipe) = check.words.pipe.take() {
+            poller.remove(&pipe);
+        }
+        if how == How::Code(0) {
+            check.passed = true;
+            return;
+        }
+        let words = check.words.to_text().trim().to_owned();
+        let wanting = check.wanting;
+        node.check = None;
+        let how = match how {
+            How::Code(code) => format!("code {code}"),
+            How::Signal(number) => format!("signal {number}"),
+        };
+        self.refuse_upgrade(wanting, format!("the new binary cannot take over ({how}): {words}"));
+    }
+
+    fn refuse_upgrade(&mut self, wanting: Wanting, error: String) {
+        self.note(format!("upgrade refused: {error}"));
+        match wanting {
+            Wanting::Asker(id) => self.answer(id, &KeeperAnswer::Refused { error }),
+            Wanting::Agent(id) => self.tell(&ToAgent::UpgradeFailed { id, error }),
+        }
+    }
+
+    pub(crate) fn upgrade_is_due(&self) -> bool {
+        matches!(&self.part, Part::Node(node) if node.check.as_ref().is_some_and(|check| check.passed))
+    }
+
+    /// Becomes the new binary. Returns only if that failed, with everything as it was.
+    pub(crate) fn reexec(mut self) -> io::Result<Keeper> {
+        self.kill_agent();
+        let Some(check) = self.node().and_then(|node| node.check.take()) else { return Ok(self) };
+        let wanting = check.wanting;
+        let handover = self.into_handover(wanting);
+        let error = match write_memfd(&handover) {
+            Err(error) => error,
+            Ok(memfd) => become_binary(&handover, &memfd, &check.binary),
+        };
+        let mut keeper = handover.restore()?;
+        keeper.refuse_upgrade(wanting, format!("cannot execute the new binary: {error}"));
+        keeper.start_agent();
+        Ok(keeper)
+    }
+}
+
+fn write_memfd(handover: &Handover) -> io::Result<OwnedFd> {
+    let mut file = File::from(rustix::fs::memfd_create("mainstay-handover", MemfdFlags::CLOEXEC)?);
+    file.write_all(&serde_json::to_vec(handover)?)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file.into())
+}
+
+fn become_binary(handover: &Handover, memfd: &OwnedFd, binary: &OwnedFd) -> io::Error {
+    let kept = || handover.descriptors().into_iter().chain([memfd.as_raw_fd()]);
+    for number in kept() {
+        fd::keep_number_on_exec(number, true);
+    }
+    let argv: Vec<String> = std::env::args().collect();
+    let mut env: Vec<(String, String)> = std::env::vars_os()
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
+        .filter(|(name, _)| name != VARIABLE)
+        .collect();
+    env.push((VARIABLE.to_owned(), format!("{},{}", memfd.as_raw_fd(), handover.exe)));
+    let error = spawn::become_descriptor(binary.as_fd(), &argv, &env);
+    for number in kept() {
+        fd::keep_number_on_exec(number, false);
+    }
+    error
+}
+
+/// In a fresh image: takes over what the environment says was handed to it.
+pub(crate) fn take_over() -> Option<Result<Keeper, String>> {
+    let variable = std::env::var(VARIABLE).ok()?;
+    Some(try_take_over(&variable))
+}
+
+fn try_take_over(variable: &str) -> Result<Keeper, String> {
+    let numbers: Vec<RawFd> =
+        variable.split(',').filter_map(|number| number.parse().ok()).collect();
+    let [memfd, old] = numbers[..] else {
+        return Err(format!("{VARIABLE} is not what a keeper writes"));
+    };
+    let memfd = fd::take(memfd)
+        .map_err(|error| format!("the state of the old keeper is not there: {error}"))?;
+    let handover = match read_handover(&memfd) {
+        Ok(handover) => handover,
+        Err(error) => {
+            // The old image can still read it, and its descriptors are all open.
+            let argv: Vec<String> = std::env::args().collect();
+            let env: Vec<(String, String)> = std::env::vars().collect();
+            fd::keep_number_on_exec(memfd.as_raw_fd(), true);
+            let back = fd::take(old)
+                .map_err(|error| format!("the old executable is not there: {error}"))?;
+            fd::keep_number_on_exec(old, true);
+            let failed = spawn::become_descriptor(back.as_fd(), &argv, &env);
+            return Err(format!(
+                "cannot read the state of the old keeper ({error}), nor go back to it: {failed}"
+            ));
+        }
+    };
+    let from = handover.version.clone();
+    let wanting = handover.wanting;
+    let mut keeper = handover.restore().map_err(|error| format!("cannot take over: {error}"))?;
+    if let Some(node) = keeper.node() {
+        node.upgraded = Some((from.clone(), crate::VERSION.to_owned()));
+    }
+    keeper.note(format!("upgraded from {from} to {}", crate::VERSION));
+    if let Some(Wanting::Asker(id)) = wanting {
+        keeper.answer(id, &KeeperAnswer::Done { version: crate::VERSION.to_owned() });
+    }
+    keeper.start_agent();
+    keeper.recheck_all();
+    Ok(keeper)
+}
+
+fn read_handover(memfd: &OwnedFd) -> Result<Handover, String> {
+    let mut file = File::from(memfd.try_clone().map_err(|error| error.to_string())?);
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))
+        .and_then(|_| file.read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
+    Handover::read(&bytes)
+}
+
+/// The role `__check`: reads the snapshot of a running keeper.
+pub(crate) fn check() -> Result<(), String> {
+    let memfd = fd::take(SNAPSHOT_FD)
+        .map_err(|error| format!("there is no snapshot to look at: {error}"))?;
+    read_handover(&memfd).map(|_| ())
+}

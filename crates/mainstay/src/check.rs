@@ -1,0 +1,53 @@
+//! `mainstay check`: is this configuration valid?
+
+use crate::{
+    args::CheckArgs,
+    failure::{CONFIG, Failure},
+    term::{self, print_json},
+};
+use mainstay_agent::context;
+use serde_json::{Value, json};
+use std::io::{self, IsTerminal};
+
+pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
+    let context = context();
+    let path = mainstay_config::find(args.config.as_deref(), &context)
+        .map_err(|text| Failure::new(CONFIG, text))?;
+    let color = term::color(io::stderr().is_terminal());
+    match mainstay_config::load(&path, &context) {
+        Ok(loaded) => {
+            if args.json.json {
+                let warnings: Vec<Value> = loaded.warnings.iter().map(diagnostic).collect();
+                print_json(&json!({ "valid": true, "file": path, "diagnostics": warnings }))?;
+                return Ok(0);
+            }
+            for warning in &loaded.warnings {
+                eprintln!("{}\n", warning.render(color));
+            }
+            let jobs = loaded.plan.jobs.len();
+            let noun = if jobs == 1 { "job" } else { "jobs" };
+            term::print(&format!("{} is valid: {jobs} {noun}\n", path.display()))?;
+            Ok(0)
+        }
+        Err(errors) => {
+            if args.json.json {
+                let all: Vec<Value> = errors.iter().map(diagnostic).collect();
+                print_json(&json!({ "valid": false, "file": path, "diagnostics": all }))?;
+            } else {
+                eprintln!("{}", errors.render(color).trim_end());
+            }
+            Ok(CONFIG)
+        }
+    }
+}
+
+fn diagnostic(one: &mainstay_config::Diagnostic) -> Value {
+    json!({
+        "severity": format!("{:?}", one.severity).to_lowercase(),
+        "message": one.message,
+        "file": one.file,
+        "line": one.spot.as_ref().map(|spot| spot.line),
+        "column": one.spot.as_ref().map(|spot| spot.column),
+        "help": one.help,
+    })
+}

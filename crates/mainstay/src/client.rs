@@ -1,0 +1,276 @@
+//! A small HTTP client for the agent's socket.
+//!
+//! HTTP/1.0 on purpose: an answer ends with its connection, and no part of a stream is wrapped.
+//! The keeper holds the listening socket, so a request made while the agent is being restarted
+//! waits in line. What an agent has taken and not answered is asked again only if that is harmless.
+
+use crate::{
+    failure::{FAILED, Failure, NO_AGENT},
+    keeper, socket,
+};
+use serde_json::Value;
+use std::{
+    fmt::Write as _,
+    io::{self, BufReader, Read, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+const SOCKET: &str = "mainstay.sock";
+/// An agent that restarts is back by then.
+const RESTART: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(20);
+/// For an answer that needs no waiting.
+pub(crate) const PROMPT: Duration = Duration::from_secs(5);
+const LONGEST_HEAD: usize = 16 << 10;
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    run_dir: PathBuf,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    pub(crate) fn is_ok(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// What the problem document says.
+    pub(crate) fn detail(&self) -> String {
+        self.body["detail"]
+            .as_str()
+            .map_or_else(|| format!("the agent answered {}", self.status), str::to_owned)
+    }
+
+    pub(crate) fn into_result(self) -> Result<Value, Failure> {
+        match self.is_ok() {
+            true => Ok(self.body),
+            false => Err(Failure::failed(self.detail())),
+        }
+    }
+}
+
+/// How far a request got before it failed.
+enum Broken {
+    /// No agent has seen it.
+    Unsent(io::Error),
+    /// An agent may have taken it.
+    Sent(io::Error),
+}
+
+impl Client {
+    pub(crate) fn new(run_dir: PathBuf) -> Client {
+        Client { run_dir }
+    }
+
+    pub(crate) fn run_dir(&self) -> &Path {
+        &self.run_dir
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Result<Answer, Failure> {
+        self.persist(|| self.exchange("GET", path, "", None, PROMPT), |_| true)
+    }
+
+    pub(crate) fn post(
+        &self,
+        path: &str,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Answer, Failure> {
+        let body = body.to_string();
+        self.persist(
+            || self.exchange("POST", path, "", Some(&body), patience),
+            |broken| matches!(broken, Broken::Unsent(_)),
+        )
+    }
+
+    /// A stream of server-sent events.
+    pub(crate) fn stream(
+        &self,
+        path: &str,
+        headers: &str,
+    ) -> Result<BufReader<UnixStream>, Failure> {
+        self.persist(
+            || {
+                let (stream, head) = self.open("GET", path, headers, None, PROMPT)?;
+                stream.set_read_timeout(None).map_err(Broken::Sent)?;
+                match head.status {
+                    200 => Ok(Ok(BufReader::with_capacity(16 << 10, stream))),
+                    _ => finish(stream, &head).map(|answer| Err(Failure::failed(answer.detail()))),
+                }
+            },
+            |_| true,
+        )?
+    }
+
+    /// Tries again, for as long as an agent may take to come back, what may be tried again.
+    fn persist<T>(
+        &self,
+        attempt: impl Fn() -> Result<T, Broken>,
+        harmless: impl Fn(&Broken) -> bool,
+    ) -> Result<T, Failure> {
+        let deadline = Instant::now() + RESTART;
+        loop {
+            let broken = match attempt() {
+                Ok(done) => return Ok(done),
+                Err(broken) => broken,
+            };
+            if harmless(&broken) && broken.may_pass() && Instant::now() < deadline {
+                thread::sleep(PAUSE);
+                continue;
+            }
+            return Err(self.explain(&broken));
+        }
+    }
+
+    fn explain(&self, broken: &Broken) -> Failure {
+        let path = self.run_dir.join(SOCKET);
+        let path = path.display();
+        match broken {
+            Broken::Unsent(error) if error.kind() == io::ErrorKind::NotFound => Failure::new(
+                NO_AGENT,
+                format!(
+                    "no node runs in {}: there is no {SOCKET}. Start one with `mainstay run`, or \
+                     name its directory with --run-dir or MAINSTAY_RUN_DIR",
+                    self.run_dir.display()
+                ),
+            ),
+            Broken::Unsent(error) | Broken::Sent(error)
+                if error.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Failure::new(
+                    NO_AGENT,
+                    format!("cannot connect to {path}: {error}; try as the user who runs the node"),
+                )
+            }
+            Broken::Sent(error) if keeper::is_there(&self.run_dir) => Failure::new(
+                if slow(error) { NO_AGENT } else { FAILED },
+                format!(
+                    "the agent at {path} did not answer ({error}): the keeper lives, so the agent is \
+                     busy or being restarted, and every job goes on. Whether the request was taken \
+                     is not known: look at `mainstay status`"
+                ),
+            ),
+            Broken::Unsent(error) if keeper::is_there(&self.run_dir) => Failure::new(
+                NO_AGENT,
+                format!(
+                    "no agent answers at {path} ({error}): the keeper lives and is restarting it, \
+                     and every job goes on. Try again; `mainstay logs mainstay` says why"
+                ),
+            ),
+            Broken::Unsent(error) | Broken::Sent(error) => Failure::new(
+                NO_AGENT,
+                format!("no agent answers at {path} ({error}); is `mainstay run` still running?"),
+            ),
+        }
+    }
+
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: Option<&str>,
+        patience: Duration,
+    ) -> Result<Answer, Broken> {
+        let (stream, head) = self.open(method, path, headers, body, patience)?;
+        finish(stream, &head)
+    }
+
+    fn open(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: Option<&str>,
+        patience: Duration,
+    ) -> Result<(UnixStream, Head), Broken> {
+        let mut stream = socket::connect(&self.run_dir, SOCKET).map_err(Broken::Unsent)?;
+        stream.set_read_timeout(Some(patience)).map_err(Broken::Unsent)?;
+        stream.set_write_timeout(Some(patience)).map_err(Broken::Unsent)?;
+        let mut request = format!("{method} {path} HTTP/1.0\r\nHost: mainstay\r\n{headers}");
+        if let Some(body) = body {
+            // Writing into a String cannot fail.
+            let _ = write!(
+                request,
+                "Content-Type: application/json\r\nContent-Length: {}\r\n",
+                body.len()
+            );
+        }
+        request.push_str("\r\n");
+        request.push_str(body.unwrap_or_default());
+        // A request cut short is one that no agent acts on.
+        stream.write_all(request.as_bytes()).map_err(Broken::Unsent)?;
+        let head = Head::read(&mut stream).map_err(Broken::Sent)?;
+        Ok((stream, head))
+    }
+}
+
+impl Broken {
+    /// Of the kind that a restarting agent causes.
+    fn may_pass(&self) -> bool {
+        use io::ErrorKind::{
+            BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof, WouldBlock,
+        };
+        let (Broken::Unsent(error) | Broken::Sent(error)) = self;
+        match error.kind() {
+            BrokenPipe | ConnectionRefused | ConnectionReset | UnexpectedEof => true,
+            // A full line of connections, not a time that ran out.
+            WouldBlock => matches!(self, Broken::Unsent(_)),
+            _ => false,
+        }
+    }
+}
+
+fn slow(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// The head of an answer.
+struct Head {
+    status: u16,
+    length: Option<usize>,
+}
+
+impl Head {
+    /// Byte by byte: a head is short, and nothing of what follows it may be taken.
+    fn read(stream: &mut UnixStream) -> io::Result<Head> {
+        let mut bytes = Vec::new();
+        let mut byte = [0; 1];
+        while !bytes.ends_with(b"\r\n\r\n") {
+            if bytes.len() == LONGEST_HEAD {
+                return Err(io::Error::other("the answer begins with an endless head"));
+            }
+            match stream.read(&mut byte)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                _ => bytes.push(byte[0]),
+            }
+        }
+        let mut headers = [httparse::EMPTY_HEADER; 32];
+        let mut response = httparse::Response::new(&mut headers);
+        response.parse(&bytes).map_err(io::Error::other)?;
+        let length = response
+            .headers
+            .iter()
+            .find(|header| header.name.eq_ignore_ascii_case("content-length"))
+            .and_then(|header| std::str::from_utf8(header.value).ok()?.parse().ok());
+        Ok(Head { status: response.code.unwrap_or(0), length })
+    }
+}
+
+fn finish(mut stream: UnixStream, head: &Head) -> Result<Answer, Broken> {
+    let mut body = Vec::new();
+    stream.read_to_end(&mut body).map_err(Broken::Sent)?;
+    if head.length.is_some_and(|length| body.len() < length) {
+        return Err(Broken::Sent(io::ErrorKind::UnexpectedEof.into()));
+    }
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Ok(Answer { status: head.status, body })
+}

@@ -1,0 +1,84 @@
+//! `mainstay start`, `stop`, `restart`, `kill` and `signal`.
+
+use crate::{
+    args::{ControlArgs, SignalArgs},
+    client::{Answer, Client, PROMPT},
+    dirs,
+    failure::{FAILED, Failure},
+    term::{print, print_json},
+};
+use serde_json::{Value, json};
+use std::{thread, time::Duration};
+
+/// So many jobs are asked for at a time.
+const AT_ONCE: usize = 16;
+
+pub(crate) fn control(verb: &str, args: &ControlArgs) -> Result<i32, Failure> {
+    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let wait = if args.no_wait { Duration::ZERO } else { args.timeout };
+    each(&args.jobs, args.json.json, |job| {
+        let path = format!("/v1/jobs/{}/{verb}?wait={}ms", escaped(job), wait.as_millis());
+        client.post(&path, &json!({}), wait + PROMPT)
+    })
+}
+
+pub(crate) fn signal(args: &SignalArgs) -> Result<i32, Failure> {
+    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let body = json!({ "signal": args.signal, "to": args.to });
+    each(&args.jobs, args.json.json, |job| {
+        client.post(&format!("/v1/jobs/{}/signal", escaped(job)), &body, PROMPT)
+    })
+}
+
+/// Does one thing to every job, and fails if it failed for one.
+fn each(
+    jobs: &[String],
+    json: bool,
+    deed: impl Fn(&str) -> Result<Answer, Failure> + Sync,
+) -> Result<i32, Failure> {
+    let mut code = 0;
+    for some in jobs.chunks(AT_ONCE) {
+        let answers: Vec<Result<Answer, Failure>> = thread::scope(|scope| {
+            let asked: Vec<_> = some.iter().map(|job| scope.spawn(|| deed(job))).collect();
+            asked.into_iter().map(|one| one.join().unwrap_or_else(|_| Err(lost()))).collect()
+        });
+        for (job, answer) in some.iter().zip(answers) {
+            code = tell(job, answer?, json)?.max(code);
+        }
+    }
+    Ok(code)
+}
+
+fn lost() -> Failure {
+    Failure::failed("the request was not carried through")
+}
+
+fn tell(name: &str, answer: Answer, json: bool) -> Result<i32, Failure> {
+    let ok = answer.is_ok();
+    if json {
+        print_json(&answer.body)?;
+    } else if ok {
+        print(&format!("{name}: {}\n", line(&answer.body)))?;
+    } else {
+        eprintln!("mainstay: {name}: {}", answer.detail());
+    }
+    Ok(if ok { 0 } else { FAILED })
+}
+
+fn line(job: &Value) -> String {
+    let state = job["state"].as_str().unwrap_or("?");
+    match job["pid"].as_u64() {
+        Some(pid) => format!("{state}, pid {pid}"),
+        None => state.to_owned(),
+    }
+}
+
+/// A name is made of harmless characters; whatever else was typed must not become another path.
+pub(crate) fn escaped(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}

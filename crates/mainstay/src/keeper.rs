@@ -1,0 +1,43 @@
+//! Asking the keeper itself, for what must work while no agent answers.
+
+use crate::{failure::Failure, socket};
+use mainstay_wire::{
+    frame::{self, Decoder},
+    link::{KeeperAnswer, KeeperAsk},
+};
+use std::{
+    io::{self, Read, Write},
+    path::Path,
+    time::Duration,
+};
+
+const SOCKET: &str = "keeper.sock";
+
+/// One question, one answer.
+pub(crate) fn ask(run_dir: &Path, ask: &KeeperAsk, patience: Duration) -> io::Result<KeeperAnswer> {
+    let mut stream = socket::connect(run_dir, SOCKET)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    stream.write_all(&frame::encode(ask).map_err(io::Error::other)?)?;
+    let mut decoder = Decoder::default();
+    let mut bytes = [0; 4096];
+    loop {
+        if let Some(answer) = decoder.next().map_err(io::Error::other)? {
+            return Ok(answer);
+        }
+        match stream.read(&mut bytes)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            length => decoder.push(&bytes[..length]),
+        }
+    }
+}
+
+/// Is there a keeper? It may be that it has no agent at the moment.
+pub(crate) fn is_there(run_dir: &Path) -> bool {
+    socket::connect(run_dir, SOCKET).is_ok()
+}
+
+/// `mainstay __check`: can this binary take over what the running keeper would hand it?
+pub(crate) fn check_handover() -> Result<i32, Failure> {
+    mainstay_keeper::check().map(|()| 0).map_err(Failure::failed)
+}

@@ -1,0 +1,61 @@
+//! `mainstay shutdown`: through the agent, or without one if there is none.
+
+use crate::{
+    args::ShutdownArgs,
+    client::{Client, PROMPT},
+    dirs,
+    failure::Failure,
+    keeper,
+    term::{print, print_json},
+};
+use mainstay_wire::link::{KeeperAnswer, KeeperAsk};
+use serde_json::json;
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+pub(crate) fn shutdown(args: &ShutdownArgs) -> Result<i32, Failure> {
+    let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
+    let client = Client::new(run_dir.clone());
+    match client.post("/v1/shutdown", &json!({}), PROMPT) {
+        Ok(answer) => drop(answer.into_result()?),
+        Err(failure) => without_agent(&run_dir, failure)?,
+    }
+    let done = !args.no_wait;
+    if done {
+        wait(&run_dir, args.timeout)?;
+    }
+    match args.json.json {
+        true => print_json(&json!({ "state": if done { "stopped" } else { "stopping" } }))?,
+        false if done => print("the run has ended\n")?,
+        false => print("the node is stopping\n")?,
+    }
+    Ok(0)
+}
+
+fn without_agent(run_dir: &Path, failure: Failure) -> Result<(), Failure> {
+    match keeper::ask(run_dir, &KeeperAsk::Stop, PROMPT) {
+        Ok(KeeperAnswer::Done { .. }) => {
+            eprintln!("mainstay: no agent answers; the keeper stops the jobs by itself");
+            Ok(())
+        }
+        Ok(KeeperAnswer::Refused { error }) => Err(Failure::failed(error)),
+        Ok(KeeperAnswer::Figures(_)) => Err(Failure::failed("the keeper answered something else")),
+        Err(_) => Err(failure),
+    }
+}
+
+fn wait(run_dir: &Path, patience: Duration) -> Result<(), Failure> {
+    let deadline = Instant::now() + patience;
+    while keeper::is_there(run_dir) {
+        if Instant::now() > deadline {
+            return Err(Failure::failed(format!("the node is still stopping after {patience:?}")));
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! `mainstay status`
+
+use crate::{
+    args::StatusArgs,
+    client::Client,
+    control::escaped,
+    dirs,
+    failure::{Failure, NOT_AS_DESIRED},
+    term::{self, Tint, print, print_json, stdout_color, table, tinted},
+};
+use jiff::Timestamp;
+use mainstay_agent::view::{JobStatus, Status};
+use mainstay_core::{
+    exit::Exit,
+    job::{Health, Phase},
+    node::NodePhase,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::time::Duration;
+
+pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
+    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    match &args.job {
+        Some(name) => {
+            let body = client.get(&format!("/v1/jobs/{}", escaped(name)))?.into_result()?;
+            let job: JobStatus = understood(&body)?;
+            match args.json.json {
+                true => print_json(&body)?,
+                false => print(&(jobs_table(std::slice::from_ref(&job)) + &notes(&job)))?,
+            }
+            Ok(code(std::slice::from_ref(&job)))
+        }
+        None => {
+            let body = client.get("/v1/status")?.into_result()?;
+            let status: Status = understood(&body)?;
+            match args.json.json {
+                true => print_json(&body)?,
+                false => print(&whole(&status))?,
+            }
+            Ok(code(&status.jobs))
+        }
+    }
+}
+
+fn understood<T: DeserializeOwned>(body: &Value) -> Result<T, Failure> {
+    T::deserialize(body).map_err(|error| {
+        Failure::of("the agent is of another version and answers in another form", error)
+    })
+}
+
+fn code(jobs: &[JobStatus]) -> i32 {
+    if jobs.iter().all(|job| job.as_desired) { 0 } else { NOT_AS_DESIRED }
+}
+
+fn whole(status: &Status) -> String {
+    let color = stdout_color();
+    let (word, tint) = match status.state {
+        NodePhase::Starting => ("starting", Tint::Yellow),
+        NodePhase::Running => ("running", Tint::Green),
+        NodePhase::Maintenance => ("maintenance", Tint::Yellow),
+        NodePhase::Stopping => ("stopping", Tint::Yellow),
+    };
+    let mut text = format!(
+        "{}  {}  mainstay {}\n",
+        tinted(&status.node, Tint::Bold, color),
+        tinted(word, tint, color),
+        status.version
+    );
+    text.push_str(&jobs_table(&status.jobs));
+    status.jobs.iter().for_each(|job| text.push_str(&notes(job)));
+    match &status.strays {
+        None => text
+            .push_str("the keeper did not answer in time: strays and log figures are not shown\n"),
+        Some(strays) => {
+            for stray in strays {
+                text.push_str(&format!("stray process {}: {}\n", stray.pid, stray.command));
+            }
+        }
+    }
+    if let Some(dropped) =
+        status.keeper.as_ref().map(|keeper| keeper.forward_dropped).filter(|n| *n > 0)
+    {
+        text.push_str(&format!(
+            "{dropped} lines were not forwarded: nobody reads stdout fast enough\n"
+        ));
+    }
+    text
+}
+
+fn jobs_table(jobs: &[JobStatus]) -> String {
+    let header = ["NAME", "STATE", "PID", "HEALTH", "UPTIME", "RESTARTS", "EXIT"];
+    let rows: Vec<_> = jobs.iter().map(row).collect();
+    table(&header, &rows, stdout_color())
+}
+
+fn row(job: &JobStatus) -> Vec<(String, Tint)> {
+    let plain = |text: String| (text, Tint::Plain);
+    let or_dash = |text: Option<String>| plain(text.unwrap_or_else(|| "-".to_owned()));
+    vec![
+        plain(job.name.to_string()),
+        state(job.state),
+        or_dash(job.pid.map(|pid| pid.to_string())),
+        health(job.health),
+        or_dash(uptime(job)),
+        plain(job.restarts.to_string()),
+        or_dash(job.exit.as_ref().map(exit)),
+    ]
+}
+
+fn state(phase: Phase) -> (String, Tint) {
+    let tint = match phase {
+        Phase::Running => Tint::Green,
+        Phase::Stopped | Phase::Exited => Tint::Plain,
+        Phase::Starting | Phase::Stopping | Phase::Backoff => Tint::Yellow,
+        Phase::Fatal | Phase::Unknown => Tint::Red,
+    };
+    (format!("{phase:?}").to_uppercase(), tint)
+}
+
+fn health(health: Health) -> (String, Tint) {
+    match health {
+        Health::Unknown => ("-".to_owned(), Tint::Plain),
+        Health::Healthy => ("healthy".to_owned(), Tint::Green),
+        Health::Unhealthy => ("unhealthy".to_owned(), Tint::Red),
+    }
+}
+
+fn uptime(job: &JobStatus) -> Option<String> {
+    let since: Timestamp = job.since.parse().ok()?;
+    let passed = Timestamp::now().as_nanosecond() - since.as_nanosecond();
+    let passed = Duration::from_nanos(u64::try_from(passed).unwrap_or(0));
+    (job.state == Phase::Running).then(|| term::age(passed))
+}
+
+fn exit(exit: &Exit) -> String {
+    match exit {
+        Exit::Code { code } => code.to_string(),
+        Exit::Signal { signal, oom: false } => signal.to_string(),
+        Exit::Signal { signal, oom: true } => format!("{signal} (out of memory)"),
+        Exit::Error { error, .. } => error.clone(),
+    }
+}
+
+/// What does not fit a column and should not be missed.
+fn notes(job: &JobStatus) -> String {
+    let mut text = String::new();
+    if !job.unenforced.is_empty() {
+        text.push_str(&format!("{}: not enforced here: {}\n", job.name, job.unenforced.join(", ")));
+    }
+    if let Some(dropped) = job.log.map(|log| log.dropped).filter(|dropped| *dropped > 0) {
+        text.push_str(&format!("{}: {dropped} lines of output were lost\n", job.name));
+    }
+    if let Some(said) = job.notify.get("STATUS") {
+        text.push_str(&format!("{}: {said}\n", job.name));
+    }
+    text
+}

@@ -1,0 +1,39 @@
+//! `mainstay upgrade`: asks the keeper, which needs no agent for it.
+
+use crate::{
+    args::UpgradeArgs,
+    dirs,
+    failure::{Failure, NO_AGENT},
+    keeper,
+    term::{print, print_json},
+};
+use mainstay_wire::link::{KeeperAnswer, KeeperAsk};
+use serde_json::json;
+use std::time::Duration;
+
+/// The new binary is tried out first.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<i32, Failure> {
+    let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
+    let binary = args.binary.as_deref().map(dirs::made_absolute).transpose()?;
+    match keeper::ask(&run_dir, &KeeperAsk::Upgrade { binary }, PATIENCE) {
+        Ok(KeeperAnswer::Done { version }) => {
+            match args.json.json {
+                true => print_json(&json!({ "version": version }))?,
+                false => print(&format!("the node runs on mainstay {version} now\n"))?,
+            }
+            Ok(0)
+        }
+        Ok(KeeperAnswer::Refused { error }) => {
+            Err(Failure::failed(format!("not upgraded, the node runs on as it was: {error}")))
+        }
+        Ok(KeeperAnswer::Figures(_)) => {
+            Err(Failure::failed("the keeper answered something else; look at `mainstay status`"))
+        }
+        Err(error) => Err(Failure::new(
+            NO_AGENT,
+            format!("no keeper answers in {}: {error}", run_dir.display()),
+        )),
+    }
+}

@@ -1,0 +1,274 @@
+//! Control groups, version 2: a few files.
+//!
+//! ```text
+//! <where we were started>/mainstay-<run>/keeper      keeper and agent
+//!                                       /jobs/<job>  one leaf a job
+//! ```
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+/// Where this process lives in the v2 hierarchy, as a directory.
+#[must_use]
+pub fn own() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let (root, mount) = mounts.lines().find_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let mut fields = left.split(' ').skip(3);
+        let pair = (fields.next()?, fields.next()?);
+        right.starts_with("cgroup2 ").then_some(pair)
+    })?;
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let below = path.strip_prefix(root.trim_end_matches('/')).unwrap_or(path);
+    Some(Path::new(mount).join(below.trim_start_matches('/')))
+}
+
+/// The groups of one run of the node.
+#[derive(Debug, Clone)]
+pub struct Root {
+    path: PathBuf,
+}
+
+/// What a job's group may be limited in, where the controllers are at hand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    pub memory: Option<u64>,
+    pub cpus: Option<f64>,
+    pub pids: Option<u64>,
+}
+
+const CONTROLLERS: [&str; 3] = ["memory", "cpu", "pids"];
+
+impl Root {
+    /// Makes the groups of a run below `own` and moves this process into its leaf.
+    ///
+    /// # Errors
+    /// When the hierarchy cannot be written: then there are no groups.
+    pub fn create(own: &Path, run: &str) -> io::Result<Root> {
+        let root = Root { path: own.join(format!("mainstay-{run}")) };
+        fs::create_dir(&root.path)?;
+        let made = root.furnish(own);
+        if made.is_err() {
+            root.remove();
+        }
+        made.map(|()| root)
+    }
+
+    fn furnish(&self, own: &Path) -> io::Result<()> {
+        fs::create_dir(self.path.join("keeper"))?;
+        fs::create_dir(self.jobs())?;
+        enter(&self.path.join("keeper"))?;
+        // A group with members cannot give controllers to its children: where others live beside
+        // us this fails, and limits are reported as not enforced.
+        for group in [own, &self.path, &self.jobs()] {
+            for controller in CONTROLLERS {
+                let _ = write(&group.join("cgroup.subtree_control"), &format!("+{controller}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The groups of a run that another process made.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Root {
+        Root { path }
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn jobs(&self) -> PathBuf {
+        self.path.join("jobs")
+    }
+
+    /// The group of a job, made if it is not there.
+    ///
+    /// # Errors
+    /// As mkdir(2).
+    pub fn job(&self, name: &str) -> io::Result<Group> {
+        let path = self.jobs().join(name);
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(Group { path }),
+        }
+    }
+
+    /// Every job's group that is there.
+    #[must_use]
+    pub fn all_jobs(&self) -> Vec<Group> {
+        let Ok(entries) = fs::read_dir(self.jobs()) else { return Vec::new() };
+        entries
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .map(|entry| Group { path: entry.path() })
+            .collect()
+    }
+
+    /// Leaves our leaf and removes all groups that are empty.
+    pub fn leave(&self) {
+        if let Some(own) = self.path.parent() {
+            for controller in CONTROLLERS {
+                let _ = write(&own.join("cgroup.subtree_control"), &format!("-{controller}"));
+            }
+            let _ = enter(own);
+        }
+        self.remove();
+    }
+
+    /// Removes all groups that are empty.
+    pub fn remove(&self) {
+        for group in self.all_jobs() {
+            group.remove();
+        }
+        for path in [self.jobs(), self.path.join("keeper"), self.path.clone()] {
+            let _ = fs::remove_dir(path);
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
+}
+
+fn enter(group: &Path) -> io::Result<()> {
+    write(&group.join("cgroup.procs"), "0")
+}
+
+/// The group of one job: its tree.
+#[derive(Debug, Clone)]
+pub struct Group {
+    path: PathBuf,
+}
+
+impl Group {
+    #[must_use]
+    pub fn at(path: PathBuf) -> Group {
+        Group { path }
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A descriptor to clone into.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(&self.path, flags, Mode::empty())?)
+    }
+
+    #[must_use]
+    pub fn procs_file(&self) -> PathBuf {
+        self.path.join("cgroup.procs")
+    }
+
+    #[must_use]
+    pub fn procs(&self) -> Vec<u32> {
+        let text = fs::read_to_string(self.procs_file()).unwrap_or_default();
+        // A process of another pid namespace is shown as 0.
+        text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid != 0).collect()
+    }
+
+    /// Whether anybody is left in it or below it.
+    #[must_use]
+    pub fn populated(&self) -> bool {
+        match fs::read_to_string(self.path.join("cgroup.events")) {
+            Ok(text) => text.lines().any(|line| line == "populated 1"),
+            Err(_) => false,
+        }
+    }
+
+    /// Becomes readable (as priority data) whenever `populated` changes.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub fn events(&self) -> io::Result<File> {
+        let mut file = File::open(self.path.join("cgroup.events"))?;
+        // Only changes after a read are told.
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        Ok(file)
+    }
+
+    /// SIGKILL to everything in it.
+    pub fn kill(&self) {
+        if write(&self.path.join("cgroup.kill"), "1").is_err() {
+            for pid in self.procs() {
+                let _ = crate::signal::send(pid, libc::SIGKILL);
+            }
+        }
+    }
+
+    /// Sets the limits; returns the names of those that no controller enforces here.
+    #[must_use]
+    pub fn limit(&self, limits: &Limits) -> Vec<&'static str> {
+        const PERIOD_US: f64 = 100_000.0;
+        let cpus = limits.cpus.map(|cpus| format!("{:.0} {PERIOD_US:.0}", cpus * PERIOD_US));
+        let settings = [
+            ("memory", "memory.max", limits.memory.map(|bytes| bytes.to_string())),
+            ("cpus", "cpu.max", cpus),
+            ("pids", "pids.max", limits.pids.map(|count| count.to_string())),
+        ];
+        let mut unenforced = Vec::new();
+        for (name, file, value) in settings {
+            let wanted = value.is_some();
+            let path = self.path.join(file);
+            // A limit that was taken back must not stay from an earlier incarnation.
+            if write(&path, value.as_deref().unwrap_or("max")).is_err() && wanted {
+                unenforced.push(name);
+            }
+        }
+        unenforced
+    }
+
+    /// How often the kernel has killed in this group for want of memory.
+    #[must_use]
+    pub fn oom_kills(&self) -> u64 {
+        self.keyed("memory.events", "oom_kill").unwrap_or(0)
+    }
+
+    /// Nanoseconds.
+    #[must_use]
+    pub fn cpu_time(&self) -> Option<u64> {
+        self.keyed("cpu.stat", "usage_usec").map(|us| us * 1000)
+    }
+
+    #[must_use]
+    pub fn memory_current(&self) -> Option<u64> {
+        fs::read_to_string(self.path.join("memory.current")).ok()?.trim().parse().ok()
+    }
+
+    #[must_use]
+    pub fn memory_max(&self) -> Option<u64> {
+        fs::read_to_string(self.path.join("memory.max")).ok()?.trim().parse().ok()
+    }
+
+    fn keyed(&self, file: &str, key: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.path.join(file)).ok()?;
+        text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
+    }
+
+    /// Removes it and what processes in it have made below it, as far as they are empty.
+    pub fn remove(&self) {
+        if let Err(error) = fs::remove_dir(&self.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            let entries = fs::read_dir(&self.path).into_iter().flatten().filter_map(Result::ok);
+            for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+                Group { path: entry.path() }.remove();
+            }
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What /proc tells about other processes. Everything here may be gone or hidden: then it is `None`.
+
+use std::{fs, io::Read};
+
+fn read(pid: u32, file: &str, cap: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let opened = fs::File::open(format!("/proc/{pid}/{file}")).ok()?;
+    opened.take(cap).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The direct children of this process's main thread, adopted orphans included.
+#[must_use]
+pub fn own_children() -> Vec<u32> {
+    let own = crate::signal::own_pid();
+    match fs::read_to_string(format!("/proc/{own}/task/{own}/children")) {
+        Ok(text) => text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        Err(_) => all().into_iter().filter(|pid| parent(*pid) == Some(own)).collect(),
+    }
+}
+
+/// Every process we can see.
+#[must_use]
+pub fn all() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Fields of `stat` after the command name, which may itself hold blanks and brackets.
+fn stat_fields(pid: u32) -> Option<Vec<String>> {
+    let bytes = read(pid, "stat", 4096)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let (_, rest) = text.rsplit_once(')')?;
+    Some(rest.split_ascii_whitespace().map(str::to_owned).collect())
+}
+
+#[must_use]
+pub fn parent(pid: u32) -> Option<u32> {
+    stat_fields(pid)?.get(1)?.parse().ok()
+}
+
+/// Dead and waiting to be reaped, or gone.
+#[must_use]
+pub fn is_dead(pid: u32) -> bool {
+    match stat_fields(pid) {
+        Some(fields) => matches!(fields.first().map(String::as_str), Some("Z" | "X")),
+        None => true,
+    }
+}
+
+/// CPU time of a process in nanoseconds.
+#[must_use]
+pub fn cpu_time(pid: u32) -> Option<u64> {
+    let fields = stat_fields(pid)?;
+    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
+}
+
+/// Resident memory of a process in bytes.
+#[must_use]
+pub fn resident(pid: u32) -> Option<u64> {
+    let bytes = read(pid, "statm", 256)?;
+    let pages: u64 =
+        String::from_utf8_lossy(&bytes).split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * u64::try_from(rustix::param::page_size()).unwrap_or(4096))
+}
+
+/// One variable of the environment that a process was started with.
+#[must_use]
+pub fn environ(pid: u32, name: &str) -> Option<String> {
+    let bytes = read(pid, "environ", 256 << 10)?;
+    bytes.split(|byte| *byte == 0).find_map(|entry| {
+        let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        String::from_utf8(value.to_vec()).ok()
+    })
+}
+
+/// The command line, for people; kernel names in brackets when there is none.
+#[must_use]
+pub fn command(pid: u32) -> String {
+    let line = read(pid, "cmdline", 1024).unwrap_or_default();
+    if line.is_empty() {
+        let name = read(pid, "comm", 64).unwrap_or_default();
+        return format!("[{}]", String::from_utf8_lossy(&name).trim_end());
+    }
+    let text = String::from_utf8_lossy(&line).replace('\0', " ");
+    text.trim_end().to_owned()
+}
+
+/// Different after every boot of the machine.
+#[must_use]
+pub fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
