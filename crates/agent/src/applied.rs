@@ -35,6 +35,22 @@ pub(crate) fn read(run_dir: &Path, run: &str) -> Option<Plan> {
     (applied.format == FORMAT && applied.run == run).then_some(applied.plan)
 }
 
+/// Whether this binary can read the plan of a running node.
+pub(crate) fn check(run_dir: &Path) -> Result<(), String> {
+    let bytes = match fs::read(path(run_dir)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(format!("cannot read plan.json: {error}")),
+    };
+    match serde_json::from_slice::<Applied<Plan>>(&bytes) {
+        Ok(applied) if applied.format == FORMAT => Ok(()),
+        Ok(applied) => {
+            Err(format!("plan.json has format {}, this binary reads {FORMAT}", applied.format))
+        }
+        Err(error) => Err(format!("plan.json is not what this binary expects: {error}")),
+    }
+}
+
 /// The state directory of the node that runs or ran in this run directory: readable also when
 /// no agent answers.
 #[must_use]

@@ -255,6 +255,31 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
     (valid > 0).then_some((recovered, valid))
 }
 
+/// Whether this binary can read the journal of a running node to its end.
+pub(crate) fn check(run_dir: &Path) -> Result<(), String> {
+    let bytes = match fs::read(run_dir.join("journal")) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(format!("cannot read the journal: {error}")),
+    };
+    let first = bytes.split(|byte| *byte == b'\n').next().and_then(decode);
+    let Some(Line::Header(header)) = first else {
+        return Err("the journal does not begin as this binary expects".to_owned());
+    };
+    if header.format != FORMAT {
+        return Err(format!(
+            "the journal has format {}, this binary reads {FORMAT}",
+            header.format
+        ));
+    }
+    let valid = read(&bytes, &header).map_or(0, |(_, valid)| valid);
+    // The last line may still be on its way; one that is whole must be understood.
+    match bytes[valid..].contains(&b'\n') {
+        true => Err("the journal holds a step that this binary does not understand".to_owned()),
+        false => Ok(()),
+    }
+}
+
 impl Recovered {
     fn add(&mut self, events: Vec<Event>) {
         self.events.extend(events);

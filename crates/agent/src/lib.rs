@@ -40,3 +40,12 @@ pub use link::{Link, LinkError};
 pub use options::{Options, Source, context};
 pub use ring::{Batch, Ring};
 pub use role::role;
+
+/// Whether this binary could go on with what the agent of a running node has written down.
+///
+/// # Errors
+/// What it cannot read, and why.
+pub fn check(run_dir: &std::path::Path) -> Result<(), String> {
+    applied::check(run_dir)?;
+    journal::check(run_dir)
+}

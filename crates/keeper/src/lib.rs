@@ -41,8 +41,6 @@ pub struct RunOptions {
     pub state_dir: PathBuf,
     /// Arguments of the agent role, without argv[0].
     pub agent_args: Vec<String>,
-    /// The file that an upgrade looks at when none is named.
-    pub exe_path: PathBuf,
 }
 
 /// Becomes the keeper; returns the exit code of the run. Must be called before any thread exists.

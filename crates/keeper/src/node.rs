@@ -523,9 +523,9 @@ impl Keeper {
         if !strays.is_empty() {
             return;
         }
-        if self.node().is_some_and(|node| node.agent.is_none()) {
-            self.exit = Some(code);
-        }
+        // It has said its last words before it asked for the end.
+        self.kill_agent();
+        self.exit = Some(code);
     }
 
     /// The last steps took too long.

@@ -75,7 +75,12 @@ impl Keeper {
         if node.ending.is_some() || node.stopping_alone {
             return Err("the node is stopping".to_owned());
         }
-        let path = binary.unwrap_or_else(|| node.options.exe_path.clone());
+        let path = match binary {
+            Some(path) => path,
+            None => own_path().map_err(|error| {
+                format!("cannot find the binary that runs now: {error}; name one")
+            })?,
+        };
         let open = |path: &Path| -> io::Result<OwnedFd> {
             rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?;
             Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
@@ -169,6 +174,13 @@ impl Keeper {
         keeper.start_agent();
         Ok(keeper)
     }
+}
+
+/// Where the binary that runs now lies, or lay before another took its place.
+fn own_path() -> io::Result<PathBuf> {
+    let path = std::env::current_exe()?;
+    let text = path.to_str().map(|text| text.trim_end_matches(" (deleted)"));
+    Ok(text.map_or(path.clone(), PathBuf::from))
 }
 
 fn write_memfd(handover: &Handover) -> io::Result<OwnedFd> {

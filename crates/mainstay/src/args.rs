@@ -45,7 +45,7 @@ pub(crate) enum Command {
     #[command(name = "__agent", hide = true)]
     Agent(RunArgs),
     #[command(name = "__check", hide = true)]
-    CheckHandover,
+    CheckHandover(NodeArgs),
 }
 
 /// Which node is meant.

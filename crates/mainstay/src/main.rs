@@ -25,6 +25,10 @@ use failure::Failure;
 use std::io::{self, Write};
 
 fn main() {
+    // After an upgrade this process is the keeper already, whatever its arguments mean by now.
+    if let Some(code) = mainstay_keeper::take_over() {
+        std::process::exit(code);
+    }
     let code = match dispatch(Cli::parse().command) {
         Ok(code) => code,
         Err(failure) => {
@@ -43,7 +47,7 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Run(args) => run::run(args),
         Command::Hold(args) => run::hold(args),
         Command::Agent(args) => agent::agent(args),
-        Command::CheckHandover => keeper::check_handover(),
+        Command::CheckHandover(args) => keeper::check_handover(&args),
         Command::Check(args) => check::check(&args),
         Command::Status(args) => status::status(&args),
         Command::Start(args) => control::control("start", &args),
