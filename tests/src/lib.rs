@@ -1,1 +1,92 @@
-#![forbid(unsafe_code)]
+//! The driver of the black-box tests: starts nodes of the built binary in directories of their own,
+//! asks them as a user would, and leaves nothing behind.
+
+mod events;
+mod node;
+mod wait;
+
+pub use events::Events;
+pub use node::{Command, Node, Setup};
+pub use wait::{until, within};
+
+use std::path::{Path, PathBuf};
+
+/// The binary under test: `MAINSTAY_BIN`, else the one that was built beside this test.
+#[must_use]
+pub fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("MAINSTAY_BIN") {
+        return path.into();
+    }
+    let own = std::env::current_exe().expect("a test knows where it is");
+    let built = own.ancestors().nth(2).expect("target/PROFILE/deps/TEST").join("mainstay");
+    assert!(built.exists(), "{} is not there: build it first with 'cargo build'", built.display());
+    built
+}
+
+/// A directory that is removed with everything in it.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch::new()
+    }
+}
+
+impl Scratch {
+    #[must_use]
+    pub fn new() -> Scratch {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!(
+            "mainstay-test-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("the temporary directory can be written");
+        Scratch { path }
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a script that can be executed.
+    pub fn script(&self, name: &str, text: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.path.join(name);
+        std::fs::write(&path, text).expect("a scratch directory can be written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
+            .expect("our own file");
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if std::env::var_os("MAINSTAY_KEEP").is_none() {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Whether a process is there and not a zombie.
+#[must_use]
+pub fn is_alive(pid: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => {
+            !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']))
+        }
+        Err(_) => false,
+    }
+}
+
+/// Sends a signal to a process that the test has started, directly or through a node.
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).expect("a pid");
+    let _ = rustix::process::kill_process(pid, signal);
+}

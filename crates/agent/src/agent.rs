@@ -12,6 +12,7 @@ use crate::{
     lane::{Lanes, LookedUp},
     link::{Link, LinkError},
     ring::Ring,
+    taken::Taken,
     timers::Timers,
     trace,
     view::Facts,
@@ -48,8 +49,7 @@ pub struct Agent {
     pub(crate) crash: Crash,
     pub(crate) archive: Archive,
     pub(crate) facts: BTreeMap<Name, Facts>,
-    /// The last token taken from the keeper.
-    pub(crate) taken: u64,
+    pub(crate) taken: Taken,
     pub(crate) timers: Timers,
     pub(crate) lanes: Lanes,
     /// Inputs that this agent has made itself.
@@ -161,8 +161,8 @@ impl Agent {
         let decided = self.decide(input);
         self.write_down(&decided, &origin);
         self.crash.reach(Point::Journaled)?;
-        let Outcome { events, commands, answer, .. } = decided.outcome;
-        events.iter().for_each(trace::event);
+        let Decided { input, outcome: Outcome { events, commands, answer, .. }, .. } = decided;
+        events.iter().for_each(|event| trace::event(event, &input));
         self.ring.publish(events);
         let origin = origin.answer(answer, before);
         self.crash.reach(Point::Published)?;
@@ -204,12 +204,12 @@ impl Agent {
             Origin::Token(token) => Some(*token),
             Origin::World | Origin::Record(_) | Origin::Asker(_) => None,
         };
-        self.taken = taken.unwrap_or(self.taken);
+        taken.into_iter().for_each(|token| self.taken.add(token));
         let changes_nothing = outcome.events.is_empty() && outcome.touched.is_empty();
         if changes_nothing && !life_changed && taken.is_none() {
             return;
         }
-        let (node, ring, token) = (&self.node, &self.ring, self.taken);
+        let (node, ring, all_taken) = (&self.node, &self.ring, &self.taken);
         let step = Step {
             now: *now,
             input,
@@ -229,7 +229,7 @@ impl Agent {
                 .into_iter()
                 .chain(outcome.events.iter().cloned().map(Arc::new))
                 .collect(),
-            taken: token,
+            taken: all_taken,
         });
     }
 

@@ -66,7 +66,10 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn compress(path: &Path) -> io::Result<()> {
-    let (temporary, target) = (with_suffix(path, ".gz.new"), with_suffix(path, ".gz"));
+    let target = with_suffix(path, ".gz");
+    let Some(name) = target.file_name() else { return Err(io::ErrorKind::InvalidInput.into()) };
+    // A name that nobody takes for one of the log.
+    let temporary = path.with_file_name(format!(".{}", name.to_string_lossy()));
     let written = write(path, &temporary).and_then(|()| fs::rename(&temporary, &target));
     if let Err(error) = written {
         let _ = fs::remove_file(&temporary);

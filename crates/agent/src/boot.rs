@@ -134,8 +134,9 @@ fn load(source: &Source) -> Result<Plan, BootError> {
         Source::Config(path) => {
             let path =
                 mainstay_config::find(path.as_deref(), &context).map_err(BootError::Config)?;
-            let loaded = mainstay_config::load(&path, &context)
-                .map_err(|errors| BootError::Config(errors.render(false)))?;
+            let loaded = mainstay_config::load(&path, &context).map_err(|errors| {
+                BootError::Config(format!("the configuration is invalid\n{}", errors.render(false)))
+            })?;
             for warning in &loaded.warnings {
                 eprintln!("{}", warning.render(false));
             }
@@ -179,11 +180,7 @@ impl Agent {
             self.take_record(record)?;
         }
         for (token, signal) in welcome.signals {
-            if token > self.taken {
-                self.take(Input::Signalled { signal }, Origin::Token(token))?;
-            } else {
-                self.say(&ToKeeper::Taken { token });
-            }
+            self.hear(ToAgent::Signalled { token, signal })?;
         }
         self.compress_leftovers();
         let stop_timeout = self.node.plan().node.stop_timeout.as_millis();

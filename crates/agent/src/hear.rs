@@ -63,6 +63,13 @@ impl Agent {
                 }
                 self.take(Input::TaskDone { id, exit }, Origin::World)
             }
+            // An earlier agent has written it down: only its thanks got lost.
+            ToAgent::Asked { token, .. } | ToAgent::Signalled { token, .. }
+                if self.taken.contains(token) =>
+            {
+                self.say(&ToKeeper::Taken { token });
+                Ok(self.link.flush()?)
+            }
             ToAgent::Asked { token, job, incarnation, ask } => {
                 self.take_ask(token, job, incarnation, ask)
             }

@@ -9,7 +9,7 @@
 //! A journal that cannot be written (full disk) stops nobody: the agent says so once, goes on in
 //! memory, and tries a new base at most once a second.
 
-use crate::{replace::replace, ring::KEPT};
+use crate::{replace::replace, ring::KEPT, taken::Taken};
 use mainstay_core::{
     clock::Now,
     event::Event,
@@ -44,7 +44,7 @@ struct Header {
 #[serde(rename_all = "snake_case")]
 enum Written<'a> {
     Header(&'a Header),
-    Base { life: &'a Life, jobs: BTreeMap<&'a Name, &'a Job>, taken: u64 },
+    Base { life: &'a Life, jobs: BTreeMap<&'a Name, &'a Job>, taken: &'a Taken },
     Events(&'a [Arc<Event>]),
     Step(&'a Step<'a>),
 }
@@ -68,7 +68,7 @@ pub(crate) struct Step<'a> {
 #[serde(rename_all = "snake_case")]
 enum Line {
     Header(Header),
-    Base { life: Life, jobs: BTreeMap<Name, Job>, taken: u64 },
+    Base { life: Life, jobs: BTreeMap<Name, Job>, taken: Taken },
     Events(Vec<Event>),
     Step { events: Vec<Event>, jobs: BTreeMap<Name, Job>, life: Option<Life>, taken: Option<u64> },
 }
@@ -80,8 +80,7 @@ pub(crate) struct Recovered {
     pub(crate) life: Option<Life>,
     pub(crate) jobs: BTreeMap<Name, Job>,
     pub(crate) events: VecDeque<Event>,
-    /// The last token that was taken from the keeper.
-    pub(crate) taken: u64,
+    pub(crate) taken: Taken,
 }
 
 /// Everything at one moment, for a new base.
@@ -89,7 +88,7 @@ pub(crate) struct Recovered {
 pub(crate) struct Moment<'a> {
     pub(crate) node: &'a Node,
     pub(crate) events: Vec<Arc<Event>>,
-    pub(crate) taken: u64,
+    pub(crate) taken: &'a Taken,
 }
 
 #[derive(Debug)]
@@ -247,7 +246,7 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
                 recovered.add(events);
                 recovered.jobs.extend(jobs);
                 recovered.life = life.or(recovered.life);
-                recovered.taken = taken.unwrap_or(0).max(recovered.taken);
+                taken.into_iter().for_each(|token| recovered.taken.add(token));
             }
         }
         valid += line.len();
@@ -287,3 +286,6 @@ impl Recovered {
         self.events.drain(..excess);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,7 @@ mod options;
 mod replace;
 mod ring;
 mod role;
+mod taken;
 mod timers;
 mod trace;
 pub mod view;

@@ -16,7 +16,7 @@ use rustix::{
     process::{PidfdFlags, getppid, pidfd_open},
 };
 use std::{
-    io,
+    io, mem,
     os::{fd::OwnedFd, unix::net},
     time::Duration,
 };
@@ -68,7 +68,7 @@ where
     let (mut agent, asker) = match boot(link, options, Crash::from_env()).await {
         Ok(both) => both,
         Err(BootError::Config(text)) => {
-            eprintln!("{}", text.trim_end());
+            eprintln!("mainstay: {}", text.trim_end());
             return CONFIG;
         }
         Err(BootError::Link(error)) => return lost(options, keeper.as_ref(), &error),
@@ -89,7 +89,11 @@ where
 }
 
 fn inherited() -> io::Result<(Link, UnixListener)> {
-    let link = Link::new(fd::take(LINK_FD)?)?;
+    let link = fd::take(LINK_FD)?;
+    // To the keeper a closed link is a broken agent. It stays open until this process has ended,
+    // so that what is told is its exit code.
+    mem::forget(link.try_clone()?);
+    let link = Link::new(link)?;
     let listener = net::UnixListener::from(fd::take(API_FD)?);
     listener.set_nonblocking(true)?;
     Ok((link, UnixListener::from_std(listener)?))

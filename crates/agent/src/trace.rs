@@ -2,10 +2,22 @@
 
 use mainstay_core::{
     event::{Event, Kind},
+    exit::Asked,
     job::Phase,
+    node::Input,
 };
 use std::{env, io, sync::OnceLock};
-use tracing_subscriber::{filter::LevelFilter, fmt, layer::SubscriberExt, reload};
+use tracing::{Level, Subscriber};
+use tracing_subscriber::{
+    filter::LevelFilter,
+    fmt::{
+        self, FmtContext,
+        format::{FormatEvent, FormatFields, Writer},
+    },
+    layer::SubscriberExt,
+    registry::LookupSpan,
+    reload,
+};
 
 type SetLevel = Box<dyn Fn(LevelFilter) + Send + Sync>;
 static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
@@ -13,8 +25,7 @@ static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
 /// From now on `tracing` writes to stderr. `MAINSTAY_LOG` is the level, whatever a plan says.
 pub(crate) fn init() {
     let (level, handle) = reload::Layer::new(env_level().unwrap_or(LevelFilter::INFO));
-    let lines =
-        fmt::layer().with_writer(io::stderr).with_ansi(false).with_target(false).without_time();
+    let lines = fmt::layer().with_writer(io::stderr).event_format(Plain);
     let set = move |level| {
         // Fails only when the subscriber is gone, and it is never taken down.
         let _ = handle.reload(level);
@@ -22,6 +33,33 @@ pub(crate) fn init() {
     let subscriber = tracing_subscriber::registry().with(level).with(lines);
     if tracing::subscriber::set_global_default(subscriber).is_ok() {
         let _ = SET_LEVEL.set(Box::new(set));
+    }
+}
+
+/// `mainstay: warning: what happened`, as the keeper writes it, too.
+struct Plain;
+
+impl<S, N> FormatEvent<S, N> for Plain
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut line: Writer<'_>,
+        event: &tracing::Event<'_>,
+    ) -> std::fmt::Result {
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error: ",
+            Level::WARN => "warning: ",
+            Level::INFO => "",
+            Level::DEBUG => "debug: ",
+            Level::TRACE => "trace: ",
+        };
+        write!(line, "mainstay: {level}")?;
+        context.field_format().format_fields(line.by_ref(), event)?;
+        writeln!(line)
     }
 }
 
@@ -37,9 +75,13 @@ pub(crate) fn set_level(level: &str) {
 }
 
 /// What an operator wants to find in the log without having watched.
-pub(crate) fn event(event: &Event) {
+pub(crate) fn event(event: &Event, cause: &Input) {
     let source = event.source.as_str();
+    let asked_for = matches!(cause, Input::Exited { asked: Asked::Stop | Asked::Kill, .. });
     match &event.kind {
+        Kind::ExitFailed { incarnation, exit } if asked_for => {
+            tracing::debug!("{source}: run {incarnation} stopped: {exit}");
+        }
         Kind::ExitFailed { incarnation, exit } => {
             tracing::warn!("{source}: run {incarnation} failed: {exit}");
         }

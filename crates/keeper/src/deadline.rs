@@ -86,7 +86,7 @@ impl Deadlines {
         self.next_id += 1;
     }
 
-    /// Takes what is due and sets the timer for the next one. Call before sleeping.
+    /// Takes what is due.
     pub(crate) fn take_due(&mut self) -> Vec<Deadline> {
         let mut taken = Vec::new();
         if !self.due.is_empty() {
@@ -95,11 +95,11 @@ impl Deadlines {
                 taken.push(entry.remove());
             }
         }
-        self.arm();
         taken
     }
 
-    fn arm(&mut self) {
+    /// Sets the timer for the next one. Call before sleeping.
+    pub(crate) fn arm(&mut self) {
         let next = self.due.first_key_value().map(|((at, _), _)| *at);
         if next == self.armed {
             return;

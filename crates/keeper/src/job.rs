@@ -79,7 +79,10 @@ pub(crate) enum Phase {
     /// The leader is gone, others of its tree are not.
     Clearing {
         ended: Ended,
+        /// Tells when the cgroup becomes empty.
         events: Option<File>,
+        /// A time is set to look again.
+        recheck: bool,
     },
 }
 
@@ -142,34 +145,33 @@ impl Job {
 
     /// The state of a process that is there.
     pub(crate) fn state_now(&self) -> Option<State> {
-        let process = self.process.as_ref()?;
+        self.process.as_ref().map(|process| self.state_of(process, self.metrics(process)))
+    }
+
+    /// The same for one that has only just come: it has used nothing yet.
+    pub(crate) fn state_first(&self) -> Option<State> {
+        self.process.as_ref().map(|process| self.state_of(process, self.counts()))
+    }
+
+    fn state_of(&self, process: &Process, metrics: Metrics) -> State {
         let mut state = match process.phase {
             Phase::Execing { .. } | Phase::Failed { .. } => self.state_starting(),
-            Phase::Up => State::up(clock::wall(), process.pid, self.metrics(process, 0)),
+            Phase::Up => State::up(clock::wall(), process.pid, metrics),
             // The leader is gone, but the job is not down before its tree is.
-            Phase::Clearing { .. } => State {
-                container_process_state: mainstay_wire::state::ProcessState {
-                    container_metrics: Some(self.metrics(process, 0)),
-                    ..Default::default()
-                },
-                ..self.state_starting()
-            },
+            Phase::Clearing { .. } => {
+                let mut state = self.state_starting();
+                state.container_process_state.container_metrics = Some(metrics);
+                state
+            }
         };
-        state.incarnation = Some(process.incarnation);
         state.err = self.state_error.clone().unwrap_or_default();
-        Some(state)
+        state
     }
 
     pub(crate) fn state_down(&self, process: Option<&Process>, ended: &Ended) -> State {
         let used = (ended.cpu_user_us + ended.cpu_system_us) * 1000;
-        let metrics = match process {
-            Some(process) => Metrics { memory_usage: 0, ..self.metrics(process, used) },
-            None => Metrics {
-                restarts: self.spawns.saturating_sub(1),
-                ooms: self.ooms,
-                ..Metrics::default()
-            },
-        };
+        let of_tree = process.and_then(|process| process.tree.cpu_time()).unwrap_or(0);
+        let metrics = Metrics { cpu_time: used.max(of_tree), ..self.counts() };
         let mut state = State::down(clock::wall(), &ended.exit, metrics);
         state.incarnation = Some(self.highest);
         if let (true, Some(error)) = (state.err.is_empty(), &self.state_error) {
@@ -178,17 +180,21 @@ impl Job {
         state
     }
 
-    fn metrics(&self, process: &Process, used: u64) -> Metrics {
-        let (cpu, memory, limit) = match &process.tree {
-            Tree::Cgroup(group) => (group.cpu_time(), group.memory_current(), group.memory_max()),
-            Tree::Group => (None, None, None),
+    fn counts(&self) -> Metrics {
+        Metrics { restarts: self.spawns.saturating_sub(1), ooms: self.ooms, ..Metrics::default() }
+    }
+
+    fn metrics(&self, process: &Process) -> Metrics {
+        let (memory, limit) = match &process.tree {
+            Tree::Cgroup(group) => (group.memory_current(), group.memory_max()),
+            Tree::Group => (None, None),
         };
+        let cpu = process.tree.cpu_time().or_else(|| proc::cpu_time(process.pid));
         Metrics {
-            restarts: self.spawns.saturating_sub(1),
-            ooms: self.ooms,
-            cpu_time: cpu.or_else(|| proc::cpu_time(process.pid)).unwrap_or(0).max(used),
+            cpu_time: cpu.unwrap_or(0),
             memory_usage: memory.or_else(|| proc::resident(process.pid)).unwrap_or(0),
             memory_limit: limit.unwrap_or(0),
+            ..self.counts()
         }
     }
 }

@@ -132,12 +132,14 @@ impl Keeper {
                 self.due(deadline);
             }
             self.settle();
-            if self.exit.is_some() {
+            // Whoever has not read the last word yet has a second for it.
+            if self.exit.is_some() && self.clients.is_empty() {
                 return self.exit;
             }
             if self.upgrade_is_due() {
                 return None;
             }
+            self.deadlines.arm();
             match self.poller.wait(self.link_has_more()) {
                 Ok(ready) => self.turn(&ready),
                 Err(error) => {
@@ -220,9 +222,7 @@ impl Keeper {
             Deadline::Fence { job, incarnation } => self.fence(job, incarnation),
             Deadline::Escalate { job, incarnation } => self.escalate(job, incarnation),
             Deadline::Recheck { job, incarnation } => {
-                if self.jobs.get_mut(&job).and_then(|job| job.process_of(incarnation)).is_some() {
-                    self.recheck(job);
-                }
+                self.recheck_due(job, incarnation);
             }
             Deadline::Task { task } => self.task_late(task),
             Deadline::Untaken { token } => self.untaken(token),

@@ -137,7 +137,7 @@ impl Keeper {
             tree: process.tree.kind(),
             unenforced: process.unenforced.clone(),
         };
-        if let Some(state) = job.state_now() {
+        if let Some(state) = job.state_first() {
             self.write_state(id, &state);
         }
         self.open_control(id);
@@ -205,7 +205,11 @@ impl Keeper {
                 errno: 10,
             },
         };
-        process.phase = Phase::Clearing { ended: Ended::new(exit, death.as_ref()), events: None };
+        process.phase = Phase::Clearing {
+            ended: Ended::new(exit, death.as_ref()),
+            events: None,
+            recheck: false,
+        };
         self.recheck(id);
     }
 
@@ -216,7 +220,7 @@ impl Keeper {
             return;
         };
         let (pid, incarnation) = (process.pid, process.incarnation);
-        let Phase::Clearing { ended, events } = &mut process.phase else { return };
+        let Phase::Clearing { ended, events, recheck } = &mut process.phase else { return };
         if process.tree.gone(pid, || orphans.clone()) {
             if let Some(events) = events {
                 self.poller.remove(&*events);
@@ -237,7 +241,17 @@ impl Keeper {
                 .seek(io::SeekFrom::Start(0))
                 .and_then(|_| events.read_to_end(&mut Vec::new()));
         }
-        self.deadlines.after(RECHECK, Deadline::Recheck { job: id, incarnation });
+        if !std::mem::replace(recheck, true) {
+            self.deadlines.after(RECHECK, Deadline::Recheck { job: id, incarnation });
+        }
+    }
+
+    pub(crate) fn recheck_due(&mut self, id: u64, incarnation: u64) {
+        let process = self.jobs.get_mut(&id).and_then(|job| job.process_of(incarnation));
+        if let Some(Phase::Clearing { recheck, .. }) = process.map(|process| &mut process.phase) {
+            *recheck = false;
+            self.recheck(id);
+        }
     }
 
     /// Somebody was reaped: trees that were waited for may be gone.

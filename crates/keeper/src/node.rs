@@ -538,6 +538,7 @@ impl Keeper {
             }
         }
         self.kill_agent();
+        self.clients.clear();
         self.exit = Some(code);
     }
 

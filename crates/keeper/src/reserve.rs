@@ -36,7 +36,7 @@ impl Reserve {
     {
         let mut answer = work();
         if let Err(error) = &answer
-            && error.is_full()
+            && error.says_full()
         {
             self.spare.clear();
             answer = work();
@@ -47,17 +47,17 @@ impl Reserve {
 }
 
 pub(crate) trait IsFull {
-    fn is_full(self) -> bool;
+    fn says_full(self) -> bool;
 }
 
 impl IsFull for &Errno {
-    fn is_full(self) -> bool {
+    fn says_full(self) -> bool {
         matches!(*self, Errno::MFILE | Errno::NFILE)
     }
 }
 
 impl IsFull for &std::io::Error {
-    fn is_full(self) -> bool {
-        self.raw_os_error().is_some_and(|code| (&Errno::from_raw_os_error(code)).is_full())
+    fn says_full(self) -> bool {
+        self.raw_os_error().is_some_and(|code| (&Errno::from_raw_os_error(code)).says_full())
     }
 }

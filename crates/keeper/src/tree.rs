@@ -26,6 +26,14 @@ impl Tree {
         }
     }
 
+    /// What all of it has used, where somebody counts: nanoseconds.
+    pub(crate) fn cpu_time(&self) -> Option<u64> {
+        match self {
+            Tree::Cgroup(group) => group.cpu_time(),
+            Tree::Group => None,
+        }
+    }
+
     /// Signals cannot be refused for lack of anybody to take them: then they did their work.
     pub(crate) fn signal(
         &self,

@@ -164,6 +164,10 @@ impl Keeper {
         self.kill_agent();
         let Some(check) = self.node().and_then(|node| node.check.take()) else { return Ok(self) };
         let wanting = check.wanting;
+        if self.node().is_some_and(|node| node.ending.is_some() || node.stopping_alone) {
+            self.refuse_upgrade(wanting, "the node is stopping".to_owned());
+            return Ok(self);
+        }
         let handover = self.into_handover(wanting);
         let error = match write_memfd(&handover) {
             Err(error) => error,

@@ -88,15 +88,24 @@ impl Root {
         self.path.join("jobs")
     }
 
-    /// The group of a job, made if it is not there.
+    /// The group of a job, made anew if nobody is in it.
+    ///
+    /// Linux 6.14 and later kill whatever is cloned into a group on which `cgroup.kill` was ever
+    /// used (they compare its count of kills with that of the parent's group), so an incarnation
+    /// does not get the group of an earlier one.
     ///
     /// # Errors
     /// As mkdir(2).
     pub fn job(&self, name: &str) -> io::Result<Group> {
-        let path = self.jobs().join(name);
-        match fs::create_dir(&path) {
+        let group = Group { path: self.jobs().join(name) };
+        match fs::create_dir(&group.path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| group),
+        }
+        group.remove();
+        match fs::create_dir(&group.path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(Group { path }),
+            _ => Ok(group),
         }
     }
 

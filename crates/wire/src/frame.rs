@@ -48,6 +48,7 @@ impl Decoder {
     ///
     /// # Errors
     /// The stream cannot be followed any further: close it.
+    #[expect(clippy::should_implement_trait, reason = "each call may ask for another type")]
     pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
         let rest = &self.bytes[self.taken..];
         let Some((prefix, rest)) = rest.split_first_chunk::<4>() else {

@@ -3,6 +3,7 @@
 //! worlds (`exhaustive`).
 
 mod exhaustive;
+mod properties;
 mod script;
 mod transcript;
 mod world;

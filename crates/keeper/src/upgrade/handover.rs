@@ -527,7 +527,9 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
             HeldPhase::Execing { failure } => Phase::Execing { failure: fd::take(failure)? },
             HeldPhase::Failed { exit } => Phase::Failed { exit },
             HeldPhase::Up => Phase::Up,
-            HeldPhase::Clearing { ended } => Phase::Clearing { ended, events: None },
+            HeldPhase::Clearing { ended } => {
+                Phase::Clearing { ended, events: None, recheck: false }
+            }
         },
         asked: held.asked,
         fenced: held.fenced,

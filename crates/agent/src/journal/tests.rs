@@ -1,0 +1,231 @@
+//! What survives an agent that dies at any byte.
+
+use super::*;
+use crate::clock;
+use mainstay_core::{
+    exit::{Asked, Exit},
+    node::Request,
+    plan::{JobPlan, NodePlan, Plan},
+};
+
+const RUN: &str = "0123456789abcdef";
+
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let dir = std::env::temp_dir().join(format!("mainstay-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).expect("temp dir");
+        Dir(dir)
+    }
+
+    fn journal(&self) -> Vec<u8> {
+        fs::read(self.0.join("journal")).expect("a journal")
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).expect("a name")
+}
+
+fn node() -> Node {
+    Node::new(Plan {
+        node: NodePlan {
+            name: "n".into(),
+            stop_timeout: Duration::from_secs(8),
+            exit: mainstay_core::plan::ExitRule::Never,
+            log_level: "info".into(),
+        },
+        jobs: vec![
+            JobPlan::new(name("a"), vec!["a".into()]),
+            JobPlan::new(name("b"), vec!["b".into()]),
+        ],
+    })
+}
+
+/// A node with its journal, as the agent drives them.
+struct Driven {
+    node: Node,
+    journal: Journal,
+    events: Vec<Arc<Event>>,
+    taken: Taken,
+}
+
+impl Driven {
+    fn new(dir: &Dir) -> Driven {
+        Driven {
+            node: node(),
+            journal: Journal::create(&dir.0, RUN),
+            events: Vec::new(),
+            taken: Taken::default(),
+        }
+    }
+
+    fn step(&mut self, input: Input, taken: Option<u64>) {
+        let now = clock::now();
+        let outcome = self.node.step(now, input.clone());
+        let step = Step {
+            now,
+            input: &input,
+            events: &outcome.events,
+            jobs: outcome
+                .touched
+                .iter()
+                .filter_map(|name| Some((name, self.node.job(name.as_str())?)))
+                .collect(),
+            life: Some(self.node.life()),
+            taken,
+        };
+        self.events.extend(outcome.events.iter().cloned().map(Arc::new));
+        taken.into_iter().for_each(|token| self.taken.add(token));
+        let (node, events, taken) = (&self.node, &self.events, &self.taken);
+        self.journal.append(&step, || Moment { node, events: events.clone(), taken });
+    }
+
+    fn live_through_something(&mut self) {
+        let (a, b) = (name("a"), name("b"));
+        self.step(Input::Boot, None);
+        self.step(Input::Spawned { job: a.clone(), incarnation: 1, pid: 10 }, None);
+        self.step(Input::Spawned { job: b.clone(), incarnation: 1, pid: 11 }, None);
+        let exit = Exit::Code { code: 7 };
+        self.step(Input::Exited { job: a, incarnation: 1, exit, asked: Asked::None }, None);
+        self.step(Input::Request(Request::Stop { job: b }), Some(42));
+    }
+
+    fn assert_recovered(&self, recovered: &Recovered) {
+        assert_eq!(recovered.life.as_ref(), Some(self.node.life()));
+        for (plan, job) in self.node.jobs() {
+            assert_eq!(recovered.jobs.get(&plan.name), Some(job), "{}", plan.name);
+        }
+        assert!(recovered.events.iter().eq(self.events.iter().map(AsRef::as_ref)));
+    }
+}
+
+#[test]
+fn what_was_journaled_is_recovered() {
+    let dir = Dir::new("journal-whole");
+    let mut driven = Driven::new(&dir);
+    driven.live_through_something();
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    driven.assert_recovered(&recovered);
+    assert!(recovered.taken.contains(42));
+}
+
+#[test]
+fn a_journal_cut_at_any_byte_gives_exactly_its_whole_steps() {
+    let dir = Dir::new("journal-cut");
+    let mut driven = Driven::new(&dir);
+    let mut whole = vec![(dir.journal().len(), 0, None)];
+    let mut at = |driven: &Driven| {
+        whole.push((dir.journal().len(), driven.events.len(), Some(driven.node.life().clone())));
+    };
+    driven.step(Input::Boot, None);
+    at(&driven);
+    driven.step(Input::Spawned { job: name("a"), incarnation: 1, pid: 10 }, None);
+    at(&driven);
+    driven.step(Input::Request(Request::Stop { job: name("a") }), Some(1));
+    at(&driven);
+    let bytes = dir.journal();
+    for cut in 0..=bytes.len() {
+        fs::write(dir.0.join("journal"), &bytes[..cut]).expect("write");
+        let recovered = Journal::recover(&dir.0, RUN);
+        let Some((length, events, life)) = whole.iter().rev().find(|(length, ..)| *length <= cut)
+        else {
+            assert!(recovered.is_none(), "a torn first line says nothing ({cut})");
+            continue;
+        };
+        let (_, recovered) = recovered.expect("the journal of this run");
+        assert_eq!((recovered.events.len(), &recovered.life), (*events, life), "cut at {cut}");
+        assert_eq!(dir.journal().len(), *length, "what was torn is gone");
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_found() {
+    let dir = Dir::new("journal-flip");
+    let mut driven = Driven::new(&dir);
+    driven.step(Input::Boot, None);
+    let first = dir.journal().len();
+    driven.step(Input::Spawned { job: name("a"), incarnation: 1, pid: 10 }, None);
+    let mut bytes = dir.journal();
+    bytes[first + 40] ^= 1;
+    fs::write(dir.0.join("journal"), bytes).expect("write");
+    Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    assert_eq!(dir.journal().len(), first);
+}
+
+#[test]
+fn steps_after_a_recovery_follow_those_before_it() {
+    let dir = Dir::new("journal-again");
+    let mut driven = Driven::new(&dir);
+    driven.step(Input::Boot, None);
+    let torn = [dir.journal(), b"deadbeef {\"step".to_vec()].concat();
+    fs::write(dir.0.join("journal"), torn).expect("write");
+    let (journal, _) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    driven.journal = journal;
+    driven.step(Input::Spawned { job: name("a"), incarnation: 1, pid: 10 }, None);
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    driven.assert_recovered(&recovered);
+}
+
+#[test]
+fn a_long_journal_is_replaced_by_a_base_that_says_the_same() {
+    let dir = Dir::new("journal-base");
+    let mut driven = Driven::new(&dir);
+    driven.live_through_something();
+    driven.journal.limit = 0;
+    driven.step(Input::Spawned { job: name("a"), incarnation: 2, pid: 12 }, Some(43));
+    let text = String::from_utf8(dir.journal()).expect("text");
+    assert!(text.contains("\"base\"") && !text.contains("\"step\""), "{text}");
+    assert_eq!(driven.journal.limit, LIMIT);
+    driven.step(Input::LogGap { job: name("a"), lines: 3 }, None);
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    driven.assert_recovered(&recovered);
+    assert!(recovered.taken.contains(42) && recovered.taken.contains(43));
+}
+
+#[test]
+fn only_the_latest_events_are_kept() {
+    let dir = Dir::new("journal-kept");
+    let mut driven = Driven::new(&dir);
+    driven.step(Input::Boot, None);
+    for lines in 0..KEPT as u64 {
+        driven.step(Input::LogGap { job: name("a"), lines }, None);
+    }
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    assert_eq!(recovered.events.len(), KEPT);
+    let last = driven.events.last().map(|event| event.seq);
+    assert_eq!(recovered.events.back().map(|event| event.seq), last);
+}
+
+#[test]
+fn the_journal_of_another_run_is_not_ours() {
+    let dir = Dir::new("journal-other");
+    Driven::new(&dir).step(Input::Boot, None);
+    assert!(Journal::recover(&dir.0, "fedcba9876543210").is_none());
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_is_taken_up_again_later() {
+    let dir = Dir::new("journal-full");
+    let mut driven = Driven::new(&dir);
+    driven.step(Input::Boot, None);
+    let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    driven.journal.state = State::Open { file: full, size: 0 };
+    driven.step(Input::Spawned { job: name("a"), incarnation: 1, pid: 10 }, None);
+    assert!(matches!(driven.journal.state, State::Failed { .. }));
+    driven.step(Input::Spawned { job: name("b"), incarnation: 1, pid: 11 }, None);
+    assert!(matches!(driven.journal.state, State::Failed { .. }), "not at once");
+    let past = Instant::now().checked_sub(RETRY).expect("up for a second");
+    driven.journal.state = State::Failed { since: past };
+    driven.step(Input::Request(Request::Stop { job: name("a") }), None);
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    driven.assert_recovered(&recovered);
+}

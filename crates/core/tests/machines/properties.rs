@@ -1,0 +1,317 @@
+//! Chance: inputs that make no sense at all, and long walks through larger worlds that do.
+
+use crate::{
+    script,
+    world::{self, Agency, Choice, Scope, World},
+};
+use mainstay_core::{
+    clock::{Mono, Now},
+    event::{Kind, Source},
+    exit::{Asked, Exit},
+    job::Job,
+    name::Name,
+    node::{Command, Held, Input, Node, Outcome, Request, TaskId, TaskKind, Token, Wait},
+    plan::{ExitRule, JobPlan, NodePlan, Plan, Reach, Restart, RestartOn},
+    signal::Signal,
+};
+use proptest::{collection::vec, option, prelude::*, sample::Index};
+use std::{collections::BTreeMap, time::Duration};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nonsense_breaks_nothing(plan in plan(), inputs in vec((input(), 0u64..20_000), 0..60)) {
+        let mut node = Node::new(plan);
+        let mut watch = Watch::default();
+        let mut mono = Mono(0);
+        for (input, ms) in inputs {
+            mono = mono.after(Duration::from_millis(ms));
+            let before = node.clone();
+            let outcome = node.step(Now { mono, wall: 1 }, input.clone());
+            watch.check(&before, &node, &input, &outcome);
+        }
+    }
+
+    #[test]
+    fn the_same_journal_and_input_give_the_same_outcome(
+        plan in plan(),
+        inputs in vec((input(), 0u64..20_000), 0..40),
+    ) {
+        let mut node = Node::new(plan.clone());
+        let mut mono = Mono(0);
+        for (input, ms) in inputs {
+            mono = mono.after(Duration::from_millis(ms));
+            let mut twin = through_the_journal(&plan, &node);
+            let now = Now { mono, wall: 1 };
+            prop_assert_eq!(node.step(now, input.clone()), twin.step(now, input));
+            prop_assert_eq!(node.life(), twin.life());
+        }
+    }
+
+    #[test]
+    fn a_walk_through_a_world_keeps_every_promise(
+        plan in plan(),
+        steps in vec(any::<Index>(), 0..200),
+    ) {
+        let world = walk(&plan, LARGE, &steps);
+        prop_assert_eq!(world.broken, None);
+        let world = calm_down(&plan, world);
+        prop_assert_eq!(world.broken, None);
+        prop_assert!(world.is_settled(), "{world:#?}");
+    }
+
+    /// An agent that dies while it has nothing to do is not missed.
+    #[test]
+    fn a_takeover_changes_nothing_that_can_be_seen(
+        plan in plan(),
+        steps in vec(any::<Index>(), 0..200),
+    ) {
+        let mut world = walk(&plan, Scope { agent_deaths: 0, ..LARGE }, &steps);
+        while idle_agent(&world).is_none() && world.exit.is_none() {
+            world.choose(&plan, Agency::Correct, Choice::Agent);
+        }
+        let Some(mind) = idle_agent(&world) else { return Ok(()) };
+        let before: Vec<_> = mind.jobs.iter().map(seen).collect();
+        world.left.agent_deaths = 2;
+        for _ in 0..2 {
+            world.choose(&plan, Agency::Correct, Choice::AgentDies);
+            world.choose(&plan, Agency::Correct, Choice::AgentStarts);
+            while idle_agent(&world).is_none() && world.exit.is_none() {
+                world.choose(&plan, Agency::Correct, Choice::Agent);
+            }
+            let after: Vec<_> = world.journal.jobs.iter().map(seen).collect();
+            prop_assert_eq!(&before, &after);
+        }
+    }
+
+    #[test]
+    fn after_a_shutdown_the_exit_comes(plan in plan(), steps in vec(any::<Index>(), 0..200)) {
+        let mut world = walk(&plan, LARGE, &steps);
+        while idle_agent(&world).is_none() && world.exit.is_none() {
+            let revive = world.agent.is_none();
+            let choice = if revive { Choice::AgentStarts } else { Choice::Agent };
+            world.choose(&plan, Agency::Correct, choice);
+        }
+        if world.exit.is_none() {
+            world.left.shutdowns = 1;
+            world.choose(&plan, Agency::Correct, Choice::AsksForShutdown);
+            world = calm_down(&plan, world);
+        }
+        prop_assert_eq!(world.broken, None);
+        prop_assert!(world.exit.is_some(), "{world:#?}");
+    }
+}
+
+const LARGE: Scope =
+    Scope { agent_deaths: 6, exits: 20, requests: 10, shutdowns: 2, control_stops: 3 };
+
+fn walk(plan: &Plan, scope: Scope, steps: &[Index]) -> World {
+    let mut world = World::new(plan, scope);
+    let mut choices = Vec::new();
+    for step in steps {
+        world.choices(&mut choices);
+        if choices.is_empty() {
+            break;
+        }
+        let choice = *step.get(&choices);
+        world.choose(plan, Agency::Correct, choice);
+        choices.clear();
+    }
+    world
+}
+
+/// Lets everything end that is under way, and nothing new begin.
+fn calm_down(plan: &Plan, mut world: World) -> World {
+    world.left = Scope { agent_deaths: 0, exits: 0, requests: 0, shutdowns: 0, control_stops: 0 };
+    let mut choices = Vec::new();
+    for _ in 0..2_000 {
+        if world.is_quiet() {
+            break;
+        }
+        world.choices(&mut choices);
+        let Some(choice) = choices.first().copied() else { break };
+        world.choose(plan, Agency::Correct, choice);
+        choices.clear();
+    }
+    world
+}
+
+fn idle_agent(world: &World) -> Option<&world::Saved> {
+    let agent = world.agent.as_ref()?;
+    (agent.todo.is_empty() && agent.inbox.is_empty()).then_some(&agent.mind)
+}
+
+fn seen(job: &Job) -> impl PartialEq + std::fmt::Debug + use<> {
+    (
+        (job.phase(), job.desired(), job.health(), job.pid()),
+        (job.incarnation(), job.restarts(), job.last_exit().cloned(), job.since()),
+    )
+}
+
+fn through_the_journal(plan: &Plan, node: &Node) -> Node {
+    let life = serde_json::to_string(node.life()).expect("a life");
+    let jobs: BTreeMap<Name, String> = journal(node);
+    let read = |(name, text): (Name, String)| -> (Name, Job) {
+        (name, serde_json::from_str(&text).expect("a job"))
+    };
+    let life = serde_json::from_str(&life).expect("a life");
+    Node::restore(plan.clone(), life, jobs.into_iter().map(read).collect())
+}
+
+fn journal(node: &Node) -> BTreeMap<Name, String> {
+    node.jobs()
+        .map(|(plan, job)| (plan.name.clone(), serde_json::to_string(job).expect("a job")))
+        .collect()
+}
+
+/// What holds whatever comes in.
+#[derive(Default)]
+struct Watch {
+    seq: u64,
+    accounts: BTreeMap<String, Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    last_exit: u64,
+    highest: u64,
+    stopping: bool,
+    healthy: bool,
+}
+
+impl Watch {
+    fn check(&mut self, before: &Node, after: &Node, input: &Input, outcome: &Outcome) {
+        for event in &outcome.events {
+            assert_eq!(event.seq, self.seq + 1);
+            self.seq = event.seq;
+            if let Source::Job(job) = &event.source {
+                self.accounts.entry(job.to_string()).or_default().told(&event.kind);
+            }
+        }
+        for command in &outcome.commands {
+            if let Command::Spawn { job, incarnation } = command {
+                let account = self.accounts.entry(job.to_string()).or_default();
+                let again = matches!(input, Input::Attached { .. })
+                    && before.job(job.as_str()).map(Job::incarnation) == Some(*incarnation);
+                assert!(again || *incarnation > account.highest, "numbers are never used again");
+                account.highest = *incarnation;
+            }
+        }
+        let (before, now) = (journal(before), journal(after));
+        let changed: Vec<&Name> = after
+            .jobs()
+            .map(|(plan, _)| &plan.name)
+            .filter(|name| before.get(*name) != now.get(*name))
+            .collect();
+        assert_eq!(outcome.touched.iter().collect::<Vec<_>>(), changed, "touched is exact");
+        assert_eq!(matches!(input, Input::Request(_)), outcome.answer.is_some());
+        for (plan, job) in after.jobs() {
+            let account = self.accounts.entry(plan.name.to_string()).or_default();
+            assert!(job.incarnation() >= account.highest);
+            account.highest = job.incarnation();
+        }
+    }
+}
+
+impl Seen {
+    fn told(&mut self, kind: &Kind) {
+        match kind {
+            Kind::ExitSuccess { incarnation, .. } | Kind::ExitFailed { incarnation, .. } => {
+                assert!(*incarnation > self.last_exit, "an exit is told once");
+                self.last_exit = *incarnation;
+            }
+            Kind::Stopping => assert!(!std::mem::replace(&mut self.stopping, true)),
+            Kind::Stopped => assert!(std::mem::replace(&mut self.stopping, false)),
+            Kind::Healthy => assert!(!std::mem::replace(&mut self.healthy, true)),
+            Kind::Unhealthy => assert!(std::mem::replace(&mut self.healthy, false)),
+            Kind::State { incarnation, .. } => assert!(*incarnation >= self.last_exit),
+            Kind::Startup
+            | Kind::Signal { .. }
+            | Kind::AgentRestarted { .. }
+            | Kind::Upgraded { .. }
+            | Kind::LogGap { .. }
+            | Kind::StrayKilled { .. } => {}
+        }
+    }
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let exit = prop_oneof![Just(ExitRule::Main), Just(ExitRule::All), Just(ExitRule::Never)];
+    (exit, [job("a"), job("b"), job("c")]).prop_map(|(exit, jobs)| {
+        let node = NodePlan { exit, ..script::default_node() };
+        Plan { node, jobs: jobs.into() }
+    })
+}
+
+fn job(name: &'static str) -> impl Strategy<Value = JobPlan> {
+    let on = prop_oneof![Just(RestartOn::Never), Just(RestartOn::Failure), Just(RestartOn::Any)];
+    let seconds = || option::of((0u64..4).prop_map(Duration::from_secs));
+    let limit = (option::of(0u32..4), seconds());
+    (any::<bool>(), on, seconds(), limit, seconds(), any::<bool>()).prop_map(
+        move |(main, on, delay, (limit, within), start_seconds, exec)| {
+            let mut job = JobPlan::new(script::name(name), vec![format!("./{name}")]);
+            job.main = main;
+            job.restart = Restart { delay, limit, within, ..Restart::on(on) };
+            job.start_seconds = start_seconds.unwrap_or_default();
+            job.stop.exec = exec.then(|| vec!["./drain".to_owned()]);
+            job
+        },
+    )
+}
+
+fn input() -> impl Strategy<Value = Input> {
+    let name = || prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| script::name(&name));
+    let incarnation = || 0u64..6;
+    let asked = prop_oneof![Just(Asked::None), Just(Asked::Stop), Just(Asked::Kill)];
+    let wait = prop_oneof![Just(Wait::Started), Just(Wait::Backoff), Just(Wait::StopTimeout)];
+    prop_oneof![
+        1 => Just(Input::Boot),
+        1 => vec(held(), 0..4).prop_map(|held| Input::Attached {
+            held,
+            agent_restarts: 1,
+            upgraded: None,
+        }),
+        6 => (name(), incarnation()).prop_map(|(job, incarnation)| Input::Spawned {
+            job,
+            incarnation,
+            pid: world::pid(incarnation),
+        }),
+        6 => (name(), incarnation(), exit(), asked).prop_map(|(job, incarnation, exit, asked)| {
+            Input::Exited { job, incarnation, exit, asked }
+        }),
+        1 => (name(), incarnation(), exit()).prop_map(|(job, incarnation, exit)| {
+            Input::TaskDone { id: TaskId { job, incarnation, what: TaskKind::StopExec }, exit }
+        }),
+        6 => (name(), incarnation(), wait).prop_map(|(job, incarnation, wait)| Input::Timer {
+            token: Token::Job { job, incarnation, wait },
+        }),
+        1 => Just(Input::Timer { token: Token::ShutdownDeadline }),
+        4 => (name(), 0..5).prop_map(|(job, what)| Input::Request(match what {
+            0 => Request::Start { job },
+            1 => Request::Stop { job },
+            2 => Request::Kill { job },
+            3 => Request::Restart { job },
+            _ => Request::Signal { job, signal: Signal::HUP, to: Reach::Tree },
+        })),
+        1 => prop_oneof![Just(Signal::HUP), Just(Signal::TERM)]
+            .prop_map(|signal| Input::Signalled { signal }),
+    ]
+}
+
+fn held() -> impl Strategy<Value = Held> {
+    let name = prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| script::name(&name));
+    (name, 0u64..6, option::of(0u64..6)).prop_map(|(job, highest, live)| Held {
+        job,
+        highest,
+        live: live.map(|incarnation| (incarnation, world::pid(incarnation))),
+    })
+}
+
+fn exit() -> impl Strategy<Value = Exit> {
+    prop_oneof![
+        (0..3).prop_map(|code| Exit::Code { code }),
+        Just(Exit::Signal { signal: Signal::KILL, oom: true }),
+        Just(Exit::Error { error: "exec: no such file".to_owned(), errno: 2 }),
+    ]
+}

@@ -1,0 +1,327 @@
+//! One node: a keeper in the foreground of its own directories, and what can be asked about it.
+
+use crate::{Events, Scratch, binary, is_alive, signal, until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, ExitStatus, Output, Stdio},
+};
+
+pub use std::process::Command;
+
+/// What a node is started with.
+#[derive(Debug, Default)]
+pub struct Setup {
+    config: Option<String>,
+    command: Vec<String>,
+    env: Vec<(String, String)>,
+    before: Vec<String>,
+}
+
+impl Setup {
+    /// A node with this configuration file.
+    #[must_use]
+    pub fn config(text: impl Into<String>) -> Setup {
+        Setup { config: Some(text.into()), ..Setup::default() }
+    }
+
+    /// `mainstay run -- COMMAND…`
+    #[must_use]
+    pub fn command(command: &[&str]) -> Setup {
+        Setup { command: command.iter().map(ToString::to_string).collect(), ..Setup::default() }
+    }
+
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Setup {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Trees without cgroups.
+    #[must_use]
+    pub fn without_cgroups(self) -> Setup {
+        self.env("MAINSTAY_NO_CGROUP", "1")
+    }
+
+    /// A command that executes what follows it: `unshare …`, `setpriv …`.
+    #[must_use]
+    pub fn under(mut self, command: &[&str]) -> Setup {
+        self.before = command.iter().map(ToString::to_string).collect();
+        self
+    }
+
+    /// Starts it and does not wait.
+    #[must_use]
+    pub fn launch(self) -> Node {
+        self.launch_in(Scratch::new())
+    }
+
+    #[must_use]
+    pub fn launch_in(self, scratch: Scratch) -> Node {
+        let dir = scratch.path().to_owned();
+        if let Some(text) = &self.config {
+            fs::write(dir.join("mainstay.toml"), text).expect("a scratch directory can be written");
+        }
+        let mut node = Node { scratch, setup: self, child: None };
+        node.launch_again();
+        node
+    }
+
+    /// Starts it and waits until its agent answers.
+    #[must_use]
+    pub fn start(self) -> Node {
+        let node = self.launch();
+        node.wait_until_ready();
+        node
+    }
+}
+
+#[derive(Debug)]
+pub struct Node {
+    scratch: Scratch,
+    setup: Setup,
+    child: Option<Child>,
+}
+
+impl Node {
+    /// Starts the keeper in the same directories, after it has ended.
+    pub fn launch_again(&mut self) {
+        let file = |name: &str| {
+            File::options()
+                .create(true)
+                .append(true)
+                .open(self.path().join(name))
+                .expect("a scratch directory can be written")
+        };
+        let program = self
+            .setup
+            .before
+            .iter()
+            .cloned()
+            .chain([binary().display().to_string(), "run".to_owned()]);
+        let mut words = program.collect::<Vec<_>>().into_iter();
+        let mut command = Command::new(words.next().expect("a program"));
+        command
+            .args(words)
+            .env("MAINSTAY_RUN_DIR", self.run_dir())
+            .env("MAINSTAY_STATE_DIR", self.state_dir());
+        command.envs(self.setup.env.iter().cloned());
+        if self.setup.config.is_some() {
+            command.arg("-c").arg(self.path().join("mainstay.toml"));
+        }
+        if !self.setup.command.is_empty() {
+            command.arg("--").args(&self.setup.command);
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .current_dir(self.path());
+        self.child = Some(command.spawn().expect("the binary can be started"));
+    }
+
+    pub fn wait_until_ready(&self) {
+        until("the agent answers", || self.try_status());
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    #[must_use]
+    pub fn run_dir(&self) -> PathBuf {
+        self.path().join("run")
+    }
+
+    #[must_use]
+    pub fn state_dir(&self) -> PathBuf {
+        self.path().join("state")
+    }
+
+    /// A command that talks to this node.
+    #[must_use]
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command
+            .args(args)
+            .env("MAINSTAY_RUN_DIR", self.run_dir())
+            .env("MAINSTAY_STATE_DIR", self.state_dir());
+        command.env("NO_COLOR", "1").stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command that talks to this node.
+    pub fn ask(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the binary can be started")
+    }
+
+    /// Runs a command that must succeed; what it printed.
+    pub fn must(&self, args: &[&str]) -> String {
+        let output = self.ask(args);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(
+            output.status.success(),
+            "mainstay {args:?}: {}\n{}{}\n{}",
+            output.status,
+            text(&output.stdout),
+            text(&output.stderr),
+            self.stderr()
+        );
+        text(&output.stdout)
+    }
+
+    fn try_status(&self) -> Option<Value> {
+        let output = self.ask(&["status", "--json"]);
+        serde_json::from_slice(&output.stdout).ok()
+    }
+
+    #[must_use]
+    pub fn status(&self) -> Value {
+        until("the agent answers", || self.try_status())
+    }
+
+    /// A job as `status --json` shows it.
+    #[must_use]
+    pub fn job(&self, name: &str) -> Value {
+        let status = self.status();
+        let jobs = status["jobs"].as_array().expect("a list of jobs");
+        jobs.iter()
+            .find(|job| job["name"] == name)
+            .unwrap_or_else(|| panic!("there is no job {name}: {status}"))
+            .clone()
+    }
+
+    /// Waits until a job is in a state; the job.
+    pub fn until_state(&self, name: &str, state: &str) -> Value {
+        until(&format!("{name} is {state}"), || {
+            Some(self.job(name)).filter(|job| job["state"] == state)
+        })
+    }
+
+    #[must_use]
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        self.job(name)["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok())
+    }
+
+    /// The pid of a job that runs, or will soon.
+    pub fn running(&self, name: &str) -> u32 {
+        self.until_state(name, "RUNNING");
+        until(&format!("{name} has a pid"), || self.pid(name))
+    }
+
+    /// Follows the events of this node from its first.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        Events::follow(self.command(&["events", "-f", "--json", "--since", "0"]))
+    }
+
+    /// The keeper (with `under`, the process that executes it).
+    #[must_use]
+    pub fn keeper(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    #[must_use]
+    pub fn agent(&self) -> u32 {
+        until("there is an agent", || {
+            let keeper = self.keeper();
+            let children =
+                fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).ok()?;
+            children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(|pid| {
+                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                line.split(|byte| *byte == 0).any(|word| word == b"__agent")
+            })
+        })
+    }
+
+    /// Waits for the end of the run.
+    pub fn wait(&mut self) -> ExitStatus {
+        let child = self.child.as_mut().expect("it was started");
+        let status = until("the run ends", || child.try_wait().expect("our own child"));
+        self.child = None;
+        status
+    }
+
+    /// The texts of a job's log, pieces joined, archives first.
+    #[must_use]
+    pub fn log(&self, job: &str) -> Vec<String> {
+        let dir = self.state_dir().join("logs").join(job);
+        let mut files: Vec<PathBuf> = fs::read_dir(&dir)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect();
+        // Archives begin with a number, so `current` comes last.
+        files.sort();
+        let mut lines = Vec::new();
+        let mut line = String::new();
+        for entry in files.iter().flat_map(|file| {
+            let text =
+                String::from_utf8_lossy(&fs::read(file).expect("a log can be read")).into_owned();
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        }) {
+            let mut fields = entry.splitn(4, ' ');
+            let (kind, text) = (fields.nth(2), fields.next());
+            line.push_str(text.unwrap_or_default());
+            if kind == Some("F") {
+                lines.push(std::mem::take(&mut line));
+            }
+        }
+        lines
+    }
+
+    #[must_use]
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.path().join("stdout")).unwrap_or_default())
+            .into_owned()
+    }
+
+    /// Our own log, as the keeper forwards it.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.path().join("stderr")).unwrap_or_default())
+            .into_owned()
+    }
+
+    /// Every live process that carries the cookie of this node's run, and is not in a test's hands.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        let mark = format!("MAINSTAY_RUN_DIR={}\0", self.run_dir().display());
+        let own = std::process::id();
+        let all = fs::read_dir("/proc")
+            .expect("there is /proc")
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        all.filter(|pid| *pid != own && is_alive(*pid))
+            .filter(|pid| {
+                let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                environ.windows(mark.len()).any(|window| window == mark.as_bytes())
+            })
+            .collect()
+    }
+}
+
+impl Drop for Node {
+    /// Whatever the test left: the keeper, the agent, jobs and what they have started.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- stderr of the node\n{}---", self.stderr());
+        }
+        if let Some(mut child) = self.child.take() {
+            signal(child.id(), Signal::TERM);
+            let end = std::time::Instant::now() + std::time::Duration::from_secs(2);
+            while child.try_wait().is_ok_and(|status| status.is_none())
+                && std::time::Instant::now() < end
+            {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        for pid in self.processes() {
+            signal(pid, Signal::KILL);
+        }
+    }
+}
