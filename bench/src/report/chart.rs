@@ -1,11 +1,14 @@
 //! The chart: for each work the share of what a peer needs that Mainstay needs. A bar that ends
-//! before the line at 1 is less than the peer; the tick across a bar is its target.
+//! before the line at 1 is less than the peer; the tick across a bar is its target. Figures that
+//! have no peer, or say the same as another, are left to the table.
 
 use std::fmt::Write;
 
 use crate::figure::{Bound, Figure, Unit};
 use crate::peer::Who;
 
+const SHOWN: [&str; 7] =
+    ["up", "down", "memory", "crash-p50", "lines-raw", "lines-stamped", "meanwhile-p50"];
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 130.0;
 const RIGHT: f64 = 90.0;
@@ -32,7 +35,7 @@ const STYLE: &str = "
 pub(super) fn draw(figures: &[Figure]) -> String {
     let groups: Vec<(&Figure, Vec<Bar>)> = figures
         .iter()
-        .filter(|figure| figure.unit != Unit::PerSecond)
+        .filter(|figure| SHOWN.contains(&figure.id))
         .map(|figure| (figure, bars(figure)))
         .filter(|(_, bars)| !bars.is_empty())
         .collect();
@@ -53,7 +56,8 @@ pub(super) fn draw(figures: &[Figure]) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
          aria-label=\"What Mainstay needs, as a share of what each peer needs\">\n<style>{STYLE}</style>\n"
     );
-    text(&mut svg, 12.0, 20.0, "work", "Mainstay's share of what each peer needs (less is better)");
+    text(&mut svg, 12.0, 18.0, "work", "Mainstay's share of what each peer needs: less is better");
+    text(&mut svg, 400.0, 18.0, "faint", "blue: within its target; orange: not; grey: no target");
     axis(&mut svg, height);
     svg + &body + "</svg>\n"
 }
@@ -67,18 +71,27 @@ struct Bar {
 
 fn bars(figure: &Figure) -> Vec<Bar> {
     let Some(own) = figure.values.get(&Who::Mainstay) else { return Vec::new() };
-    let target = |who: Who| {
-        figure.bounds.iter().find_map(|bound| match bound {
-            Bound::Times(peer, limit) if *peer == who => Some(*limit),
-            Bound::Times(..) | Bound::Over(..) | Bound::AtMost(_) | Bound::Below(_) => None,
-        })
-    };
+    // The floor supervises nothing, so its memory says nothing.
+    let left_out = |who: Who| who == Who::Floor && figure.unit == Unit::Megabytes;
     figure
         .values
         .iter()
-        .filter(|(who, value)| **who != Who::Mainstay && **value > 0.0)
-        .map(|(who, value)| Bar { who: *who, ratio: own / value, target: target(*who) })
+        .filter(|(who, value)| **who != Who::Mainstay && !left_out(**who) && **value > 0.0)
+        .map(|(who, value)| Bar {
+            who: *who,
+            ratio: own / value,
+            target: target(figure, *who, *value),
+        })
         .collect()
+}
+
+/// The bound against this peer, as a ratio.
+fn target(figure: &Figure, who: Who, value: f64) -> Option<f64> {
+    figure.bounds.iter().find_map(|bound| match bound {
+        Bound::Times(peer, limit) if *peer == who => Some(*limit),
+        Bound::Over(peer, limit) if *peer == who => Some((value + limit) / value),
+        Bound::Times(..) | Bound::Over(..) | Bound::AtMost(_) | Bound::Below(_) => None,
+    })
 }
 
 impl Bar {
@@ -100,7 +113,9 @@ impl Bar {
             line(svg, "target", x, y - 2.0, y + BAR + 2.0);
         }
         let beside = self.target.map_or(end, |target| end.max(along(target.min(SCALE))));
-        text(svg, beside + 6.0, y + 11.5, "number", &format!("{:.2} ×", self.ratio));
+        let number =
+            if self.ratio < 0.01 { "< 0.01 ×".into() } else { format!("{:.2} ×", self.ratio) };
+        text(svg, beside + 6.0, y + 11.5, "number", &number);
     }
 }
 
@@ -125,8 +140,11 @@ fn line(svg: &mut String, class: &str, x: f64, from: f64, to: f64) {
 }
 
 fn text(svg: &mut String, x: f64, y: f64, class: &str, text: &str) {
-    let _infallible =
-        writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
+    let _infallible = writeln!(
+        svg,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+        text.replace('<', "&lt;")
+    );
 }
 
 #[cfg(test)]
