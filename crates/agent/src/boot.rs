@@ -151,7 +151,7 @@ fn facts(held: &HeldJob) -> Option<(mainstay_core::name::Name, Facts)> {
         incarnation: live.incarnation,
         tree: Some(live.tree),
         unenforced: live.unenforced.clone(),
-        ..Facts::default()
+        notify: live.notified.clone(),
     };
     Some((held.job.clone(), facts))
 }

@@ -100,6 +100,7 @@ impl World {
                 tree: Tree::Group,
                 unenforced: Vec::new(),
                 spawned: true,
+                notified: Default::default(),
             }),
         });
         let welcome = Welcome {

@@ -53,8 +53,8 @@ impl Agent {
     }
 
     pub(crate) fn read(&mut self) -> Read {
-        let mut bytes = vec![0; 64 << 10];
-        match rustix::io::read(&self.link, &mut bytes[..]) {
+        let mut bytes = [0; 32 << 10];
+        match rustix::io::read(&self.link, &mut bytes) {
             Ok(0) => Read::End,
             Ok(count) => {
                 self.decoder.push(&bytes[..count]);

@@ -7,9 +7,10 @@ use mainstay_core::{
     plan::Reach,
     signal::Signal,
 };
-use mainstay_sys::{clock, proc, reap::Death};
+use mainstay_sys::{cgroup::Group, clock, proc, reap::Death};
 use mainstay_wire::state::{Metrics, State};
 use std::{
+    collections::BTreeMap,
     fs::File,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -52,6 +53,8 @@ pub(crate) struct Process {
     /// Keys of its pipes at the writer.
     pub(crate) streams: Vec<u64>,
     pub(crate) oom_before: u64,
+    /// What it has said by sd_notify, the latest of each.
+    pub(crate) notified: BTreeMap<String, String>,
     /// For the words of an exec that fails: what was called, and the files that were tried.
     pub(crate) command: String,
     pub(crate) tried: Vec<PathBuf>,
@@ -185,10 +188,9 @@ impl Job {
     }
 
     fn metrics(&self, process: &Process) -> Metrics {
-        let (memory, limit) = match &process.tree {
-            Tree::Cgroup(group) => (group.memory_current(), group.memory_max()),
-            Tree::Group => (None, None),
-        };
+        let group = process.tree.group();
+        let memory = group.and_then(Group::memory_current);
+        let limit = group.and_then(Group::memory_max);
         let cpu = process.tree.cpu_time().or_else(|| proc::cpu_time(process.pid));
         Metrics {
             cpu_time: cpu.unwrap_or(0),

@@ -42,6 +42,8 @@ pub(crate) struct Keeper {
     pub(crate) tasks: BTreeMap<u64, Task>,
     /// Clients are told every few seconds while there are any.
     pub(crate) telling: bool,
+    /// When it was last said that state files cannot be written (CLOCK_BOOTTIME, ns).
+    pub(crate) state_trouble: Option<u64>,
     pub(crate) next_id: u64,
     pub(crate) next_stream: u64,
     pub(crate) part: Part,
@@ -92,6 +94,7 @@ impl Keeper {
             clients: BTreeMap::new(),
             tasks: BTreeMap::new(),
             telling: false,
+            state_trouble: None,
             next_id: 0,
             next_stream: 0,
             part,
@@ -227,6 +230,7 @@ impl Keeper {
             Deadline::Task { task } => self.task_late(task),
             Deadline::Untaken { token } => self.untaken(token),
             Deadline::StartAgent => self.start_agent(),
+            Deadline::AgentDying { pid } => self.agent_dying(pid),
             Deadline::Tell => self.tell_clients(),
             Deadline::Linger { client } => self.drop_client(client),
             Deadline::NodeStop => self.end_own_stop(),

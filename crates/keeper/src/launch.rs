@@ -220,10 +220,7 @@ pub(crate) fn launch(
             });
         }
     }
-    let tree = match group.filter(|_| cloned.in_group) {
-        Some(group) => Tree::Cgroup(group),
-        None => Tree::Group,
-    };
+    let tree = Tree::new(group.filter(|_| cloned.in_group));
     Ok(Process {
         incarnation: spawn.incarnation,
         pid: cloned.pid,
@@ -241,6 +238,7 @@ pub(crate) fn launch(
         },
         streams,
         oom_before,
+        notified: BTreeMap::new(),
         command: spawn.exec.argv.first().cloned().unwrap_or_default(),
         tried: program.tried().map(Path::to_owned).collect(),
     })

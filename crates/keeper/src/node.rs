@@ -5,7 +5,7 @@ use crate::{
     agent::{Agent, Next, Read, Succession},
     deadline::Deadline,
     dirs::RunDir,
-    job::Phase,
+    job::{Job, Phase},
     keeper::{Child, Keeper, Part},
     launch,
     output::{Channel, Output, Owner, Stream},
@@ -20,6 +20,7 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
+    cgroup::Group,
     clock, reap, signal,
     spawn::{self, Descriptors, Program},
 };
@@ -44,6 +45,8 @@ use std::{
 const FRAMES: usize = 16;
 /// What the last steps of a run may take.
 const LAST: Duration = Duration::from_millis(1500);
+/// Between the end of the link and the end of the agent.
+const DYING: Duration = Duration::from_millis(500);
 const MOST_ASKERS: usize = 32;
 /// Until an agent has said what the configuration says.
 const FIRST_STOP_TIMEOUT: Duration = Duration::from_secs(8);
@@ -226,14 +229,21 @@ impl Keeper {
     pub(crate) fn link_ready(&mut self, event: Ready) {
         let Some(agent) = self.node().and_then(|node| node.agent.as_mut()) else { return };
         if event.readable && agent.read() == Read::End {
-            // Its death is told by a signal; until then there is nothing to hear.
-            let Keeper { part: Part::Node(node), poller, .. } = self else { return };
+            // Usually it is dying, and its exit code counts: it gets a moment for that.
+            let Keeper { part: Part::Node(node), poller, deadlines, .. } = self else { return };
             if let Some(agent) = &node.agent {
                 poller.remove(agent.fd());
-                let _ = signal::send(agent.pid, tree::KILL);
+                deadlines.after(DYING, Deadline::AgentDying { pid: agent.pid });
             }
         }
         self.handle_frames();
+    }
+
+    /// An agent that has closed the link and does not end is of no use.
+    pub(crate) fn agent_dying(&mut self, pid: u32) {
+        if self.children.get(&pid) == Some(&Child::Agent) {
+            let _ = signal::send(pid, tree::KILL);
+        }
     }
 
     pub(crate) fn handle_frames(&mut self) {
@@ -272,6 +282,8 @@ impl Keeper {
                 if let Some(node) = self.node() {
                     node.stop_timeout = Duration::from_millis(stop_timeout_ms);
                     node.succession.became_ready();
+                    // It has written down that there was an upgrade.
+                    node.upgraded = None;
                     if let Some(agent) = &mut node.agent {
                         agent.ready = true;
                     }
@@ -324,6 +336,7 @@ impl Keeper {
                 tree: process.tree.kind(),
                 unenforced: process.unenforced.clone(),
                 spawned: matches!(process.phase, Phase::Up | Phase::Clearing { .. }),
+                notified: process.notified.clone(),
             }),
         });
         let jobs = jobs.collect();
@@ -341,7 +354,7 @@ impl Keeper {
             run_dir: node.means.dir.path().to_owned(),
             state_dir: node.state_dir.clone(),
             agent_restarts: node.succession.restarts,
-            upgraded: node.upgraded.take(),
+            upgraded: node.upgraded.clone(),
             jobs,
             records: node.records.iter().cloned().collect(),
             signals: signals.collect(),
@@ -474,10 +487,8 @@ impl Keeper {
         if adopted.is_empty() {
             return Vec::new();
         }
-        let groups = self.jobs.values().filter_map(|job| match &job.process.as_ref()?.tree {
-            tree::Tree::Cgroup(group) => Some(group.procs()),
-            tree::Tree::Group => None,
-        });
+        let group = |job: &Job| job.process.as_ref()?.tree.group().map(Group::procs);
+        let groups = self.jobs.values().filter_map(group);
         let in_cgroups = groups.flatten().collect();
         let live = |name: &str| {
             let id = self.names.get(name);

@@ -169,12 +169,13 @@ impl Keeper {
 
     pub(crate) fn take_notices(&mut self, id: u64) {
         for _ in 0..NOTICES {
-            let Some(job) = self.jobs.get(&id) else { return };
+            let Some(job) = self.jobs.get_mut(&id) else { return };
             let Some(notice) = job.notify.as_ref().and_then(notify::receive) else { return };
-            let Some(process) = &job.process else { continue };
+            let Some(process) = &mut job.process else { continue };
             if notice.fields.is_empty() || !belongs(&process.tree, process.pid, notice.pid) {
                 continue;
             }
+            process.notified.extend(notice.fields.clone());
             let key = (id, process.incarnation);
             if let Some(node) = self.node() {
                 node.notices.entry(key).or_default().extend(notice.fields);
@@ -205,7 +206,7 @@ fn belongs(tree: &Tree, leader: u32, sender: u32) -> bool {
         return true;
     }
     match tree {
-        Tree::Cgroup(group) => group.procs().contains(&sender) || proc::is_dead(sender),
+        Tree::Cgroup { group, .. } => group.procs().contains(&sender) || proc::is_dead(sender),
         Tree::Group => true,
     }
 }

@@ -88,21 +88,12 @@ impl Root {
         self.path.join("jobs")
     }
 
-    /// The group of a job, made anew if nobody is in it.
-    ///
-    /// Linux 6.14 and later kill whatever is cloned into a group on which `cgroup.kill` was ever
-    /// used (they compare its count of kills with that of the parent's group), so an incarnation
-    /// does not get the group of an earlier one.
+    /// The group of a job, made if it is not there.
     ///
     /// # Errors
     /// As mkdir(2).
     pub fn job(&self, name: &str) -> io::Result<Group> {
         let group = Group { path: self.jobs().join(name) };
-        match fs::create_dir(&group.path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| group),
-        }
-        group.remove();
         match fs::create_dir(&group.path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(group),
@@ -210,7 +201,9 @@ impl Group {
         Ok(file)
     }
 
-    /// SIGKILL to everything in it.
+    /// SIGKILL to everything in it. Afterwards it has to be removed: Linux 6.14 and later kill
+    /// whatever is cloned into a group on which `cgroup.kill` was ever used (they compare its count
+    /// of kills with that of the parent's group).
     pub fn kill(&self) {
         if write(&self.path.join("cgroup.kill"), "1").is_err() {
             for pid in self.procs() {

@@ -183,6 +183,8 @@ pub struct Live {
     pub unenforced: Vec<String>,
     /// False while exec has neither succeeded nor failed.
     pub spawned: bool,
+    /// What it has said by sd_notify, the latest of each.
+    pub notified: BTreeMap<String, String>,
 }
 
 /// What counts as the tree of a job on this machine.

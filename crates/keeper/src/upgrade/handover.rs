@@ -110,6 +110,7 @@ struct HeldProcess {
     stop: StopRule,
     streams: Vec<u64>,
     oom_before: u64,
+    notified: BTreeMap<String, String>,
     command: String,
     tried: Vec<PathBuf>,
 }
@@ -297,10 +298,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         incarnation: process.incarnation,
         pid: process.pid,
         main: process.main,
-        cgroup: match &process.tree {
-            Tree::Cgroup(group) => Some(group.path().to_owned()),
-            Tree::Group => None,
-        },
+        cgroup: process.tree.group().map(|group| group.path().to_owned()),
         unenforced: process.unenforced.clone(),
         phase: match &process.phase {
             Phase::Execing { failure } => HeldPhase::Execing { failure: failure.as_raw_fd() },
@@ -314,6 +312,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         stop: process.stop,
         streams: process.streams.clone(),
         oom_before: process.oom_before,
+        notified: process.notified.clone(),
         command: process.command.clone(),
         tried: process.tried.clone(),
     }
@@ -521,7 +520,11 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         incarnation: held.incarnation,
         pid: held.pid,
         main: held.main,
-        tree: held.cgroup.map_or(Tree::Group, |path| Tree::Cgroup(Group::at(path))),
+        // Whether it is spent is not known: then the next incarnation gets another one.
+        tree: match held.cgroup {
+            Some(path) => Tree::Cgroup { group: Group::at(path), spent: true },
+            None => Tree::Group,
+        },
         unenforced: held.unenforced,
         phase: match held.phase {
             HeldPhase::Execing { failure } => Phase::Execing { failure: fd::take(failure)? },
@@ -537,6 +540,7 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         stop: held.stop,
         streams: held.streams,
         oom_before: held.oom_before,
+        notified: held.notified,
         command: held.command,
         tried: held.tried,
     })
