@@ -77,7 +77,7 @@ pub(crate) fn upgraded(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) ->
     };
     let mut log = figure("upgrade-log", "a job's output").bound(Bound::AtMost(0.02));
     let mut control = figure("upgrade-control", "control sockets").bound(Bound::AtMost(0.02));
-    let mut api = figure("upgrade-api", "the API");
+    let mut api = figure("upgrade-api", "the API").bound(Bound::AtMost(0.1));
     let mut work = scene.work(jobs);
     work.talker = Some(scene.talk(&["__tick"]));
     let mut pauses = Pauses::default();
