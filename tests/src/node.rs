@@ -329,6 +329,8 @@ impl Node {
         let entries = fs::read_dir(&dir).into_iter().flatten();
         let mut files: Vec<PathBuf> =
             entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        // What is still being written is hidden.
+        files.retain(|file| file.file_name().is_none_or(|it| it.as_encoded_bytes()[0] != b'.'));
         // Archives begin with a number, so `current` comes last.
         files.sort();
         files

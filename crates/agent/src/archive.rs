@@ -44,16 +44,16 @@ impl Archive {
         let _ = self.0.send(file);
     }
 
-    /// Lines up what an earlier agent has not got to.
+    /// Lines up what an earlier agent has not got to, and removes what it has left half done.
     pub(crate) fn catch_up(&self, job_logs: &Path) {
         let Ok(entries) = fs::read_dir(job_logs) else { return };
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            let archive = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .is_some_and(|name| name.as_bytes()[0].is_ascii_digit() && !name.contains(".gz"));
-            if archive {
-                self.compress(path);
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            match (name.as_bytes()[0], name.ends_with(".gz")) {
+                (b'0'..=b'9', false) => self.compress(path),
+                // The original may have been removed since: nobody else would.
+                (b'.', true) => drop(fs::remove_file(path)),
+                _ => {}
             }
         }
     }

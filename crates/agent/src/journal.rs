@@ -114,6 +114,8 @@ pub(crate) struct Journal {
     header: Header,
     state: State,
     limit: u64,
+    /// Said once, until it can be written again.
+    failure_told: bool,
 }
 
 #[derive(Debug)]
@@ -158,6 +160,7 @@ impl Journal {
             header: Header { format: FORMAT, run: run.to_owned(), boot: boot_id() },
             state: State::Failed { since: Instant::now() },
             limit: LIMIT,
+            failure_told: false,
         }
     }
 
@@ -184,23 +187,33 @@ impl Journal {
     }
 
     fn rebase(&mut self, moment: &Moment<'_>) {
-        let written = base(&self.header, moment)
-            .and_then(|bytes| Ok((replace(&self.path, 0o600, &bytes)?, bytes.len() as u64)));
+        // Where space is short, state matters more than history.
+        let written = [KEPT, KEPT / 20, 0].into_iter().find_map(|events| {
+            let bytes = match base(&self.header, moment, events) {
+                Ok(bytes) => bytes,
+                Err(error) => return Some(Err(error)),
+            };
+            match replace(&self.path, 0o600, &bytes) {
+                Err(error) if error.kind() == io::ErrorKind::StorageFull && events > 0 => None,
+                replaced => Some(replaced.map(|file| (file, bytes.len() as u64))),
+            }
+        });
         match written {
-            Ok((file, size)) => {
-                if matches!(self.state, State::Failed { .. }) {
+            Some(Ok((file, size))) => {
+                if std::mem::take(&mut self.failure_told) {
                     tracing::info!("the journal can be written again");
                 }
                 // A base that is large by itself must not be replaced at every step.
                 self.limit = LIMIT.max(2 * size);
                 self.state = State::Open { file, size };
             }
-            Err(error) => self.fail(&error),
+            Some(Err(error)) => self.fail(&error),
+            None => self.fail(&io::ErrorKind::StorageFull.into()),
         }
     }
 
     fn fail(&mut self, error: &io::Error) {
-        if matches!(self.state, State::Open { .. }) || error.kind() != io::ErrorKind::StorageFull {
+        if !std::mem::replace(&mut self.failure_told, true) {
             tracing::error!(
                 "cannot write {}: {error}; going on without it: if the agent dies now, the next \
                  one knows less. Free some space, the journal is taken up again by itself",
@@ -218,10 +231,10 @@ fn reopen(path: &Path, valid: u64) -> io::Result<File> {
     Ok(file)
 }
 
-fn base(header: &Header, moment: &Moment<'_>) -> io::Result<Vec<u8>> {
+fn base(header: &Header, moment: &Moment<'_>, events: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let jobs = moment.node.jobs().map(|(plan, job)| (&plan.name, job)).collect();
-    let skipped = moment.events.len().saturating_sub(KEPT);
+    let skipped = moment.events.len().saturating_sub(events);
     encode(&mut bytes, &Written::Header(header))?;
     let Moment { taken, upgrade, .. } = *moment;
     encode(&mut bytes, &Written::Base { life: moment.node.life(), jobs, taken, upgrade })?;

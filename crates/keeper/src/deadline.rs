@@ -40,6 +40,10 @@ pub(crate) enum Deadline {
         token: u64,
     },
     StartAgent,
+    /// It has closed the link and should be gone.
+    AgentDying {
+        pid: u32,
+    },
     /// Tell the clients of control sockets.
     Tell,
     /// A client that does not read its last state.

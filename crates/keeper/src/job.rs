@@ -1,21 +1,15 @@
 //! What the keeper holds of a job: at most one process, its sockets, who listens to it.
 
-use crate::{sockets::HeldSocket, tree::Tree};
+use crate::{attempt::Attempt, sockets::HeldSocket, tree::Tree};
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
     plan::Reach,
     signal::Signal,
 };
-use mainstay_sys::{clock, proc, reap::Death};
+use mainstay_sys::{cgroup::Group, clock, proc, reap::Death};
 use mainstay_wire::state::{Metrics, State};
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fs::File, os::fd::OwnedFd, path::PathBuf, time::Duration};
 
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -55,9 +49,7 @@ pub(crate) struct Process {
     pub(crate) oom_before: u64,
     /// What it has said by sd_notify, the latest of each.
     pub(crate) notified: BTreeMap<String, String>,
-    /// For the words of an exec that fails: what was called, and the files that were tried.
-    pub(crate) command: String,
-    pub(crate) tried: Vec<PathBuf>,
+    pub(crate) attempt: Attempt,
 }
 
 /// How the keeper stops it when there is no agent to do so.
@@ -172,10 +164,9 @@ impl Job {
         state
     }
 
-    pub(crate) fn state_down(&self, process: Option<&Process>, ended: &Ended) -> State {
-        let used = (ended.cpu_user_us + ended.cpu_system_us) * 1000;
-        let of_tree = process.and_then(|process| process.tree.cpu_time()).unwrap_or(0);
-        let metrics = Metrics { cpu_time: used.max(of_tree), ..self.counts() };
+    pub(crate) fn state_down(&self, ended: &Ended) -> State {
+        let cpu_time = (ended.cpu_user_us + ended.cpu_system_us) * 1000;
+        let metrics = Metrics { cpu_time, ..self.counts() };
         let mut state = State::down(clock::wall(), &ended.exit, metrics);
         state.incarnation = Some(self.highest);
         if let (true, Some(error)) = (state.err.is_empty(), &self.state_error) {
@@ -189,10 +180,9 @@ impl Job {
     }
 
     fn metrics(&self, process: &Process) -> Metrics {
-        let (memory, limit) = match &process.tree {
-            Tree::Cgroup(group) => (group.memory_current(), group.memory_max()),
-            Tree::Group => (None, None),
-        };
+        let group = process.tree.group();
+        let memory = group.and_then(Group::memory_current);
+        let limit = group.and_then(Group::memory_max);
         let cpu = process.tree.cpu_time().or_else(|| proc::cpu_time(process.pid));
         Metrics {
             cpu_time: cpu.unwrap_or(0),
@@ -201,51 +191,4 @@ impl Job {
             ..self.counts()
         }
     }
-}
-
-/// Says why exec did not happen, in words that help.
-pub(crate) fn describe(
-    step: mainstay_sys::spawn::Step,
-    errno: i32,
-    command: &str,
-    tried: &[PathBuf],
-) -> String {
-    use mainstay_sys::spawn::Step;
-    let cause = std::io::Error::from_raw_os_error(errno);
-    if step != Step::Exec {
-        return format!("cannot {}: {cause}", step.text());
-    }
-    let found = tried.iter().find(|path| path.is_file());
-    match (cause.kind(), found) {
-        (std::io::ErrorKind::NotFound, None) if command.contains('/') => {
-            format!("cannot execute '{command}': there is no such file")
-        }
-        (std::io::ErrorKind::NotFound, None) => {
-            format!("cannot execute '{command}': not found in PATH")
-        }
-        (std::io::ErrorKind::NotFound, Some(path)) => match interpreter(path) {
-            Some(interpreter) => format!(
-                "cannot execute '{command}': its interpreter '{interpreter}' does not exist"
-            ),
-            None => format!(
-                "cannot execute '{command}': its program loader does not exist on this machine"
-            ),
-        },
-        (std::io::ErrorKind::PermissionDenied, _) => format!(
-            "cannot execute '{command}': not executable for this user, or on a file system mounted noexec"
-        ),
-        _ if errno == 8 => format!(
-            "cannot execute '{command}': neither a program for this machine nor a script with a #! line"
-        ),
-        _ => format!("cannot execute '{command}': {cause}"),
-    }
-}
-
-fn interpreter(path: &Path) -> Option<String> {
-    use std::io::Read;
-    let mut start = [0; 256];
-    let count = File::open(path).ok()?.read(&mut start).ok()?;
-    let line = start[..count].split(|byte| *byte == b'\n').next()?.strip_prefix(b"#!")?;
-    let text = String::from_utf8_lossy(line);
-    text.split_ascii_whitespace().next().map(str::to_owned)
 }

@@ -1,9 +1,11 @@
 //! From a [`Spawn`] to a cloned process: everything between the decision and the clone.
 
 use crate::{
+    attempt::Attempt,
     dirs,
     job::{Job, Phase, Process, StopRule},
     output::{Channel, Output, Owner, Stream},
+    reserve::Table,
     sockets,
     tree::{COOKIE_JOB, COOKIE_RUN, Tree},
 };
@@ -15,6 +17,7 @@ use mainstay_sys::{
 use mainstay_wire::link::{Exec, Spawn};
 use rustix::{
     fs::{Mode, OFlags},
+    io::Errno,
     net::SocketType,
     pipe::PipeFlags,
 };
@@ -64,6 +67,11 @@ impl Ground {
             cgroup,
             null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
         })
+    }
+
+    /// Our own table of descriptors, whose limit was raised as far as it goes.
+    pub(crate) fn table(&self) -> Table {
+        Table::new(self.nofile.map_or(u64::MAX, |(_, hard)| hard))
     }
 
     /// The program of a job or task, without its descriptors.
@@ -188,6 +196,9 @@ pub(crate) fn launch(
             [Channel::Stdout, Channel::Stderr].into_iter().take(if separate { 2 } else { 1 })
         {
             let (read, write) = pipe().map_err(doing("make a pipe for its output"))?;
+            if !ground.table().has_room_for_job(&write) {
+                return Err(doing("start it and keep a few descriptors")(Errno::MFILE.into()));
+            }
             own(&write);
             pipes.push((channel, read, write));
         }
@@ -220,10 +231,7 @@ pub(crate) fn launch(
             });
         }
     }
-    let tree = match group.filter(|_| cloned.in_group) {
-        Some(group) => Tree::Cgroup(group),
-        None => Tree::Group,
-    };
+    let tree = Tree::new(group.filter(|_| cloned.in_group));
     Ok(Process {
         incarnation: spawn.incarnation,
         pid: cloned.pid,
@@ -242,8 +250,7 @@ pub(crate) fn launch(
         streams,
         oom_before,
         notified: BTreeMap::new(),
-        command: spawn.exec.argv.first().cloned().unwrap_or_default(),
-        tried: program.tried().map(Path::to_owned).collect(),
+        attempt: Attempt::new(&spawn.exec, &program),
     })
 }
 

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::{
+    attempt::Attempt,
     deadline::Deadline,
     dirs,
     job::{self, Ended, Job, Phase},
@@ -20,6 +21,7 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
+    cgroup::Group,
     clock,
     reap::{self, How},
     spawn::Failure,
@@ -31,6 +33,8 @@ use mainstay_wire::{
 use rustix::io::Errno;
 use std::{fs, io, os::unix::fs::DirBuilderExt, path::PathBuf, time::Duration};
 
+/// A trouble that lasts is told again after a minute.
+const SAY_AGAIN: u64 = 60_000_000_000;
 /// How long until a tree that does not tell is looked at again.
 const RECHECK: Duration = Duration::from_millis(20);
 
@@ -118,8 +122,7 @@ impl Keeper {
         match Failure::from_bytes(&bytes[..count]) {
             None => self.up(id),
             Some(failed) => {
-                let error =
-                    job::describe(failed.step, failed.errno, &process.command, &process.tried);
+                let error = process.attempt.describe(failed);
                 process.phase = Phase::Failed { exit: Exit::Error { error, errno: failed.errno } };
             }
         }
@@ -129,7 +132,7 @@ impl Keeper {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Some(process) = job.process.as_mut() else { return };
         process.phase = Phase::Up;
-        process.tried = Vec::new();
+        process.attempt = Attempt::default();
         let message = ToAgent::Spawned {
             job: job.name.clone(),
             incarnation: process.incarnation,
@@ -167,9 +170,11 @@ impl Keeper {
         let text = format!("{}\n", state.to_json());
         let written = self.reserve.with(|| dirs::replace(&path, text.as_bytes(), 0o644, sync));
         let error = written.err().map(|error| format!("cannot write the state file: {error}"));
-        let news = error.is_some() && job.state_error.is_none();
         job.state_error = error;
-        if news {
+        let now = clock::boottime();
+        let silent = self.state_trouble.is_none_or(|at| now.saturating_sub(at) > SAY_AGAIN);
+        if job.state_error.is_some() && silent {
+            self.state_trouble = Some(now);
             let text = format!("{}: {}", job.name, job.state_error.as_deref().unwrap_or_default());
             self.note(text);
         }
@@ -179,11 +184,12 @@ impl Keeper {
     pub(crate) fn job_died(&mut self, id: u64, pid: u32) {
         self.exec_ready(id);
         let orphans = self.orphans_of(id);
-        if let Some(process) = self.jobs.get(&id).and_then(|job| job.process.as_ref()) {
-            let alone = matches!(&process.tree, Tree::Cgroup(group) if !group.populated());
-            if !alone {
-                process.tree.kill(pid, || orphans);
-            }
+        let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process.as_mut()) else {
+            return drop(reap::reap(pid));
+        };
+        let alone = process.tree.group().is_some_and(|group| !group.populated());
+        if !alone {
+            process.tree.kill(pid, || orphans);
         }
         let death = reap::reap(pid).ok();
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -192,10 +198,7 @@ impl Keeper {
             (Phase::Failed { exit }, _) => exit.clone(),
             (_, Some(How::Code(code))) => Exit::Code { code },
             (_, Some(How::Signal(number))) => {
-                let ooms = match &process.tree {
-                    Tree::Cgroup(group) => group.oom_kills(),
-                    Tree::Group => 0,
-                };
+                let ooms = process.tree.group().map_or(0, Group::oom_kills);
                 let oom = number == tree::KILL && ooms > process.oom_before;
                 job.ooms += u64::from(oom);
                 Exit::Signal { signal: Signal::from_number(number).unwrap_or(Signal::KILL), oom }
@@ -205,11 +208,11 @@ impl Keeper {
                 errno: 10,
             },
         };
-        process.phase = Phase::Clearing {
-            ended: Ended::new(exit, death.as_ref()),
-            events: None,
-            recheck: false,
-        };
+        let ended = Ended::new(exit, death.as_ref());
+        if alone {
+            return self.gone(id, ended);
+        }
+        process.phase = Phase::Clearing { ended, events: None, recheck: false };
         self.recheck(id);
     }
 
@@ -229,7 +232,7 @@ impl Keeper {
             return self.gone(id, ended);
         }
         process.tree.kill(pid, || orphans);
-        if let (Tree::Cgroup(group), None) = (&process.tree, &events)
+        if let (Some(group), None) = (process.tree.group(), &events)
             && let Ok(file) = group.events()
             && self.poller.add(&file, Kind::Cleared, id, Interest::Priority).is_ok()
         {
@@ -277,7 +280,7 @@ impl Keeper {
         let Some(job) = self.jobs.get(&id) else { return Vec::new() };
         match job.process.as_ref().map(|process| &process.tree) {
             Some(Tree::Group) => {}
-            Some(Tree::Cgroup(_)) | None => return Vec::new(),
+            Some(Tree::Cgroup { .. }) | None => return Vec::new(),
         }
         let adopted = tree::adopted(|pid| self.children.contains_key(&pid));
         let own =
@@ -289,7 +292,10 @@ impl Keeper {
     pub(crate) fn gone(&mut self, id: u64, ended: Ended) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let process = job.process.take();
-        let state = job.state_down(process.as_ref(), &ended);
+        if let Some(process) = &process {
+            process.tree.clean();
+        }
+        let state = job.state_down(&ended);
         let record = ExitRecord {
             record: 0,
             job: job.name.clone(),
@@ -343,14 +349,15 @@ impl Keeper {
 
 /// Replaces what an earlier incarnation left: nobody may take its state for ours.
 pub(crate) fn prepare_files(job: &mut Job, sync: bool) {
-    let made = match fs::DirBuilder::new().mode(0o700).create(&job.dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    };
     let _ = fs::remove_file(job.control_file());
     let text = format!("{}\n", job.state_starting().to_json());
-    let written =
-        made.and_then(|()| dirs::replace(&job.state_file(), text.as_bytes(), 0o644, sync));
+    let write = || dirs::replace(&job.state_file(), text.as_bytes(), 0o644, sync);
+    let written = match write() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::DirBuilder::new().mode(0o700).create(&job.dir).and_then(|()| write())
+        }
+        written => written,
+    };
     job.state_error = written.err().map(|error| format!("cannot write the state file: {error}"));
     if job.state_error.is_some() {
         // Better none than one that tells of another run.

@@ -5,11 +5,12 @@ use crate::{
     agent::{Agent, Next, Read, Succession},
     deadline::Deadline,
     dirs::RunDir,
-    job::Phase,
+    job::{Job, Phase},
     keeper::{Child, Keeper, Part},
     launch,
     output::{Channel, Output, Owner, Stream},
     poller::{Interest, Kind, Poller, Ready},
+    reserve::Accepted,
     task::TaskDone,
     tree,
     upgrade::Check,
@@ -21,7 +22,8 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
-    clock, reap, signal,
+    cgroup::Group,
+    clock, credentials, reap, signal,
     spawn::{self, Descriptors, Program},
 };
 use mainstay_wire::{
@@ -31,7 +33,7 @@ use mainstay_wire::{
         ToAgent, ToKeeper, Upgraded, Welcome,
     },
 };
-use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, socketpair, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -45,6 +47,8 @@ use std::{
 const FRAMES: usize = 16;
 /// What the last steps of a run may take.
 const LAST: Duration = Duration::from_millis(1500);
+/// Between the end of the link and the end of the agent.
+const DYING: Duration = Duration::from_millis(500);
 const MOST_ASKERS: usize = 32;
 /// Until an agent has said what the configuration says.
 const FIRST_STOP_TIMEOUT: Duration = Duration::from_secs(8);
@@ -108,7 +112,7 @@ pub(crate) struct Asker {
 }
 
 /// Who wants an upgrade and hears how it went.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Wanting {
     Asker(u64),
     Agent(u64),
@@ -219,15 +223,24 @@ impl Keeper {
 
     /// What is done once after every turn.
     pub(crate) fn settle(&mut self) {
+        self.flush_agent();
+        // Only to an agent that has read what came before, so after that was sent.
         self.pass_notices();
+        self.flush_agent();
+        self.try_end();
+    }
+
+    /// Sends what the agent takes now.
+    pub(crate) fn flush_agent(&mut self) {
         let Keeper { part: Part::Node(node), poller, .. } = self else { return };
         if let Some(agent) = &mut node.agent
             && !agent.is_idle()
         {
             let interest = if agent.flush() { Interest::ReadWrite } else { Interest::Read };
-            poller.change(agent.fd(), Kind::Link, 0, interest);
+            if agent.listens_for(interest) {
+                poller.change(agent.fd(), Kind::Link, 0, interest);
+            }
         }
-        self.try_end();
     }
 
     pub(crate) fn link_has_more(&self) -> bool {
@@ -237,14 +250,21 @@ impl Keeper {
     pub(crate) fn link_ready(&mut self, event: Ready) {
         let Some(agent) = self.node().and_then(|node| node.agent.as_mut()) else { return };
         if event.readable && agent.read() == Read::End {
-            // Its death is told by a signal; until then there is nothing to hear.
-            let Keeper { part: Part::Node(node), poller, .. } = self else { return };
+            // Usually it is dying, and its exit code counts: it gets a moment for that.
+            let Keeper { part: Part::Node(node), poller, deadlines, .. } = self else { return };
             if let Some(agent) = &node.agent {
                 poller.remove(agent.fd());
-                let _ = signal::send(agent.pid, tree::KILL);
+                deadlines.after(DYING, Deadline::AgentDying { pid: agent.pid });
             }
         }
         self.handle_frames();
+    }
+
+    /// An agent that has closed the link and does not end is of no use.
+    pub(crate) fn agent_dying(&mut self, pid: u32) {
+        if self.children.get(&pid) == Some(&Child::Agent) {
+            let _ = signal::send(pid, tree::KILL);
+        }
     }
 
     pub(crate) fn handle_frames(&mut self) {
@@ -283,6 +303,7 @@ impl Keeper {
                 if let Some(node) = self.node() {
                     node.stop_timeout = Duration::from_millis(stop_timeout_ms);
                     node.succession.became_ready();
+                    // It has written down that there was an upgrade.
                     node.upgraded.clear();
                     if let Some(agent) = &mut node.agent {
                         agent.ready = true;
@@ -492,10 +513,8 @@ impl Keeper {
         if adopted.is_empty() {
             return Vec::new();
         }
-        let groups = self.jobs.values().filter_map(|job| match &job.process.as_ref()?.tree {
-            tree::Tree::Cgroup(group) => Some(group.procs()),
-            tree::Tree::Group => None,
-        });
+        let group = |job: &Job| job.process.as_ref()?.tree.group().map(Group::procs);
+        let groups = self.jobs.values().filter_map(group);
         let in_cgroups = groups.flatten().collect();
         let live = |name: &str| {
             let id = self.names.get(name);
@@ -562,12 +581,16 @@ impl Keeper {
 
     pub(crate) fn accept_asker(&mut self) {
         loop {
-            let Keeper { part: Part::Node(node), poller, reserve, .. } = self else { return };
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let Ok(fd) = reserve.with(|| accept_with(&node.means.socket, flags)) else { return };
-            let ours = rustix::process::geteuid();
-            let allowed = sockopt::socket_peercred(&fd)
-                .is_ok_and(|peer| peer.uid.is_root() || peer.uid == ours);
+            let Keeper { part: Part::Node(node), poller, reserve, ground, .. } = self else {
+                return;
+            };
+            let fd = match reserve.accept(&node.means.socket, ground.table()) {
+                Accepted::Client(fd) => fd,
+                Accepted::TurnedAway => continue,
+                Accepted::Nobody => return,
+            };
+            let ours = rustix::process::geteuid().as_raw();
+            let allowed = credentials::peer_uid(&fd).is_ok_and(|uid| uid == 0 || uid == ours);
             if !allowed {
                 continue;
             }

@@ -1,10 +1,7 @@
 //! sd_notify: what jobs say about themselves.
 
-use rustix::{
-    io::Errno,
-    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
-};
-use std::{collections::BTreeMap, io::IoSliceMut, mem::MaybeUninit, os::fd::OwnedFd};
+use mainstay_sys::credentials;
+use std::{collections::BTreeMap, io, os::fd::OwnedFd};
 
 /// What is passed on; the rest of the protocol is not ours.
 const KNOWN: [&str; 9] = [
@@ -22,30 +19,22 @@ const LONGEST_VALUE: usize = 1024;
 
 /// One datagram: who sent it, and its assignments.
 pub(crate) struct Notice {
-    pub(crate) pid: u32,
+    /// `None`: a process that we cannot see.
+    pub(crate) sender: Option<u32>,
     pub(crate) fields: BTreeMap<String, String>,
 }
 
 /// Receives the next datagram, if there is one.
 pub(crate) fn receive(socket: &OwnedFd) -> Option<Notice> {
     let mut bytes = [0; 4096];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1), ScmRights(4))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let received = loop {
-        match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags) {
+        match credentials::receive(socket, &mut bytes) {
             Ok(received) => break received,
-            Err(Errno::INTR) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return None,
         }
     };
-    // Descriptors that came along are closed here: we store none.
-    let sender = ancillary.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials.pid),
-        _ => None,
-    });
-    let pid = sender.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok()).unwrap_or(0);
-    Some(Notice { pid, fields: parse(&bytes[..received.bytes]) })
+    Some(Notice { sender: received.sender, fields: parse(&bytes[..received.length]) })
 }
 
 fn parse(bytes: &[u8]) -> BTreeMap<String, String> {

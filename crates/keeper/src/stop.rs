@@ -175,7 +175,8 @@ impl Keeper {
         if std::mem::replace(&mut node.stopping_alone, true) {
             return;
         }
-        let timeout = node.stop_timeout;
+        // What it cost to find out that there is no agent is part of the time.
+        let timeout = node.stop_timeout.saturating_sub(SILENT);
         self.kill_agent();
         let running: Vec<(u64, u64)> = self.running();
         for (id, incarnation) in running {

@@ -7,6 +7,7 @@ use crate::{
     keeper::Keeper,
     notify,
     poller::{Interest, Kind, Ready},
+    reserve::Accepted,
     tree::Tree,
 };
 use mainstay_sys::proc;
@@ -14,7 +15,6 @@ use mainstay_wire::{
     link::{Ask, ToAgent},
     state::State,
 };
-use rustix::net::{SocketFlags, accept_with};
 use std::time::Duration;
 
 const TELL_EVERY: Duration = Duration::from_secs(3);
@@ -27,21 +27,13 @@ impl Keeper {
         loop {
             let Some(job) = self.jobs.get(&id) else { return };
             let Some(socket) = &job.control else { return };
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            // With no descriptor left it is accepted on a spare one and closed again.
-            let mut tries = 0;
-            let accepted = self.reserve.with(|| {
-                tries += 1;
-                accept_with(socket, flags)
-            });
-            let Ok(fd) = accepted else { return };
-            if tries > 1
-                || job.clients.len() >= MOST_CLIENTS
-                || self.clients.len() >= MOST_CLIENTS_IN_ALL
-            {
-                continue;
+            let full =
+                job.clients.len() >= MOST_CLIENTS || self.clients.len() >= MOST_CLIENTS_IN_ALL;
+            match self.reserve.accept(socket, self.ground.table()) {
+                Accepted::Client(fd) if !full => self.greet(id, Client::new(fd, id)),
+                Accepted::Client(_) | Accepted::TurnedAway => {}
+                Accepted::Nobody => return,
             }
-            self.greet(id, Client::new(fd, id));
         }
     }
 
@@ -175,7 +167,7 @@ impl Keeper {
             let Some(job) = self.jobs.get_mut(&id) else { return };
             let Some(notice) = job.notify.as_ref().and_then(notify::receive) else { return };
             let Some(process) = &mut job.process else { continue };
-            if notice.fields.is_empty() || !belongs(&process.tree, process.pid, notice.pid) {
+            if notice.fields.is_empty() || !belongs(&process.tree, process.pid, notice.sender) {
                 continue;
             }
             process.notified.extend(notice.fields.clone());
@@ -203,13 +195,14 @@ impl Keeper {
 }
 
 /// Whether a sender is of the job's tree. The socket belongs to the job's user, so one that has
-/// gone already (as `systemd-notify` has) is believed.
-fn belongs(tree: &Tree, leader: u32, sender: u32) -> bool {
+/// gone already (as `systemd-notify` has) is believed. One that we cannot see is no descendant.
+fn belongs(tree: &Tree, leader: u32, sender: Option<u32>) -> bool {
+    let Some(sender) = sender else { return false };
     if sender == leader {
         return true;
     }
     match tree {
-        Tree::Cgroup(group) => group.procs().contains(&sender) || proc::is_dead(sender),
+        Tree::Cgroup { group, .. } => group.procs().contains(&sender) || proc::is_dead(sender),
         Tree::Group => true,
     }
 }

@@ -1,10 +1,11 @@
 //! Tasks: short runs with a time limit, whose output comes back with their exit.
 
+use crate::attempt::Attempt;
 use mainstay_core::{exit::Exit, node::TaskId};
 use mainstay_wire::link::ToAgent;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::{os::fd::OwnedFd, path::PathBuf};
+use std::os::fd::OwnedFd;
 
 /// What of its output is kept.
 const KEPT: usize = 64 << 10;
@@ -16,8 +17,7 @@ pub(crate) struct Task {
     pub(crate) failure: Option<OwnedFd>,
     pub(crate) words: Words,
     pub(crate) timed_out: bool,
-    pub(crate) command: String,
-    pub(crate) tried: Vec<PathBuf>,
+    pub(crate) attempt: Attempt,
 }
 
 /// What came of a task: kept until an agent has written it down.

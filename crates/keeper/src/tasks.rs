@@ -1,8 +1,8 @@
 //! Running tasks for the agent.
 
 use crate::{
+    attempt::Attempt,
     deadline::Deadline,
-    job,
     keeper::{Child, Keeper},
     launch,
     poller::{Interest, Kind},
@@ -16,7 +16,7 @@ use mainstay_sys::{
     spawn::{self, Descriptors, Failure},
 };
 use mainstay_wire::link::RunTask;
-use std::{io, os::fd::AsFd, path::Path, time::Duration};
+use std::{io, os::fd::AsFd, time::Duration};
 
 impl Keeper {
     /// Starts it, unless it runs or ran already: an agent that came back asks again, and hears
@@ -57,8 +57,7 @@ impl Keeper {
             failure: Some(cloned.failure),
             words: Words::from(read),
             timed_out: false,
-            command: run.exec.argv.first().cloned().unwrap_or_default(),
-            tried: program.tried().map(Path::to_owned).collect(),
+            attempt: Attempt::new(&run.exec, &program),
         })
     }
 
@@ -90,10 +89,9 @@ impl Keeper {
         let failed =
             task.failure.as_ref().and_then(|failure| rustix::io::read(failure, &mut bytes).ok());
         let exit = match (failed.and_then(|count| Failure::from_bytes(&bytes[..count])), how) {
-            (Some(failed), _) => Exit::Error {
-                error: job::describe(failed.step, failed.errno, &task.command, &task.tried),
-                errno: failed.errno,
-            },
+            (Some(failed), _) => {
+                Exit::Error { error: task.attempt.describe(failed), errno: failed.errno }
+            }
             (None, How::Code(code)) => Exit::Code { code },
             (None, How::Signal(_)) if task.timed_out => {
                 Exit::Error { error: "its time was up: it was killed".to_owned(), errno: 110 }

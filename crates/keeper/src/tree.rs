@@ -14,24 +14,43 @@ pub(crate) const KILL: i32 = 9;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Tree {
-    Cgroup(Group),
+    Cgroup {
+        group: Group,
+        /// It was killed as a whole: the next incarnation needs another one.
+        spent: bool,
+    },
     Group,
 }
 
 impl Tree {
+    pub(crate) fn new(group: Option<Group>) -> Tree {
+        group.map_or(Tree::Group, |group| Tree::Cgroup { group, spent: false })
+    }
+
+    pub(crate) fn group(&self) -> Option<&Group> {
+        match self {
+            Tree::Cgroup { group, .. } => Some(group),
+            Tree::Group => None,
+        }
+    }
+
+    /// Nobody is left: makes room for the next incarnation.
+    pub(crate) fn clean(&self) {
+        if let Tree::Cgroup { group, spent: true } = self {
+            group.remove();
+        }
+    }
+
     pub(crate) fn kind(&self) -> link::Tree {
         match self {
-            Tree::Cgroup(_) => link::Tree::Cgroup,
+            Tree::Cgroup { .. } => link::Tree::Cgroup,
             Tree::Group => link::Tree::Group,
         }
     }
 
     /// What all of it has used, where somebody counts: nanoseconds.
     pub(crate) fn cpu_time(&self) -> Option<u64> {
-        match self {
-            Tree::Cgroup(group) => group.cpu_time(),
-            Tree::Group => None,
-        }
+        self.group()?.cpu_time()
     }
 
     /// Signals cannot be refused for lack of anybody to take them: then they did their work.
@@ -45,7 +64,7 @@ impl Tree {
         match (reach, self) {
             (Reach::Leader, _) => drop(signal::send(leader, number)),
             (Reach::Group, _) => drop(signal::send_group(leader, number)),
-            (Reach::Tree, Tree::Cgroup(group)) => {
+            (Reach::Tree, Tree::Cgroup { group, .. }) => {
                 for pid in group.procs() {
                     let _ = signal::send(pid, number);
                 }
@@ -59,11 +78,14 @@ impl Tree {
         }
     }
 
-    pub(crate) fn kill(&self, leader: u32, orphans: impl FnOnce() -> Vec<u32>) {
+    pub(crate) fn kill(&mut self, leader: u32, orphans: impl FnOnce() -> Vec<u32>) {
         // The group too: a child that is still on its way into the cgroup is in it already.
         let _ = signal::send_group(leader, KILL);
         match self {
-            Tree::Cgroup(group) => group.kill(),
+            Tree::Cgroup { group, spent } => {
+                *spent = true;
+                group.kill();
+            }
             Tree::Group => {
                 for pid in orphans() {
                     let _ = signal::send(pid, KILL);
@@ -75,7 +97,7 @@ impl Tree {
     /// Whether nobody is left, once the leader itself has been reaped.
     pub(crate) fn gone(&self, leader: u32, orphans: impl FnOnce() -> Vec<u32>) -> bool {
         match self {
-            Tree::Cgroup(group) => !group.populated(),
+            Tree::Cgroup { group, .. } => !group.populated(),
             Tree::Group => signal::send_group(leader, 0).is_err() && orphans().is_empty(),
         }
     }

@@ -144,8 +144,11 @@ impl Client {
     fn explain(&self, broken: &Broken) -> Failure {
         let path = self.run_dir.join(SOCKET);
         let path = path.display();
-        match broken {
-            Broken::Unsent(error) if error.kind() == io::ErrorKind::NotFound => Failure::new(
+        let (Broken::Unsent(error) | Broken::Sent(error)) = broken;
+        let why =
+            if slow(error) { "it does not react in time".to_owned() } else { error.to_string() };
+        match (error.kind(), broken) {
+            (io::ErrorKind::NotFound, _) => Failure::new(
                 NO_AGENT,
                 format!(
                     "no node runs in {}: there is no {SOCKET}. Start one with `mainstay run`, or \
@@ -153,32 +156,28 @@ impl Client {
                     self.run_dir.display()
                 ),
             ),
-            Broken::Unsent(error) | Broken::Sent(error)
-                if error.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                Failure::new(
-                    NO_AGENT,
-                    format!("cannot connect to {path}: {error}; try as the user who runs the node"),
-                )
-            }
-            Broken::Sent(error) if keeper::is_there(&self.run_dir) => Failure::new(
-                if slow(error) { NO_AGENT } else { FAILED },
+            (io::ErrorKind::PermissionDenied, _) => Failure::new(
+                NO_AGENT,
+                format!("cannot connect to {path}: {why}; try as the user who runs the node"),
+            ),
+            _ if !keeper::is_there(&self.run_dir) => Failure::new(
+                NO_AGENT,
+                format!("no agent answers at {path} ({why}); is `mainstay run` still running?"),
+            ),
+            (_, Broken::Sent(_)) if !slow(error) => Failure::new(
+                FAILED,
                 format!(
-                    "the agent at {path} did not answer ({error}): the keeper lives, so the agent is \
-                     busy or being restarted, and every job goes on. Whether the request was taken \
-                     is not known: look at `mainstay status`"
+                    "the agent ended before it answered ({why}) and is being restarted; every job \
+                     goes on. It may have taken the request: look at `mainstay status`"
                 ),
             ),
-            Broken::Unsent(error) if keeper::is_there(&self.run_dir) => Failure::new(
+            _ => Failure::new(
                 NO_AGENT,
                 format!(
-                    "no agent answers at {path} ({error}): the keeper lives and is restarting it, \
-                     and every job goes on. Try again; `mainstay logs mainstay` says why"
+                    "no agent answers at {path} ({why}): the keeper lives, so the agent is stuck or \
+                     being restarted, and every job goes on. Try again; `mainstay logs mainstay` \
+                     may say why"
                 ),
-            ),
-            Broken::Unsent(error) | Broken::Sent(error) => Failure::new(
-                NO_AGENT,
-                format!("no agent answers at {path} ({error}); is `mainstay run` still running?"),
             ),
         }
     }
@@ -203,9 +202,8 @@ impl Client {
         body: Option<&str>,
         patience: Duration,
     ) -> Result<(UnixStream, Head), Broken> {
-        let mut stream = socket::connect(&self.run_dir, SOCKET).map_err(Broken::Unsent)?;
-        stream.set_read_timeout(Some(patience)).map_err(Broken::Unsent)?;
-        stream.set_write_timeout(Some(patience)).map_err(Broken::Unsent)?;
+        let mut stream =
+            socket::connect(&self.run_dir, SOCKET, patience).map_err(Broken::Unsent)?;
         let mut request = format!("{method} {path} HTTP/1.0\r\nHost: mainstay\r\n{headers}");
         if let Some(body) = body {
             // Writing into a String cannot fail.
@@ -227,16 +225,9 @@ impl Client {
 impl Broken {
     /// Of the kind that a restarting agent causes.
     fn may_pass(&self) -> bool {
-        use io::ErrorKind::{
-            BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof, WouldBlock,
-        };
+        use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
         let (Broken::Unsent(error) | Broken::Sent(error)) = self;
-        match error.kind() {
-            BrokenPipe | ConnectionRefused | ConnectionReset | UnexpectedEof => true,
-            // A full line of connections, not a time that ran out.
-            WouldBlock => matches!(self, Broken::Unsent(_)),
-            _ => false,
-        }
+        matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | UnexpectedEof)
     }
 }
 

@@ -12,12 +12,11 @@ use std::{
 };
 
 const SOCKET: &str = "keeper.sock";
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One question, one answer.
 pub(crate) fn ask(run_dir: &Path, ask: &KeeperAsk, patience: Duration) -> io::Result<KeeperAnswer> {
-    let mut stream = socket::connect(run_dir, SOCKET)?;
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
+    let mut stream = socket::connect(run_dir, SOCKET, patience)?;
     stream.write_all(&frame::encode(ask).map_err(io::Error::other)?)?;
     let mut decoder = Decoder::default();
     let mut bytes = [0; 4096];
@@ -34,7 +33,7 @@ pub(crate) fn ask(run_dir: &Path, ask: &KeeperAsk, patience: Duration) -> io::Re
 
 /// Is there a keeper? It may be that it has no agent at the moment.
 pub(crate) fn is_there(run_dir: &Path) -> bool {
-    socket::connect(run_dir, SOCKET).is_ok()
+    socket::connect(run_dir, SOCKET, PATIENCE).is_ok()
 }
 
 /// `mainstay __check`: can this binary take over what the running keeper would hand it?

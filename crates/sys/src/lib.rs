@@ -2,6 +2,7 @@
 
 pub mod cgroup;
 pub mod clock;
+pub mod credentials;
 pub mod fd;
 pub mod proc;
 pub mod reap;

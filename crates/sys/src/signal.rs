@@ -43,15 +43,32 @@ impl Signals {
 
     /// The next signal that is pending.
     #[must_use]
-    pub fn next(&self) -> Option<i32> {
+    pub fn next(&self) -> Option<Received> {
         // SAFETY: reads at most one record into a buffer of exactly its size.
         unsafe {
             let mut info: libc::signalfd_siginfo = mem::zeroed();
             let size = mem::size_of_val(&info);
             let read = libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size);
-            (usize::try_from(read) == Ok(size)).then(|| i32::try_from(info.ssi_signo).unwrap_or(0))
+            (usize::try_from(read) == Ok(size)).then(|| Received {
+                number: i32::try_from(info.ssi_signo).unwrap_or(0),
+                pid: info.ssi_pid,
+            })
         }
     }
+}
+
+/// A disposition as the kernel has it, with room for every architecture: the handler comes first,
+/// and all zero is the default. The C library's own call hides the two signals that it keeps for
+/// itself, but an exec hands those on too.
+type Disposition = [usize; 8];
+/// Of a signal set, in bytes.
+const SET: usize = 8;
+
+/// A signal, and who it is about: the sender, or the child that has died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    pub number: i32,
+    pub pid: u32,
 }
 
 /// The signals that this process ignores: an exec would hand that on.
@@ -59,14 +76,26 @@ impl Signals {
 pub fn ignored() -> Vec<i32> {
     (1..=64)
         .filter(|&signal| {
-            // SAFETY: asks only; numbers the kernel does not know give an error.
-            unsafe {
-                let mut action: libc::sigaction = mem::zeroed();
-                libc::sigaction(signal, ptr::null(), &raw mut action) == 0
-                    && action.sa_sigaction == libc::SIG_IGN
-            }
+            let mut action: Disposition = [0; 8];
+            let nothing: *const Disposition = ptr::null();
+            // SAFETY: asks only, into a buffer larger than any kernel's record; numbers that the
+            // kernel does not know give an error.
+            let answer = unsafe {
+                libc::syscall(libc::SYS_rt_sigaction, signal, nothing, &raw mut action, SET)
+            };
+            answer == 0 && action[0] == libc::SIG_IGN
         })
         .collect()
+}
+
+/// Sets a disposition back. Fit for a child between clone and exec: one system call.
+pub(crate) fn set_default(signal: i32) {
+    let action: Disposition = [0; 8];
+    let nowhere: *mut Disposition = ptr::null_mut();
+    // SAFETY: the kernel reads a zeroed record from a buffer that is large enough.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigaction, signal, &raw const action, nowhere, SET);
+    }
 }
 
 /// # Errors

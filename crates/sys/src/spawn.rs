@@ -363,12 +363,10 @@ impl Child<'_> {
     unsafe fn prepare(&self, procs: Option<*const libc::c_char>) -> Result<(), Failure> {
         let program = self.program;
         // SAFETY: raw system calls with arguments that were prepared before the clone; the wrappers
-        // used here (sigaction, sigprocmask, setsid, umask, dup2, fcntl) do nothing more.
+        // used here (sigprocmask, setsid, umask, dup2, fcntl) do nothing more.
         unsafe {
-            let mut action: libc::sigaction = mem::zeroed();
-            action.sa_sigaction = libc::SIG_DFL;
             for &signal in &program.ignored {
-                libc::sigaction(signal, &raw const action, ptr::null_mut());
+                crate::signal::set_default(signal);
             }
             let mut none: libc::sigset_t = mem::zeroed();
             libc::sigemptyset(&raw mut none);

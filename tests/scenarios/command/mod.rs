@@ -1,1 +1,4 @@
-//! (to come)
+//! The command line: exit codes, diagnostics, and streams that go on over an agent's death.
+
+mod codes;
+mod streams;

@@ -101,9 +101,7 @@ fn an_agent_that_cannot_begin_is_backed_off_and_told_while_jobs_run_on() {
         assert!(told.contains(delay), "{told}");
     }
     assert!(told.contains("was killed by signal 9; 3 jobs run on"), "{told}");
-    let pid =
-        until("stubborn runs", || node.log("stubborn").contains(&"up".to_owned()).then_some(()));
-    let () = pid;
+    node.until_logged("stubborn", "up");
     let lines = node.log("one").len();
     until("one goes on", || (node.log("one").len() > lines + 5).then_some(()));
 

@@ -79,7 +79,7 @@ fn garbage_closes_its_own_connection_and_no_other() {
     let mut watcher = node.control("one");
     assert_eq!(watcher.next_state().expect("a state")["status"], "UP");
 
-    let long = vec![b'x'; 200 << 10];
+    let long = vec![b'x'; 2 << 20];
     let [api, keeper, control] = sockets(&node);
     let abuse: [(&PathBuf, &[u8]); 11] = [
         (&api, b"\0\xff\xfe garbage \r\n\r\n"),

@@ -61,15 +61,23 @@ fn torn_files_of_any_kind_do_not_keep_a_run_from_beginning() {
     let mut node = Setup::config(CONFIG).start();
     node.must(&["shutdown"]);
     node.wait();
-    let files =
-        ["run.json", "plan.json", "journal", "mainstay.sock", "keeper.sock", "mainstay.sock.tmp"];
+    let files = [
+        "run.json",
+        "plan.json",
+        "journal",
+        "mainstay.sock",
+        "mainstay.sock.tmp",
+        "keeper.sock",
+        "jobs/tree/state",
+        "jobs/tree/control",
+    ];
     for content in [&b""[..], b"{\"run\":", b"\0\xff\0", b"null\n", b"00000000 {}\n"] {
-        for file in files {
-            fs::write(node.run_dir().join(file), content).expect("our own directory");
-        }
         fs::create_dir_all(node.run_dir().join("jobs/tree")).expect("our own directory");
-        fs::write(node.run_dir().join("jobs/tree/state"), content).expect("our own directory");
-        fs::write(node.run_dir().join("jobs/tree/control"), content).expect("our own directory");
+        for file in files {
+            let path = node.run_dir().join(file);
+            let _ = fs::remove_file(&path);
+            fs::write(path, content).expect("our own directory");
+        }
         node.launch_again();
         node.wait_until_ready();
         node.running("tree");

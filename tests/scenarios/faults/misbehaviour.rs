@@ -129,7 +129,7 @@ fn left_over_children_end_with_their_job_where_there_are_cgroups() {
     }
     let runaway = std::fs::read_to_string(node.path().join("runaway")).expect("it ran");
     assert!(!is_alive(runaway.trim().parse().expect("a pid")));
-    assert_eq!(node.log("leaver"), ["bye"]);
+    assert_eq!(node.until_logged("leaver", "bye").len(), 1);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn without_cgroups_one_that_hides_is_a_stray_holds_nobody_up_and_ends_with_the_n
     assert!(is_alive(runaway));
     let strays = node.status()["strays"].clone();
     assert_eq!(strays[0]["pid"], runaway, "{strays}");
-    assert_eq!(node.log("leaver"), ["bye"]);
+    assert_eq!(node.until_logged("leaver", "bye").len(), 1);
     until_it_rests(node.keeper());
     node.must(&["shutdown"]);
     assert_eq!(node.wait().code(), Some(0));

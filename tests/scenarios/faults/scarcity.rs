@@ -41,8 +41,8 @@ fn until_divided(node: &Node, count: usize) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn without_descriptors_a_start_fails_with_its_reason_and_the_rest_goes_on() {
-    let node = Setup::config(crowd(30)).after("ulimit -n 56").start();
-    let (running, errors) = until_divided(&node, 30);
+    let node = Setup::config(crowd(60)).after("ulimit -n 128").start();
+    let (running, errors) = until_divided(&node, 60);
     for error in &errors {
         assert!(error.to_lowercase().contains("too many open files"), "{error}");
     }
@@ -112,11 +112,13 @@ fn an_agent_that_cannot_be_cloned_is_tried_again_while_jobs_run_on() {
         .launch_in(scratch);
     node.wait_until_ready();
     let (pid, keeper) = (node.running("job1"), node.keeper());
+    // As that user, since not every root may change the limits of others.
     let limit = |count: &str| {
-        let set = std::process::Command::new("prlimit")
-            .args(["--pid", &keeper.to_string(), &format!("--nproc={count}")])
+        let set = std::process::Command::new("setpriv")
+            .args(["--reuid", &id, "--regid", &id, "--clear-groups"])
+            .args(["prlimit", "--pid", &keeper.to_string(), &format!("--nproc={count}")])
             .status();
-        assert!(set.expect("prlimit can be started").success());
+        assert!(set.expect("setpriv can be started").success());
     };
     limit("1:1000");
     signal(node.agent(), Signal::KILL);

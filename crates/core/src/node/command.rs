@@ -88,6 +88,6 @@ pub struct Outcome {
     pub commands: Vec<Command>,
     /// Jobs whose state is not what it was: the agent journals them.
     pub touched: Vec<Name>,
-    /// The answer to an [`Input::Request`].
+    /// The answer to an [`super::Input::Request`].
     pub answer: Option<Result<(), Refusal>>,
 }

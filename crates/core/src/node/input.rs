@@ -59,7 +59,7 @@ pub enum Input {
 }
 
 /// A job as the keeper has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Held {
     pub job: Name,
     /// The highest incarnation ever spawned in this run.

@@ -18,7 +18,12 @@ use proptest::{collection::vec, option, prelude::*, sample::Index};
 use std::{collections::BTreeMap, time::Duration};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        // A failure prints its inputs; the ones worth keeping become transcripts.
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn nonsense_breaks_nothing(plan in plan(), inputs in vec((input(), 0u64..20_000), 0..60)) {

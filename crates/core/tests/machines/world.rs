@@ -170,7 +170,7 @@ pub(crate) enum Deed {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Message {
     Boot,
-    Attached { held: Vec<(Name, u64, Option<(u64, u32)>)> },
+    Attached { held: Vec<Held> },
     Spawned { job: usize, incarnation: u64 },
     Exited(Record),
     TaskDone(TaskId),
@@ -336,10 +336,6 @@ impl World {
         let (input, record) = match message {
             Message::Boot => (Input::Boot, None),
             Message::Attached { held } => {
-                let held = held
-                    .into_iter()
-                    .map(|(job, highest, live)| Held { job, highest, live })
-                    .collect();
                 (Input::Attached { held, agent_restarts: 1, upgraded: Vec::new() }, None)
             }
             Message::Spawned { job, incarnation } => {
@@ -400,7 +396,7 @@ impl World {
             .map(|(kept, plan)| {
                 let live = kept.live.as_ref().filter(|live| live.executed);
                 let live = live.map(|live| (live.incarnation, pid(live.incarnation)));
-                (plan.name.clone(), kept.highest, live)
+                Held { job: plan.name.clone(), highest: kept.highest, live }
             })
             .collect();
         let attached = match agency {
@@ -488,7 +484,8 @@ impl World {
         let settled = |(at, job): (usize, &Job)| {
             self.ledger[at].is_settled(job, stopping) && ledger::agree(job, &self.keeper, at)
         };
-        self.keeper.records.is_empty()
+        // A run may end before the keeper has heard that a record is journaled.
+        (self.keeper.records.is_empty() || self.exit.is_some())
             && self.journal.jobs.iter().enumerate().all(settled)
             && stopping == self.exit.is_some()
     }

@@ -148,7 +148,8 @@ impl Writer {
         if !partial.is_empty() {
             let mut batch = Batch::new(&mut self.header, &mut self.to_file, &stream);
             batch.add(Piece { text: &partial, whole: true });
-            let batch = batch.done(partial.len() as u64);
+            // Its bytes were counted when they were read.
+            let batch = batch.done(0);
             self.put(&stream.owner, &stream.log, batch);
         }
     }

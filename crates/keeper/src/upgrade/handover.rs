@@ -3,6 +3,7 @@
 use crate::{
     RunOptions,
     agent::Succession,
+    attempt::Attempt,
     control::Client,
     deadline::Deadline,
     dirs::RunDir,
@@ -113,8 +114,7 @@ struct HeldProcess {
     streams: Vec<u64>,
     oom_before: u64,
     notified: BTreeMap<String, String>,
-    command: String,
-    tried: Vec<PathBuf>,
+    attempt: Attempt,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -147,8 +147,7 @@ struct HeldTask {
     output: Bytes,
     truncated: bool,
     timed_out: bool,
-    command: String,
-    tried: Vec<PathBuf>,
+    attempt: Attempt,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -302,10 +301,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         incarnation: process.incarnation,
         pid: process.pid,
         main: process.main,
-        cgroup: match &process.tree {
-            Tree::Cgroup(group) => Some(group.path().to_owned()),
-            Tree::Group => None,
-        },
+        cgroup: process.tree.group().map(|group| group.path().to_owned()),
         unenforced: process.unenforced.clone(),
         phase: match &process.phase {
             Phase::Execing { failure } => HeldPhase::Execing { failure: failure.as_raw_fd() },
@@ -320,8 +316,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         streams: process.streams.clone(),
         oom_before: process.oom_before,
         notified: process.notified.clone(),
-        command: process.command.clone(),
-        tried: process.tried.clone(),
+        attempt: process.attempt.clone(),
     }
 }
 
@@ -349,8 +344,7 @@ fn describe_task(id: u64, task: &Task) -> HeldTask {
         output: task.words.text[..].into(),
         truncated: task.words.truncated,
         timed_out: task.timed_out,
-        command: task.command.clone(),
-        tried: task.tried.clone(),
+        attempt: task.attempt.clone(),
     }
 }
 
@@ -478,8 +472,7 @@ impl Keeper {
                 truncated: held.truncated,
             },
             timed_out: held.timed_out,
-            command: held.command,
-            tried: held.tried,
+            attempt: held.attempt,
         };
         if let Some(pipe) = &task.words.pipe {
             self.poller.add(pipe, Kind::Task, held.id, Interest::Read)?;
@@ -529,7 +522,11 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         incarnation: held.incarnation,
         pid: held.pid,
         main: held.main,
-        tree: held.cgroup.map_or(Tree::Group, |path| Tree::Cgroup(Group::at(path))),
+        // Whether it is spent is not known: then the next incarnation gets another one.
+        tree: match held.cgroup {
+            Some(path) => Tree::Cgroup { group: Group::at(path), spent: true },
+            None => Tree::Group,
+        },
         unenforced: held.unenforced,
         phase: match held.phase {
             HeldPhase::Execing { failure } => Phase::Execing { failure: fd::take(failure)? },
@@ -546,7 +543,6 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         streams: held.streams,
         oom_before: held.oom_before,
         notified: held.notified,
-        command: held.command,
-        tried: held.tried,
+        attempt: held.attempt,
     })
 }

@@ -138,8 +138,10 @@ fn raw(file: &File) -> i32 {
 
 /// Where the last `wanted` lines before `end` begin, and how many there are.
 fn tail(file: &mut File, end: u64, wanted: usize) -> io::Result<(u64, usize)> {
-    if wanted == usize::MAX {
-        return Ok((0, 0));
+    match wanted {
+        0 => return Ok((end, 0)),
+        usize::MAX => return Ok((0, 0)),
+        _ => {}
     }
     let (mut start, mut lines) = (end, 0);
     let mut block = vec![0; BLOCK];

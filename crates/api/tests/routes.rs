@@ -1,0 +1,308 @@
+//! The API over a real socket, with an agent whose keeper is played by the test.
+
+use mainstay_agent::{Crash, Link, Options, Source, boot};
+use mainstay_core::{
+    exit::{Asked, Exit},
+    signal::Signal,
+};
+use mainstay_wire::{
+    frame::{self, Decoder},
+    link::{ExitRecord, FORMAT, Figures, Stray, ToAgent, ToKeeper, Tree, Welcome},
+};
+use serde_json::Value;
+use std::{
+    fs,
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
+use tokio::{net::UnixListener, sync::watch};
+
+const CONFIG: &str = r#"
+[jobs.web]
+exec = "web"
+
+[jobs.broken]
+exec = "broken"
+
+[jobs.stubborn]
+exec = "stubborn"
+"#;
+const RUN: &str = "0123456789abcdef";
+
+/// `broken` never starts, `stubborn` never stops, anything else does as it is told.
+fn play_keeper(mut link: UnixStream) {
+    let mut decoder = Decoder::default();
+    let mut bytes = [0; 4096];
+    let mut records = 0;
+    while let Ok(length @ 1..) = link.read(&mut bytes) {
+        decoder.push(&bytes[..length]);
+        while let Ok(Some(message)) = decoder.next() {
+            if let Some(answer) = answer(message, &mut records) {
+                let _ = link.write_all(&frame::encode(&answer).expect("short"));
+            }
+        }
+    }
+}
+
+fn answer(message: ToKeeper, records: &mut u64) -> Option<ToAgent> {
+    let mut ended = |job, incarnation, exit, asked| {
+        *records += 1;
+        Some(ToAgent::Exited(ExitRecord {
+            record: *records,
+            job,
+            incarnation,
+            exit,
+            asked,
+            fenced: false,
+            ended: 0,
+            cpu_user_us: 0,
+            cpu_system_us: 0,
+            max_rss_kib: 0,
+        }))
+    };
+    match message {
+        ToKeeper::Hello { .. } => Some(ToAgent::Welcome(Box::new(Welcome {
+            format: FORMAT,
+            run: RUN.into(),
+            run_dir: PathBuf::new(),
+            state_dir: PathBuf::new(),
+            agent_restarts: 0,
+            upgraded: Vec::new(),
+            jobs: Vec::new(),
+            records: Vec::new(),
+            signals: Vec::new(),
+        }))),
+        ToKeeper::Spawn(spawn) if spawn.job.as_str() == "broken" => {
+            let exit = Exit::Error { error: "cannot execute 'broken'".into(), errno: 2 };
+            ended(spawn.job, spawn.incarnation, exit, Asked::None)
+        }
+        ToKeeper::Spawn(spawn) => Some(ToAgent::Spawned {
+            job: spawn.job,
+            incarnation: spawn.incarnation,
+            pid: 42,
+            tree: Tree::Group,
+            unenforced: vec!["memory".into()],
+        }),
+        ToKeeper::Stop { job, incarnation, signal, .. } if job.as_str() != "stubborn" => {
+            ended(job, incarnation, Exit::Signal { signal, oom: false }, Asked::Stop)
+        }
+        ToKeeper::Kill { job, incarnation } => {
+            let exit = Exit::Signal { signal: Signal::KILL, oom: false };
+            ended(job, incarnation, exit, Asked::Kill)
+        }
+        ToKeeper::Inspect { id } => Some(ToAgent::Figures {
+            id,
+            figures: Figures {
+                strays: vec![Stray { pid: 7, command: "lost".into() }],
+                ..Figures::default()
+            },
+        }),
+        ToKeeper::Upgrade { id, .. } => {
+            Some(ToAgent::UpgradeFailed { id, error: "no such file".into() })
+        }
+        _ => None,
+    }
+}
+
+/// A node that serves its API until the test is over.
+struct Node(PathBuf);
+
+impl Node {
+    fn start() -> Node {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir =
+            std::env::temp_dir().join(format!("mainstay-api-{}-{number}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).expect("temp dir");
+        fs::write(dir.join("mainstay.toml"), CONFIG).expect("a configuration");
+        let listener = std::os::unix::net::UnixListener::bind(dir.join("sock")).expect("a socket");
+        listener.set_nonblocking(true).expect("a socket");
+        let run_dir = dir.clone();
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(serve(run_dir, listener));
+        });
+        Node(dir)
+    }
+
+    fn ask(&self, request: &str) -> (u16, String) {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer");
+        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status.expect("a status"), body.to_owned())
+    }
+
+    fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.0.join("sock")).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
+        stream
+    }
+
+    fn get(&self, path: &str) -> (u16, Value) {
+        let (status, body) = self.ask(&format!("GET {path} HTTP/1.0\r\n\r\n"));
+        (status, serde_json::from_str(&body).unwrap_or_default())
+    }
+
+    fn post(&self, path: &str, body: &str) -> (u16, Value) {
+        let length = body.len();
+        let (status, body) =
+            self.ask(&format!("POST {path} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n{body}"));
+        (status, serde_json::from_str(&body).unwrap_or_default())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn serve(run_dir: PathBuf, listener: std::os::unix::net::UnixListener) {
+    let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+    thread::spawn(move || play_keeper(ours));
+    let config = Some(run_dir.join("mainstay.toml"));
+    let options = Options { state_dir: run_dir.clone(), run_dir, source: Source::Config(config) };
+    let link = Link::new(theirs.into()).expect("a link");
+    let (mut agent, asker) = boot(link, &options, Crash::default()).await.expect("it begins");
+    let listener = UnixListener::from_std(listener).expect("a listener");
+    let (ending, flag) = watch::channel(false);
+    let api = tokio::spawn(mainstay_api::serve(listener, asker, flag));
+    agent.run().await;
+    let _ = ending.send(true);
+    let _ = api.await;
+}
+
+fn events(text: &str) -> Vec<(&str, &str)> {
+    text.split("\n\n")
+        .filter_map(|block| {
+            let id = block.lines().find_map(|line| line.strip_prefix("id: "))?;
+            let kind = block.lines().find_map(|line| line.strip_prefix("event: ")).unwrap_or("");
+            Some((id, kind))
+        })
+        .collect()
+}
+
+#[test]
+fn status_tells_of_node_jobs_and_keeper() {
+    let node = Node::start();
+    node.post("/v1/jobs/web/start", "");
+    let (status, body) = node.get("/v1/status");
+    assert_eq!((status, body["state"].as_str()), (200, Some("running")));
+    assert_eq!(body["strays"][0]["command"], "lost");
+    let names: Vec<_> =
+        body["jobs"].as_array().expect("jobs").iter().map(|job| &job["name"]).collect();
+    assert_eq!(names, ["web", "broken", "stubborn"]);
+    let (status, job) = node.get("/v1/jobs/web");
+    assert_eq!(
+        (status, job["state"].as_str(), job["pid"].as_u64()),
+        (200, Some("RUNNING"), Some(42))
+    );
+    assert_eq!((&job["tree"], &job["unenforced"][0]), (&"group".into(), &"memory".into()));
+}
+
+#[test]
+fn requests_wait_for_what_they_lead_to() {
+    let node = Node::start();
+    let (status, job) = node.post("/v1/jobs/web/stop", "");
+    assert_eq!((status, job["state"].as_str()), (200, Some("STOPPED")));
+    let (status, job) = node.post("/v1/jobs/web/start", "{}");
+    assert_eq!((status, job["incarnation"].as_u64()), (200, Some(2)));
+    let (status, job) = node.post("/v1/jobs/web/restart", "");
+    assert_eq!((status, job["incarnation"].as_u64()), (200, Some(3)));
+    let (status, problem) = node.post("/v1/jobs/broken/restart", "");
+    assert_eq!(status, 409);
+    assert!(
+        problem["detail"].as_str().is_some_and(|text| text.contains("cannot execute")),
+        "{problem}"
+    );
+    let (status, problem) = node.post("/v1/jobs/stubborn/stop?wait=50ms", "");
+    assert_eq!((status, problem["job"]["state"].as_str()), (504, Some("STOPPING")));
+    let (status, job) = node.post("/v1/jobs/stubborn/stop?wait=0", "");
+    assert_eq!((status, job["state"].as_str()), (200, Some("STOPPING")));
+}
+
+#[test]
+fn what_is_not_understood_is_refused_as_a_problem_document() {
+    let node = Node::start();
+    for (method, path, body, wanted) in [
+        ("GET", "/v1/nothing", "", 404),
+        ("POST", "/v1/status", "", 405),
+        ("GET", "/v1/status?verbose=1", "", 400),
+        ("POST", "/v1/jobs/none/start", "", 404),
+        ("POST", "/v1/jobs/%2e%2e/start", "", 404),
+        ("POST", "/v1/jobs/web/stop?wait=soon", "", 400),
+        ("POST", "/v1/jobs/web/stop", r#"{"force":true}"#, 400),
+        ("POST", "/v1/jobs/web/signal", r#"{"signal":"SIGNOPE"}"#, 400),
+        ("POST", "/v1/jobs/web/signal", r#"{"signal":"HUP","whom":"all"}"#, 400),
+        ("POST", "/v1/upgrade", "", 409),
+    ] {
+        let length = body.len();
+        let request = format!("{method} {path} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n{body}");
+        let (status, body) = node.ask(&request);
+        let problem: Value = serde_json::from_str(&body).expect("a problem document");
+        assert_eq!(
+            (status, problem["status"].as_u64()),
+            (wanted, Some(wanted.into())),
+            "{request}"
+        );
+        assert!(problem["detail"].is_string() && problem["title"].is_string(), "{problem}");
+    }
+}
+
+#[test]
+fn a_stream_is_taken_up_again_where_it_broke() {
+    let node = Node::start();
+    node.post("/v1/jobs/web/restart", "");
+    let (_, all) = node.ask("GET /v1/events?since=0&follow=false HTTP/1.0\r\n\r\n");
+    let all = events(&all);
+    assert_eq!(all[0], (format!("{RUN}:0").as_str(), ""), "where the client is");
+    assert_eq!(all[1], (format!("{RUN}:1").as_str(), "startup"));
+    let resume = |id: &str| {
+        let header = format!("Last-Event-ID: {id}\r\n");
+        node.ask(&format!("GET /v1/events?follow=false HTTP/1.0\r\n{header}\r\n")).1
+    };
+    let rest = resume(&format!("{RUN}:3"));
+    assert_eq!(events(&rest)[1].0, format!("{RUN}:4"));
+    for id in [format!("{RUN}:999999"), "fedcba9876543210:3".into()] {
+        let text = resume(&id);
+        assert!(events(&text).iter().any(|(_, kind)| *kind == "gap"), "{text}");
+        assert!(events(&text).iter().any(|(_, kind)| *kind == "startup"), "{text}");
+    }
+    assert_eq!(node.ask("GET /v1/events HTTP/1.0\r\nLast-Event-ID: x\r\n\r\n").0, 400);
+}
+
+#[test]
+fn a_stream_ends_with_the_last_event_of_the_run() {
+    let node = Node::start();
+    let mut stream = node.connect();
+    stream.write_all(b"GET /v1/events?since=0 HTTP/1.0\r\n\r\n").expect("sent");
+    assert_eq!(node.post("/v1/shutdown", "").0, 202);
+    let (status, body) = node.get("/v1/status");
+    assert_eq!((status, body["state"].as_str()), (200, Some("stopping")));
+    // Who asks a second time is impatient: what does not stop is killed.
+    assert_eq!(node.post("/v1/shutdown", "").0, 202);
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("events up to the end");
+    let stopped = text.matches("event: stopped\n").count();
+    assert_eq!(stopped, 3, "{text}");
+}
+
+#[test]
+fn silent_clients_keep_nobody_out() {
+    let node = Node::start();
+    let silent: Vec<UnixStream> = (0..600).map(|_| node.connect()).collect();
+    let mut half = node.connect();
+    half.write_all(b"GET /v1/sta").expect("sent");
+    let mut nonsense = node.connect();
+    nonsense.write_all(&[0xff; 4096]).expect("sent");
+    assert_eq!(node.get("/v1/status").0, 200);
+    drop(silent);
+}

@@ -1,0 +1,73 @@
+//! What was tried in order to start a process, for the words that say why it failed.
+
+use mainstay_sys::spawn::{Failure, Program, Step};
+use mainstay_wire::link::Exec;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::File,
+    io::{self, ErrorKind, Read},
+    path::{Path, PathBuf},
+};
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Attempt {
+    command: String,
+    /// The files that the command may be, in the order of the search.
+    tried: Vec<PathBuf>,
+    cwd: Option<PathBuf>,
+}
+
+const ENOEXEC: i32 = 8;
+
+impl Attempt {
+    pub(crate) fn new(exec: &Exec, program: &Program) -> Attempt {
+        Attempt {
+            command: exec.argv.first().cloned().unwrap_or_default(),
+            tried: program.tried().map(Path::to_owned).collect(),
+            cwd: exec.cwd.clone(),
+        }
+    }
+
+    pub(crate) fn describe(&self, failed: Failure) -> String {
+        let cause = io::Error::from_raw_os_error(failed.errno);
+        match (failed.step, &self.cwd) {
+            (Step::Exec, _) => format!("cannot execute '{}': {}", self.command, self.why(&cause)),
+            (Step::Cwd, Some(cwd)) => {
+                format!("cannot enter its working directory '{}': {cause}", cwd.display())
+            }
+            (step, _) => format!("cannot {}: {cause}", step.text()),
+        }
+    }
+
+    fn why(&self, cause: &io::Error) -> String {
+        let found = self.tried.iter().find(|path| path.is_file());
+        match (cause.kind(), found) {
+            (ErrorKind::NotFound, None) if self.command.contains('/') => {
+                "there is no such file".to_owned()
+            }
+            (ErrorKind::NotFound, None) => "not found in PATH".to_owned(),
+            (ErrorKind::NotFound, Some(path)) => match interpreter(path) {
+                Some(interpreter) => format!("its interpreter '{interpreter}' does not exist"),
+                None => "its program loader does not exist on this machine".to_owned(),
+            },
+            (ErrorKind::PermissionDenied, None) if self.tried.iter().any(|path| path.is_dir()) => {
+                "it is a directory".to_owned()
+            }
+            (ErrorKind::PermissionDenied, _) => {
+                "not executable for this user, or on a file system mounted noexec".to_owned()
+            }
+            _ if cause.raw_os_error() == Some(ENOEXEC) => {
+                "neither a program for this machine nor a script with a #! line".to_owned()
+            }
+            _ => cause.to_string(),
+        }
+    }
+}
+
+fn interpreter(path: &Path) -> Option<String> {
+    let mut start = [0; 256];
+    let count = File::open(path).ok()?.read(&mut start).ok()?;
+    let line = start[..count].split(|byte| *byte == b'\n').next()?.strip_prefix(b"#!")?;
+    let text = String::from_utf8_lossy(line);
+    text.split_ascii_whitespace().next().map(str::to_owned)
+}
