@@ -2,10 +2,14 @@
 
 mod command;
 mod container;
+mod control;
+mod crash;
 mod faults;
 mod hold;
 mod life;
+mod link;
 mod notify;
 mod output;
 mod process;
 mod sockets;
+mod torture;

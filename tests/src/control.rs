@@ -31,12 +31,22 @@ impl Control {
         self.stream.write_all(bytes)
     }
 
+    /// The socket itself.
+    #[must_use]
+    pub fn stream(&self) -> &UnixStream {
+        &self.stream
+    }
+
     /// The next state; `None` at the end of the stream.
     pub fn next_state(&mut self) -> Option<Value> {
         let mut line = || {
             let mut line = String::new();
-            let count = self.reader.read_line(&mut line).expect("a state, or the end");
-            (count > 0).then(|| line.trim_end().to_owned())
+            match self.reader.read_line(&mut line) {
+                Ok(count) => (count > 0).then(|| line.trim_end().to_owned()),
+                // What was said to it had not been read: an end like any other.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => None,
+                Err(error) => panic!("neither a state nor the end: {error}"),
+            }
         };
         assert_eq!(line()?, "event: state");
         let data = line().expect("data after the event");

@@ -5,12 +5,17 @@ mod control;
 mod events;
 mod node;
 pub mod proc;
+mod random;
 mod wait;
+mod watched;
+pub mod writer;
 
 pub use control::Control;
 pub use events::Events;
 pub use node::{Command, Node, Setup};
+pub use random::Random;
 pub use wait::{until, within};
+pub use watched::{Reached, Watched};
 
 use std::path::{Path, PathBuf};
 

@@ -272,6 +272,10 @@ impl Node {
     }
 
     fn try_keeper(&self) -> Option<u32> {
+        if self.setup.before.is_empty() {
+            // Whatever binary it was upgraded to.
+            return Some(self.child_pid());
+        }
         let own = binary().canonicalize().expect("it was built");
         let mut pid = self.child_pid();
         while fs::read_link(format!("/proc/{pid}/exe")).ok()? != own {
@@ -282,12 +286,15 @@ impl Node {
 
     #[must_use]
     pub fn agent(&self) -> u32 {
-        let keeper = self.keeper();
-        until("there is an agent", || {
-            proc::children(keeper).into_iter().find(|pid| {
-                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                line.split(|byte| *byte == 0).any(|word| word == b"__agent")
-            })
+        until("there is an agent", || self.try_agent())
+    }
+
+    /// The agent, if there is one at the moment.
+    #[must_use]
+    pub fn try_agent(&self) -> Option<u32> {
+        proc::children(self.keeper()).into_iter().find(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == b"__agent")
         })
     }
 

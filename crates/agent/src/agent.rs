@@ -20,7 +20,7 @@ use crate::{
 use mainstay_core::{
     clock::Now,
     name::Name,
-    node::{Command, Input, Node, Outcome, Refusal, Request},
+    node::{Command, Input, Node, Outcome, Refusal, Request, TaskId},
 };
 use mainstay_wire::link::{Figures, ToKeeper};
 use std::{
@@ -50,6 +50,8 @@ pub struct Agent {
     pub(crate) archive: Archive,
     pub(crate) facts: BTreeMap<Name, Facts>,
     pub(crate) taken: Taken,
+    /// The last upgrade that was told.
+    pub(crate) upgrade: u64,
     pub(crate) timers: Timers,
     pub(crate) lanes: Lanes,
     /// Inputs that this agent has made itself.
@@ -91,6 +93,8 @@ pub(crate) enum Origin {
     Record(u64),
     /// The keeper, which acts by itself otherwise.
     Token(u64),
+    /// The keeper, which keeps what came of the task until then.
+    Task(TaskId),
     /// Who asked.
     Asker(oneshot::Sender<Result<Accepted, Refusal>>),
 }
@@ -112,6 +116,12 @@ impl Agent {
                 return end;
             }
         }
+    }
+
+    /// There was an agent before this one, and those who listened to it may come back.
+    #[must_use]
+    pub fn is_successor(&self) -> bool {
+        self.about.agent_restarts > 0 || self.upgrade > 0
     }
 
     /// The link, for what is left to say once the loop has ended.
@@ -164,7 +174,6 @@ impl Agent {
         let Decided { input, outcome: Outcome { events, commands, answer, .. }, .. } = decided;
         events.iter().for_each(|event| trace::event(event, &input));
         self.ring.publish(events);
-        let origin = origin.answer(answer, before);
         self.crash.reach(Point::Published)?;
         self.acknowledge(&origin)?;
         self.crash.reach(Point::Acknowledged)?;
@@ -173,6 +182,8 @@ impl Agent {
         }
         self.link.flush()?;
         self.crash.reach(Point::Commanded)?;
+        // Last of all: whoever hears that it was taken can rely on the keeper having it.
+        origin.answer(answer, before);
         Ok(())
     }
 
@@ -202,14 +213,15 @@ impl Agent {
         let Decided { now, input, outcome, life_changed } = decided;
         let taken = match origin {
             Origin::Token(token) => Some(*token),
-            Origin::World | Origin::Record(_) | Origin::Asker(_) => None,
+            Origin::World | Origin::Record(_) | Origin::Task(_) | Origin::Asker(_) => None,
         };
+        let upgrade = matches!(input, Input::Attached { .. }).then_some(self.upgrade);
         taken.into_iter().for_each(|token| self.taken.add(token));
         let changes_nothing = outcome.events.is_empty() && outcome.touched.is_empty();
         if changes_nothing && !life_changed && taken.is_none() {
             return;
         }
-        let (node, ring, all_taken) = (&self.node, &self.ring, &self.taken);
+        let (node, ring, all_taken, told) = (&self.node, &self.ring, &self.taken, self.upgrade);
         let step = Step {
             now: *now,
             input,
@@ -221,6 +233,7 @@ impl Agent {
                 .collect(),
             life: life_changed.then(|| node.life()),
             taken,
+            upgrade,
         };
         self.journal.append(&step, || Moment {
             node,
@@ -230,6 +243,7 @@ impl Agent {
                 .chain(outcome.events.iter().cloned().map(Arc::new))
                 .collect(),
             taken: all_taken,
+            upgrade: told,
         });
     }
 
@@ -237,6 +251,7 @@ impl Agent {
         match origin {
             Origin::Record(record) => self.say(&ToKeeper::Ack { record: *record }),
             Origin::Token(token) => self.say(&ToKeeper::Taken { token: *token }),
+            Origin::Task(id) => self.say(&ToKeeper::TaskTaken { id: id.clone() }),
             Origin::World | Origin::Asker(_) => {}
         }
         Ok(self.link.flush()?)
@@ -290,19 +305,17 @@ struct Decided {
 
 impl Origin {
     /// Answers whoever asked.
-    fn answer(self, answer: Option<Result<(), Refusal>>, before: u64) -> Origin {
+    fn answer(self, answer: Option<Result<(), Refusal>>, before: u64) {
         match self {
             Origin::Asker(asker) => {
                 let answer = answer.unwrap_or(Ok(())).map(|()| Accepted { before });
                 // Nobody is left only when the client went away.
                 let _ = asker.send(answer);
-                Origin::World
             }
-            Origin::World | Origin::Record(_) | Origin::Token(_) => {
+            Origin::World | Origin::Record(_) | Origin::Token(_) | Origin::Task(_) => {
                 if let Some(Err(refusal)) = answer {
                     tracing::info!("not done: {refusal}");
                 }
-                self
             }
         }
     }

@@ -20,7 +20,7 @@ use mainstay_core::{
     node::{Held, Input, Node},
     plan::Plan,
 };
-use mainstay_wire::link::{FORMAT, HeldJob, ToAgent, ToKeeper, Welcome};
+use mainstay_wire::link::{FORMAT, HeldJob, ToAgent, ToKeeper, Upgraded, Welcome};
 use std::{collections::VecDeque, env};
 
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub async fn boot(
         None => apply(&welcome, options)?,
     };
     trace::set_level(&plan.node.log_level);
-    let Recovered { life, jobs, events, taken } = recovered;
+    let Recovered { life, jobs, events, taken, upgrade } = recovered;
     // Nothing becomes visible before it is journaled, so without a step nothing has begun.
     let first = life.is_none() && welcome.jobs.is_empty() && welcome.records.is_empty();
     let node = match life {
@@ -78,6 +78,7 @@ pub async fn boot(
         crash,
         archive: Archive::start(),
         taken,
+        upgrade,
         timers: Timers::default(),
         lanes: Lanes::new(),
         own: VecDeque::new(),
@@ -172,7 +173,7 @@ impl Agent {
             false => Input::Attached {
                 held: welcome.jobs.into_iter().map(held).collect(),
                 agent_restarts: welcome.agent_restarts,
-                upgraded: welcome.upgraded,
+                upgraded: self.untold(welcome.upgraded),
             },
         };
         self.take(input, Origin::World)?;
@@ -187,6 +188,17 @@ impl Agent {
         let stop_timeout_ms = u64::try_from(stop_timeout).unwrap_or(u64::MAX);
         self.say(&ToKeeper::Ready { stop_timeout_ms });
         Ok(self.link.flush()?)
+    }
+
+    /// Upgrades that no earlier agent has journaled.
+    fn untold(&mut self, upgraded: Vec<Upgraded>) -> Vec<(String, String)> {
+        let told = self.upgrade;
+        let news = upgraded.into_iter().filter(|upgrade| upgrade.number > told);
+        news.map(|upgrade| {
+            self.upgrade = upgrade.number;
+            (upgrade.from, upgrade.to)
+        })
+        .collect()
     }
 
     fn compress_leftovers(&self) {

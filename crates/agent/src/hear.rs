@@ -61,7 +61,7 @@ impl Agent {
                     let cut = if truncated { " (cut)" } else { "" };
                     tracing::info!("{}: its stop command said{cut}: {}", id.job, output.trim_end());
                 }
-                self.take(Input::TaskDone { id, exit }, Origin::World)
+                self.take(Input::TaskDone { id: id.clone(), exit }, Origin::Task(id))
             }
             // An earlier agent has written it down: only its thanks got lost.
             ToAgent::Asked { token, .. } | ToAgent::Signalled { token, .. }

@@ -133,6 +133,7 @@ pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
         ToKeeper::Hello { .. }
         | ToKeeper::Ready { .. }
         | ToKeeper::Ack { .. }
+        | ToKeeper::TaskTaken { .. }
         | ToKeeper::Taken { .. }
         | ToKeeper::Inspect { .. }
         | ToKeeper::RotateLogs

@@ -44,7 +44,7 @@ struct Header {
 #[serde(rename_all = "snake_case")]
 enum Written<'a> {
     Header(&'a Header),
-    Base { life: &'a Life, jobs: BTreeMap<&'a Name, &'a Job>, taken: &'a Taken },
+    Base { life: &'a Life, jobs: BTreeMap<&'a Name, &'a Job>, taken: &'a Taken, upgrade: u64 },
     Events(&'a [Arc<Event>]),
     Step(&'a Step<'a>),
 }
@@ -62,15 +62,29 @@ pub(crate) struct Step<'a> {
     /// The keeper's token of this input: it need not be delivered again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) taken: Option<u64>,
+    /// The number of the last upgrade that was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upgrade: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
     Header(Header),
-    Base { life: Life, jobs: BTreeMap<Name, Job>, taken: Taken },
+    Base {
+        life: Life,
+        jobs: BTreeMap<Name, Job>,
+        taken: Taken,
+        upgrade: u64,
+    },
     Events(Vec<Event>),
-    Step { events: Vec<Event>, jobs: BTreeMap<Name, Job>, life: Option<Life>, taken: Option<u64> },
+    Step {
+        events: Vec<Event>,
+        jobs: BTreeMap<Name, Job>,
+        life: Option<Life>,
+        taken: Option<u64>,
+        upgrade: Option<u64>,
+    },
 }
 
 /// What an earlier agent of this run left.
@@ -81,6 +95,8 @@ pub(crate) struct Recovered {
     pub(crate) jobs: BTreeMap<Name, Job>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) taken: Taken,
+    /// The last upgrade that was told.
+    pub(crate) upgrade: u64,
 }
 
 /// Everything at one moment, for a new base.
@@ -89,6 +105,7 @@ pub(crate) struct Moment<'a> {
     pub(crate) node: &'a Node,
     pub(crate) events: Vec<Arc<Event>>,
     pub(crate) taken: &'a Taken,
+    pub(crate) upgrade: u64,
 }
 
 #[derive(Debug)]
@@ -219,7 +236,8 @@ fn base(header: &Header, moment: &Moment<'_>, events: usize) -> io::Result<Vec<u
     let jobs = moment.node.jobs().map(|(plan, job)| (&plan.name, job)).collect();
     let skipped = moment.events.len().saturating_sub(events);
     encode(&mut bytes, &Written::Header(header))?;
-    encode(&mut bytes, &Written::Base { life: moment.node.life(), jobs, taken: moment.taken })?;
+    let Moment { taken, upgrade, .. } = *moment;
+    encode(&mut bytes, &Written::Base { life: moment.node.life(), jobs, taken, upgrade })?;
     encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
     Ok(bytes)
 }
@@ -251,15 +269,17 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
             Line::Header(read) if read == *header && valid == 0 => {}
             Line::Header(_) => return None,
             Line::Base { .. } | Line::Events(_) | Line::Step { .. } if valid == 0 => return None,
-            Line::Base { life, jobs, taken } => {
-                recovered = Recovered { life: Some(life), jobs, taken, ..Recovered::default() };
+            Line::Base { life, jobs, taken, upgrade } => {
+                recovered =
+                    Recovered { life: Some(life), jobs, taken, upgrade, ..Recovered::default() };
             }
             Line::Events(events) => recovered.add(events),
-            Line::Step { events, jobs, life, taken } => {
+            Line::Step { events, jobs, life, taken, upgrade } => {
                 recovered.add(events);
                 recovered.jobs.extend(jobs);
                 recovered.life = life.or(recovered.life);
                 taken.into_iter().for_each(|token| recovered.taken.add(token));
+                recovered.upgrade = upgrade.unwrap_or(0).max(recovered.upgrade);
             }
         }
         valid += line.len();

@@ -20,12 +20,20 @@ use std::{
     os::{fd::OwnedFd, unix::net},
     time::Duration,
 };
-use tokio::{net::UnixListener, runtime, sync::watch, time::timeout};
+use tokio::{
+    net::UnixListener,
+    runtime,
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
 
 const CONFIG: i32 = 78;
 const FAILED: i32 = 1;
 /// Clients get so long to read the last events.
 const FAREWELL: Duration = Duration::from_millis(300);
+/// Those who followed the events of a dead agent get so long to come back to this one, should it
+/// find nothing left to do.
+const COME_BACK: Duration = Duration::from_millis(300);
 /// The keeper gets so long to end the run after it was told to.
 const END_OF_RUN: Duration = Duration::from_secs(10);
 
@@ -75,10 +83,14 @@ where
         Err(BootError::Ended(End::Link(error))) => return lost(options, keeper.as_ref(), &error),
         Err(error) => return failed("cannot begin", &error),
     };
+    let begun = Instant::now();
     let (ending, flag) = watch::channel(false);
     let api = tokio::spawn(serve(listener, asker, flag));
     match agent.run().await {
         End::Over { code } => {
+            if agent.is_successor() {
+                sleep_until(begun + COME_BACK).await;
+            }
             let _ = ending.send(true);
             let _ = timeout(FAREWELL, api).await;
             say_over(agent, code).await

@@ -83,6 +83,7 @@ impl World {
                     truncated: false,
                 });
             }
+            ToKeeper::TaskTaken { .. } => {}
             ToKeeper::Ack { record } => self.records.retain(|kept| kept.record != record),
             ToKeeper::Taken { token } => self.signals.retain(|(kept, _)| *kept != token),
             ToKeeper::Ready { .. } => self.heard.push("ready"),
@@ -109,7 +110,7 @@ impl World {
             run_dir: PathBuf::new(),
             state_dir: PathBuf::new(),
             agent_restarts: self.agent_restarts,
-            upgraded: None,
+            upgraded: Vec::new(),
             jobs: jobs.collect(),
             records: self.records.clone(),
             signals: self.signals.clone(),

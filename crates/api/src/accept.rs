@@ -2,6 +2,7 @@
 
 use crate::routes;
 use axum::Router;
+use futures_util::FutureExt;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -45,6 +46,10 @@ pub async fn serve(listener: UnixListener, asker: Asker, mut ending: watch::Rece
             Ok((stream, _)) => connections.add(stream, routes.clone(), ending.clone()),
             Err(error) => wait_out(&error).await,
         }
+    }
+    // Those who are still in line: they lost an earlier agent, and this one has found nothing to do.
+    while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
+        connections.add(stream, routes.clone(), ending.clone());
     }
     while connections.tasks.join_next().await.is_some() {}
 }

@@ -71,7 +71,7 @@ fn answer(message: ToKeeper, records: &mut u64) -> Option<ToAgent> {
             run_dir: PathBuf::new(),
             state_dir: PathBuf::new(),
             agent_restarts: 0,
-            upgraded: None,
+            upgraded: Vec::new(),
             jobs: Vec::new(),
             records: Vec::new(),
             signals: Vec::new(),

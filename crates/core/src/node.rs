@@ -145,14 +145,14 @@ impl Node {
         out: &mut Outbox,
         held: &[Held],
         agent_restarts: u64,
-        upgraded: Option<(String, String)>,
+        upgraded: Vec<(String, String)>,
     ) {
-        match upgraded {
-            Some((from, to)) => out.emit(Source::NODE, Kind::Upgraded { from, to }),
-            None if agent_restarts > 0 => {
-                out.emit(Source::NODE, Kind::AgentRestarted { restarts: agent_restarts });
-            }
-            None => {}
+        // An upgrade replaces the agent, too; that need not be told twice.
+        if upgraded.is_empty() && agent_restarts > 0 {
+            out.emit(Source::NODE, Kind::AgentRestarted { restarts: agent_restarts });
+        }
+        for (from, to) in upgraded {
+            out.emit(Source::NODE, Kind::Upgraded { from, to });
         }
         let found = self.life.phase();
         if found == NodePhase::Starting {
@@ -223,7 +223,7 @@ impl Node {
     fn signalled(&mut self, out: &mut Outbox, signal: Signal) {
         out.emit(Source::NODE, Kind::Signal { signal });
         if [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HALT].contains(&signal) {
-            self.shut_down_asked(out);
+            self.shut_down_signalled(out);
         }
     }
 

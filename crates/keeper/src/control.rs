@@ -3,7 +3,7 @@
 //! Out: `state` on connect, on change, and every three seconds. Only the newest state that a
 //! client has not read is kept, so a slow one skips states in between and never the last. In:
 //! `stop`, `kill`, `signal`; what we do not know is passed over, what we cannot read closes that
-//! connection and no other.
+//! connection and no other, after what was said before it.
 
 use mainstay_core::signal::Signal;
 use mainstay_wire::{
@@ -46,7 +46,8 @@ pub(crate) enum Heard {
     Asks(Vec<Ask>),
     /// It will say nothing more; what it asked last.
     End(Vec<Ask>),
-    Nonsense,
+    /// It cannot be followed any further; what it asked before.
+    Nonsense(Vec<Ask>),
 }
 
 #[derive(Deserialize)]
@@ -118,13 +119,17 @@ impl Client {
             Ok(0) => (Ok(()), true),
             Ok(count) => (self.decoder.push(&bytes[..count], &mut events), false),
             Err(Errno::AGAIN | Errno::INTR) => (Ok(()), false),
-            Err(_) => return Heard::Nonsense,
+            Err(_) => return Heard::Nonsense(Vec::new()),
         };
-        let Ok(asks) = events.iter().filter_map(|event| ask(event).transpose()).collect() else {
-            return Heard::Nonsense;
-        };
+        let mut asks = Vec::new();
+        for event in &events {
+            match ask(event) {
+                Ok(ask) => asks.extend(ask),
+                Err(_) => return Heard::Nonsense(asks),
+            }
+        }
         match (followed, end) {
-            (Err(_), _) => Heard::Nonsense,
+            (Err(_), _) => Heard::Nonsense(asks),
             (Ok(()), false) => Heard::Asks(asks),
             (Ok(()), true) => Heard::End(asks),
         }
@@ -141,4 +146,41 @@ fn ask(event: &Event) -> Result<Option<Ask>, serde_json::Error> {
         "signal" => Some(Ask::Signal(serde_json::from_str::<SignalData>(&event.data)?.signal)),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
+
+    #[test]
+    fn a_client_that_reads_late_gets_whole_frames_and_the_last_of_them() {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None)
+                .expect("a pair");
+        sockopt::set_socket_send_buffer_size(&ours, 4096).expect("a socket");
+        let mut client = Client::new(ours, 1);
+        let long = "x".repeat(500);
+        let mut stuck = 0;
+        for number in 0..200 {
+            let flushed = client.offer(&format!("{{\"number\":{number},\"text\":\"{long}\"}}"));
+            assert_ne!(flushed, Flushed::Gone);
+            stuck += u32::from(flushed == Flushed::Some);
+        }
+        assert!(stuck > 100, "its buffer is full long before the last");
+        let mut decoder = sse::Decoder::default();
+        let mut events = Vec::new();
+        let mut bytes = [0; 1024];
+        loop {
+            match rustix::io::read(&theirs, &mut bytes) {
+                Ok(count) => decoder.push(&bytes[..count], &mut events).expect("whole frames"),
+                Err(Errno::AGAIN) if client.unsent().0.is_empty() => break,
+                Err(Errno::AGAIN) => drop(client.flush()),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let last = events.last().expect("some");
+        assert!(last.data.starts_with("{\"number\":199,"), "{}", last.data);
+        assert!(events.len() < 150, "those in between were passed over");
+    }
 }

@@ -55,7 +55,9 @@ pub(crate) enum Deadline {
     /// The end of the time that the last steps of a run may take.
     Last,
     /// The new binary had its time to look at what it would take over.
-    Check,
+    Check {
+        pid: u32,
+    },
 }
 
 #[derive(Debug)]

@@ -159,6 +159,7 @@ impl Job {
                 state
             }
         };
+        state.incarnation = Some(process.incarnation);
         state.err = self.state_error.clone().unwrap_or_default();
         state
     }

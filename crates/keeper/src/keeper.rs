@@ -235,7 +235,7 @@ impl Keeper {
             Deadline::Linger { client } => self.drop_client(client),
             Deadline::NodeStop => self.end_own_stop(),
             Deadline::Last => self.last(),
-            Deadline::Check => self.check_late(),
+            Deadline::Check { pid } => self.check_late(pid),
         }
     }
 }

@@ -57,6 +57,13 @@ pub fn take_over() -> Option<i32> {
     upgrade::take_over().map(|keeper| complain(keeper.and_then(start::keep)))
 }
 
+/// In a process that a keeper became by an upgrade, and that cannot go on as one: becomes the old
+/// binary again, which says so. Returns, with the reason, only if that failed.
+#[must_use]
+pub fn give_back(why: &str) -> String {
+    upgrade::give_back(why)
+}
+
 #[derive(Debug, Clone)]
 pub struct HoldOptions {
     pub dir: PathBuf,

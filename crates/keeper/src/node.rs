@@ -9,8 +9,9 @@ use crate::{
     keeper::{Child, Keeper, Part},
     launch,
     output::{Channel, Output, Owner, Stream},
-    poller::{Interest, Kind, Ready},
+    poller::{Interest, Kind, Poller, Ready},
     reserve::Accepted,
+    task::TaskDone,
     tree,
     upgrade::Check,
 };
@@ -29,7 +30,7 @@ use mainstay_wire::{
     frame::{self, Decoder},
     link::{
         API_FD, Ask, ExitRecord, FORMAT, Figures, HeldJob, KeeperAnswer, KeeperAsk, LINK_FD, Live,
-        ToAgent, ToKeeper, Welcome,
+        ToAgent, ToKeeper, Upgraded, Welcome,
     },
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -58,7 +59,9 @@ pub(crate) struct NodePart {
     pub(crate) options: RunOptions,
     pub(crate) agent: Option<Agent>,
     pub(crate) succession: Succession,
-    pub(crate) upgraded: Option<(String, String)>,
+    /// Not known to be told yet.
+    pub(crate) upgraded: Vec<Upgraded>,
+    pub(crate) upgrades: u64,
     /// Not acknowledged yet.
     pub(crate) records: VecDeque<ExitRecord>,
     pub(crate) next_record: u64,
@@ -67,8 +70,8 @@ pub(crate) struct NodePart {
     pub(crate) next_token: u64,
     /// The latest sd_notify fields of (job, incarnation).
     pub(crate) notices: BTreeMap<(u64, u64), BTreeMap<String, String>>,
-    /// Tasks that ended while no agent listened.
-    pub(crate) undelivered: Vec<ToAgent>,
+    /// What came of tasks, and is not acknowledged yet.
+    pub(crate) done: Vec<TaskDone>,
     pub(crate) stop_timeout: Duration,
     /// The keeper carries out a node stop by itself.
     pub(crate) stopping_alone: bool,
@@ -123,13 +126,14 @@ impl NodePart {
             options,
             agent: None,
             succession: Succession::default(),
-            upgraded: None,
+            upgraded: Vec::new(),
+            upgrades: 0,
             records: VecDeque::new(),
             next_record: 0,
             untaken: BTreeMap::new(),
             next_token: 0,
             notices: BTreeMap::new(),
-            undelivered: Vec::new(),
+            done: Vec::new(),
             stop_timeout: FIRST_STOP_TIMEOUT,
             stopping_alone: false,
             main_exit: None,
@@ -141,9 +145,16 @@ impl NodePart {
         }
     }
 
-    /// Whether an asker waits for the outcome of an upgrade.
-    fn is_waited_for(&self, asker: u64) -> bool {
-        self.check.as_ref().is_some_and(|check| check.is_wanted_by(Wanting::Asker(asker)))
+    /// When all places are taken, the one who has waited longest without asking has to go.
+    fn make_room(&mut self, poller: &Poller) {
+        if self.askers.len() < MOST_ASKERS {
+            return;
+        }
+        let waits = self.check.as_ref().and_then(Check::asker);
+        let oldest = self.askers.keys().copied().find(|id| Some(*id) != waits);
+        if let Some(asker) = oldest.and_then(|id| self.askers.remove(&id)) {
+            poller.remove(&asker.fd);
+        }
     }
 
     pub(crate) fn wait_for_agent(&mut self, untaken: Untaken) -> u64 {
@@ -205,13 +216,8 @@ impl Keeper {
     /// Queues a message for the agent; one that does not listen gets it all when it says hello.
     pub(crate) fn tell(&mut self, message: &ToAgent) {
         let Some(node) = self.node() else { return };
-        match &mut node.agent {
-            Some(agent) if agent.welcomed => agent.say(message),
-            _ => {
-                if let ToAgent::TaskDone { .. } = message {
-                    node.undelivered.push(message.clone());
-                }
-            }
+        if let Some(agent) = &mut node.agent {
+            agent.say(message);
         }
     }
 
@@ -295,7 +301,7 @@ impl Keeper {
                     node.stop_timeout = Duration::from_millis(stop_timeout_ms);
                     node.succession.became_ready();
                     // It has written down that there was an upgrade.
-                    node.upgraded = None;
+                    node.upgraded.clear();
                     if let Some(agent) = &mut node.agent {
                         agent.ready = true;
                     }
@@ -314,6 +320,11 @@ impl Keeper {
             }
             ToKeeper::Forget { job } => self.forget(&job),
             ToKeeper::RunTask(task) => self.run_task(&task),
+            ToKeeper::TaskTaken { id } => {
+                if let Some(node) = self.node() {
+                    node.done.retain(|done| done.id != id);
+                }
+            }
             ToKeeper::Ack { record } => {
                 if let Some(node) = self.node() {
                     node.records.retain(|kept| kept.record != record);
@@ -381,14 +392,14 @@ impl Keeper {
             }),
         });
         let asks: Vec<ToAgent> = asks.collect();
-        let rest = std::mem::take(&mut node.undelivered);
+        let done: Vec<ToAgent> = node.done.iter().map(TaskDone::message).collect();
         let Some(agent) = &mut node.agent else { return };
         if format != FORMAT {
             let _ = signal::send(agent.pid, tree::KILL);
             return;
         }
         agent.say(&ToAgent::Welcome(Box::new(welcome)));
-        for message in asks.iter().chain(&rest) {
+        for message in asks.iter().chain(&done) {
             agent.say(message);
         }
     }
@@ -580,13 +591,7 @@ impl Keeper {
             if !allowed {
                 continue;
             }
-            // Whoever has been let in and has not asked makes room for the next.
-            let silent = node.askers.keys().copied().find(|id| !node.is_waited_for(*id));
-            if node.askers.len() >= MOST_ASKERS
-                && let Some(asker) = silent.and_then(|id| node.askers.remove(&id))
-            {
-                poller.remove(&asker.fd);
-            }
+            node.make_room(poller);
             self.next_id += 1;
             if poller.add(&fd, Kind::KeeperClient, self.next_id, Interest::Read).is_ok() {
                 node.askers.insert(self.next_id, Asker { fd, decoder: Decoder::default() });

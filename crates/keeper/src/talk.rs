@@ -70,7 +70,10 @@ impl Keeper {
                     client.deaf = true;
                     self.take_asks(id, &asks);
                 }
-                Heard::Nonsense => return self.drop_client(event.id),
+                Heard::Nonsense(asks) => {
+                    self.take_asks(id, &asks);
+                    return self.drop_client(event.id);
+                }
             }
         }
         let Some(client) = self.clients.get_mut(&event.id) else { return };

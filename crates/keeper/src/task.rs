@@ -1,8 +1,10 @@
 //! Tasks: short runs with a time limit, whose output comes back with their exit.
 
 use crate::attempt::Attempt;
-use mainstay_core::node::TaskId;
+use mainstay_core::{exit::Exit, node::TaskId};
+use mainstay_wire::link::ToAgent;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use std::os::fd::OwnedFd;
 
 /// What of its output is kept.
@@ -16,6 +18,22 @@ pub(crate) struct Task {
     pub(crate) words: Words,
     pub(crate) timed_out: bool,
     pub(crate) attempt: Attempt,
+}
+
+/// What came of a task: kept until an agent has written it down.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TaskDone {
+    pub(crate) id: TaskId,
+    pub(crate) exit: Exit,
+    pub(crate) output: String,
+    pub(crate) truncated: bool,
+}
+
+impl TaskDone {
+    pub(crate) fn message(&self) -> ToAgent {
+        let TaskDone { id, exit, output, truncated } = self.clone();
+        ToAgent::TaskDone { id, exit, output, truncated }
+    }
 }
 
 /// The output of a short run, as far as it is kept.

@@ -6,7 +6,7 @@ use crate::{
     keeper::{Child, Keeper},
     launch,
     poller::{Interest, Kind},
-    task::{Task, Words},
+    task::{Task, TaskDone, Words},
     tree,
 };
 use mainstay_core::{exit::Exit, signal::Signal};
@@ -15,13 +15,15 @@ use mainstay_sys::{
     signal,
     spawn::{self, Descriptors, Failure},
 };
-use mainstay_wire::link::{RunTask, ToAgent};
+use mainstay_wire::link::RunTask;
 use std::{io, os::fd::AsFd, time::Duration};
 
 impl Keeper {
-    /// Starts it, unless it is running already: an agent that came back asks again.
+    /// Starts it, unless it runs or ran already: an agent that came back asks again, and hears
+    /// what came of it.
     pub(crate) fn run_task(&mut self, run: &RunTask) {
-        if self.tasks.values().any(|task| task.id == run.id) {
+        let over = self.node().is_some_and(|node| node.done.iter().any(|done| done.id == run.id));
+        if over || self.tasks.values().any(|task| task.id == run.id) {
             return;
         }
         match self.start_task(run) {
@@ -39,7 +41,7 @@ impl Keeper {
                 let errno = error.raw_os_error().unwrap_or(0);
                 let exit = Exit::Error { error: format!("cannot start the task: {error}"), errno };
                 let (id, output) = (run.id.clone(), String::new());
-                self.tell(&ToAgent::TaskDone { id, exit, output, truncated: false });
+                self.task_done(TaskDone { id, exit, output, truncated: false });
             }
         }
     }
@@ -100,6 +102,13 @@ impl Keeper {
             },
         };
         let (output, truncated) = (task.words.to_text(), task.words.truncated);
-        self.tell(&ToAgent::TaskDone { id: task.id, exit, output, truncated });
+        self.task_done(TaskDone { id: task.id, exit, output, truncated });
+    }
+
+    fn task_done(&mut self, done: TaskDone) {
+        self.tell(&done.message());
+        if let Some(node) = self.node() {
+            node.done.push(done);
+        }
     }
 }

@@ -26,9 +26,10 @@ use mainstay_sys::{
     signal,
     spawn::{self, Descriptors, Program},
 };
-use mainstay_wire::link::{KeeperAnswer, ToAgent};
+use mainstay_wire::link::{KeeperAnswer, ToAgent, Upgraded};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use std::{
+    ffi::OsString,
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
@@ -36,7 +37,8 @@ use std::{
     time::Duration,
 };
 
-/// `MEMFD,OLD` with the numbers of the state and of the old executable.
+/// `MEMFD,OLD` with the numbers of the state and of the old executable; when the new image has given
+/// it back, a third field says why.
 pub(crate) const VARIABLE: &str = "MAINSTAY_HANDOVER";
 const CHECK_TIME: Duration = Duration::from_secs(10);
 /// Where a checking binary finds the snapshot.
@@ -53,8 +55,12 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(crate) fn is_wanted_by(&self, somebody: Wanting) -> bool {
-        self.wanting == somebody
+    /// Who waits at `keeper.sock` for how it goes.
+    pub(crate) fn asker(&self) -> Option<u64> {
+        match self.wanting {
+            Wanting::Asker(id) => Some(id),
+            Wanting::Agent(_) => None,
+        }
     }
 }
 
@@ -110,7 +116,7 @@ impl Keeper {
             begun().map_err(|error| format!("cannot look at the new binary: {error}"))?;
         let _ = poller.add(&pipe, Kind::Check, 0, Interest::Read);
         children.insert(pid, Child::Check);
-        deadlines.after(CHECK_TIME, Deadline::Check);
+        deadlines.after(CHECK_TIME, Deadline::Check { pid });
         node.check = Some(Check { wanting, binary, pid, words: Words::from(pipe), passed: false });
         Ok(())
     }
@@ -125,8 +131,9 @@ impl Keeper {
         }
     }
 
-    pub(crate) fn check_late(&mut self) {
-        if let Some(check) = self.node().and_then(|node| node.check.as_ref()) {
+    pub(crate) fn check_late(&mut self, pid: u32) {
+        let check = self.node().and_then(|node| node.check.as_ref());
+        if let Some(check) = check.filter(|check| check.pid == pid) {
             let _ = signal::send_group(check.pid, tree::KILL);
         }
     }
@@ -206,12 +213,7 @@ fn become_binary(handover: &Handover, memfd: &OwnedFd, binary: &OwnedFd) -> io::
         fd::keep_number_on_exec(number, true);
     }
     let argv: Vec<String> = std::env::args().collect();
-    let mut env: Vec<(String, String)> = std::env::vars_os()
-        .map(|(name, value)| {
-            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
-        })
-        .filter(|(name, _)| name != VARIABLE)
-        .collect();
+    let mut env = environment();
     env.push((VARIABLE.to_owned(), format!("{},{}", memfd.as_raw_fd(), handover.exe)));
     let error = spawn::become_descriptor(binary.as_fd(), &argv, &env);
     for number in kept() {
@@ -227,42 +229,91 @@ pub(crate) fn take_over() -> Option<Result<Keeper, String>> {
 }
 
 fn try_take_over(variable: &str) -> Result<Keeper, String> {
-    let numbers: Vec<RawFd> =
-        variable.split(',').filter_map(|number| number.parse().ok()).collect();
-    let [memfd, old] = numbers[..] else {
-        return Err(format!("{VARIABLE} is not what a keeper writes"));
-    };
+    let (memfd, old, given_back) = parse(variable)?;
     let memfd = fd::take(memfd)
         .map_err(|error| format!("the state of the old keeper is not there: {error}"))?;
     let handover = match read_handover(&memfd) {
         Ok(handover) => handover,
-        Err(error) => {
-            // The old image can still read it, and its descriptors are all open.
-            let argv: Vec<String> = std::env::args().collect();
-            let env: Vec<(String, String)> = std::env::vars().collect();
-            fd::keep_number_on_exec(memfd.as_raw_fd(), true);
-            let back = fd::take(old)
-                .map_err(|error| format!("the old executable is not there: {error}"))?;
-            fd::keep_number_on_exec(old, true);
-            let failed = spawn::become_descriptor(back.as_fd(), &argv, &env);
-            return Err(format!(
-                "cannot read the state of the old keeper ({error}), nor go back to it: {failed}"
-            ));
+        Err(error) if given_back.is_some() => {
+            return Err(format!("cannot read what was handed back: {error}"));
         }
+        Err(error) => return Err(go_back(&memfd, old, &error)),
     };
     let from = handover.version.clone();
     let wanting = handover.wanting;
     let mut keeper = handover.restore().map_err(|error| format!("cannot take over: {error}"))?;
-    if let Some(node) = keeper.node() {
-        node.upgraded = Some((from.clone(), crate::VERSION.to_owned()));
-    }
-    keeper.note(format!("upgraded from {from} to {}", crate::VERSION));
-    if let Some(Wanting::Asker(id)) = wanting {
-        keeper.answer(id, &KeeperAnswer::Done { version: crate::VERSION.to_owned() });
+    match (given_back, wanting) {
+        (None, _) => keeper.say_upgraded(from, wanting),
+        (Some(why), Some(wanting)) => {
+            let error = format!("the new binary could not take over and gave back: {why}");
+            keeper.refuse_upgrade(wanting, error);
+        }
+        (Some(_), None) => {}
     }
     keeper.start_agent();
     keeper.recheck_all();
     Ok(keeper)
+}
+
+fn parse(variable: &str) -> Result<(RawFd, RawFd, Option<String>), String> {
+    let mut fields = variable.splitn(3, ',');
+    let mut number = || fields.next().and_then(|field| field.parse().ok());
+    match (number(), number()) {
+        (Some(memfd), Some(old)) => Ok((memfd, old, fields.next().map(str::to_owned))),
+        _ => Err(format!("{VARIABLE} is not what a keeper writes")),
+    }
+}
+
+/// In an image that cannot go on: executes the old one, which can still read the state, and finds
+/// all its descriptors open. Returns only if that failed.
+fn go_back(memfd: &OwnedFd, old: RawFd, why: &str) -> String {
+    let argv: Vec<String> = std::env::args().collect();
+    let mut env = environment();
+    env.push((VARIABLE.to_owned(), format!("{},{old},{why}", memfd.as_raw_fd())));
+    fd::keep_number_on_exec(memfd.as_raw_fd(), true);
+    let back = match fd::take(old) {
+        Ok(back) => back,
+        Err(error) => return format!("{why}; and the old executable is not there: {error}"),
+    };
+    fd::keep_number_on_exec(old, true);
+    let failed = spawn::become_descriptor(back.as_fd(), &argv, &env);
+    format!("{why}; and the old executable cannot be executed: {failed}")
+}
+
+/// In a fresh image: gives what was handed to it back to the old one. Returns only if that failed.
+pub(crate) fn give_back(why: &str) -> String {
+    let handed = std::env::var(VARIABLE).map_err(|error| error.to_string());
+    let taken = handed.and_then(|variable| {
+        let (memfd, old, _) = parse(&variable)?;
+        Ok((fd::take(memfd).map_err(|error| error.to_string())?, old))
+    });
+    match taken {
+        Ok((memfd, old)) => go_back(&memfd, old, why),
+        Err(error) => format!("{why}; and nothing was handed over: {error}"),
+    }
+}
+
+/// Ours, without what one image tells the next.
+fn environment() -> Vec<(String, String)> {
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    std::env::vars_os()
+        .map(|(name, value)| (text(name), text(value)))
+        .filter(|(name, _)| name != VARIABLE)
+        .collect()
+}
+
+impl Keeper {
+    fn say_upgraded(&mut self, from: String, wanting: Option<Wanting>) {
+        let to = crate::VERSION.to_owned();
+        self.note(format!("upgraded from {from} to {to}"));
+        if let Some(node) = self.node() {
+            node.upgrades += 1;
+            node.upgraded.push(Upgraded { number: node.upgrades, from, to: to.clone() });
+        }
+        if let Some(Wanting::Asker(id)) = wanting {
+            self.answer(id, &KeeperAnswer::Done { version: to });
+        }
+    }
 }
 
 fn read_handover(memfd: &OwnedFd) -> Result<Handover, String> {

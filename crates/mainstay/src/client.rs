@@ -91,6 +91,17 @@ impl Client {
         )
     }
 
+    /// As [`Client::post`], for what may be asked twice.
+    pub(crate) fn post_again(
+        &self,
+        path: &str,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Answer, Failure> {
+        let body = body.to_string();
+        self.persist(|| self.exchange("POST", path, "", Some(&body), patience), |_| true)
+    }
+
     /// A stream of server-sent events.
     pub(crate) fn stream(
         &self,

@@ -12,7 +12,13 @@ use crate::{
     term::{Tint, print, stdout_color, tinted},
 };
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
+use std::{
+    io::{BufRead, BufReader, Read},
+    thread,
+    time::Duration,
+};
+
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 pub(crate) fn events(args: &EventsArgs) -> Result<i32, Failure> {
     let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
@@ -22,6 +28,11 @@ pub(crate) fn events(args: &EventsArgs) -> Result<i32, Failure> {
             Ok(stream) => stream,
             // It was there and is gone: the run has ended, and all of it was shown.
             Err(_) if seen.id.is_some() && !keeper::is_there(client.run_dir()) => return Ok(0),
+            // The agent takes its time, or is kept from starting. Its events will be there.
+            Err(_) if seen.id.is_some() && args.follow => {
+                thread::sleep(LOOK_AGAIN);
+                continue;
+            }
             Err(failure) => return Err(failure),
         };
         read(stream, &mut seen, args.json.json)?;

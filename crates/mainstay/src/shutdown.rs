@@ -21,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 pub(crate) fn shutdown(args: &ShutdownArgs) -> Result<i32, Failure> {
     let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
     let client = Client::new(run_dir.clone());
-    match client.post("/v1/shutdown", &json!({}), PROMPT) {
+    match client.post_again("/v1/shutdown", &json!({}), PROMPT) {
         Ok(answer) => drop(answer.into_result()?),
         Err(failure) => without_agent(&run_dir, failure)?,
     }

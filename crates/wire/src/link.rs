@@ -1,8 +1,12 @@
 //! The link: the inherited socket pair between keeper and agent.
 //!
 //! One frame (see [`crate::frame`]) holds one JSON message. The agent speaks first (`Hello`), the
-//! keeper answers with all that it holds (`Welcome`); from then on both talk freely. Nothing here
-//! is a call: what the agent asks for is answered by what then happens.
+//! keeper answers with all that it holds (`Welcome`), followed by whatever no agent has taken yet;
+//! from then on both talk freely. Nothing here is a call: what the agent asks for is answered by
+//! what then happens.
+//!
+//! What must not be lost is said again to every new agent until one says that it is journaled:
+//! exit records (`Ack`), results of tasks (`TaskTaken`), orders and signals (`Taken`).
 
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -65,6 +69,10 @@ pub enum ToKeeper {
         job: Name,
     },
     RunTask(Box<RunTask>),
+    /// What came of this task is journaled: drop it.
+    TaskTaken {
+        id: TaskId,
+    },
     /// This exit record is journaled: drop it.
     Ack {
         record: u64,
@@ -159,13 +167,22 @@ pub struct Welcome {
     pub state_dir: PathBuf,
     /// How often an agent of this run was replaced.
     pub agent_restarts: u64,
-    /// (from, to) when this agent follows an upgrade of the keeper.
-    pub upgraded: Option<(String, String)>,
+    /// Upgrades of the keeper that no agent has got ready after yet, oldest first.
+    pub upgraded: Vec<Upgraded>,
     pub jobs: Vec<HeldJob>,
     /// Not yet acknowledged, oldest first.
     pub records: Vec<ExitRecord>,
     /// Signals that ended the run of an agent before it could take them, oldest first.
     pub signals: Vec<(u64, Signal)>,
+}
+
+/// The keeper became another binary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upgraded {
+    /// From 1 within a run.
+    pub number: u64,
+    pub from: String,
+    pub to: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

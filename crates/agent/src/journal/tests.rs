@@ -82,11 +82,12 @@ impl Driven {
                 .collect(),
             life: Some(self.node.life()),
             taken,
+            upgrade: None,
         };
         self.events.extend(outcome.events.iter().cloned().map(Arc::new));
         taken.into_iter().for_each(|token| self.taken.add(token));
         let (node, events, taken) = (&self.node, &self.events, &self.taken);
-        self.journal.append(&step, || Moment { node, events: events.clone(), taken });
+        self.journal.append(&step, || Moment { node, events: events.clone(), taken, upgrade: 0 });
     }
 
     fn live_through_something(&mut self) {

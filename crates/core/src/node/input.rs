@@ -20,7 +20,8 @@ pub enum Input {
     Attached {
         held: Vec<Held>,
         agent_restarts: u64,
-        upgraded: Option<(String, String)>,
+        /// (from, to): upgrades that no agent has told of yet, oldest first.
+        upgraded: Vec<(String, String)>,
     },
     /// exec has succeeded.
     Spawned {

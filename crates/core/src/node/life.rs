@@ -37,8 +37,8 @@ pub(super) struct Shutdown {
     pub(super) deadline: Mono,
     /// When what is left is killed.
     pub(super) kill_by: Mono,
-    /// Somebody asked for it. The next one who asks is impatient.
-    pub(super) asked: bool,
+    /// A signal has asked for it. The next one is impatient.
+    pub(super) signalled: bool,
     pub(super) killing: bool,
     /// What the run ends with, as far as that is decided.
     pub(super) code: Option<i32>,
@@ -79,14 +79,15 @@ impl Life {
 
 impl Shutdown {
     pub(super) fn new(now: Mono, time: Duration, why: Why) -> Shutdown {
-        let (asked, code) = match why {
-            Why::Asked => (true, None),
+        let (signalled, code) = match why {
+            Why::Signalled => (true, None),
+            Why::Asked => (false, None),
             Why::Ended { code } => (false, Some(code)),
         };
         Shutdown {
             deadline: now.after(time),
             kill_by: now.after(time.saturating_sub(RESERVE.min(time / 10))),
-            asked,
+            signalled,
             killing: false,
             code,
         }
@@ -97,6 +98,7 @@ impl Shutdown {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Why {
     Asked,
+    Signalled,
     /// There is nothing left to run for.
     Ended {
         code: i32,

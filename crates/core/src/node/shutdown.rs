@@ -3,8 +3,9 @@
 //! It comes when somebody asks (a request, SIGTERM, SIGINT, SIGQUIT, SIGRTMIN+3), or by the plan's
 //! rule: `main` when a main job has ended for good, `all` when every job has, and none of them
 //! because a user stopped it (such a job may be started again). All jobs stop together within one
-//! deadline; whoever asks a second time, or the deadline, kills what is left. When no process is
-//! left the run exits: with the code of the first main job whose process ended in or before the
+//! deadline; a second signal, or the deadline, kills what is left. A request may be repeated: who
+//! does not know whether it was taken asks again, and is not impatient. When no process is left the
+//! run exits: with the code of the first main job whose process ended in or before the
 //! shutdown, else with what the rule says, else 0.
 
 use super::{
@@ -20,9 +21,16 @@ use crate::{
 
 impl Node {
     pub(super) fn shut_down_asked(&mut self, out: &mut Outbox) {
-        match &mut self.life.course {
+        match &self.life.course {
             Course::Starting | Course::Running => self.shut_down(out, Why::Asked),
-            Course::Stopping(shutdown) if !shutdown.asked => shutdown.asked = true,
+            Course::Stopping(_) => {}
+        }
+    }
+
+    pub(super) fn shut_down_signalled(&mut self, out: &mut Outbox) {
+        match &mut self.life.course {
+            Course::Starting | Course::Running => self.shut_down(out, Why::Signalled),
+            Course::Stopping(shutdown) if !shutdown.signalled => shutdown.signalled = true,
             Course::Stopping(_) => self.kill_all(out),
         }
     }

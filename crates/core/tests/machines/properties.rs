@@ -275,7 +275,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => vec(held(), 0..4).prop_map(|held| Input::Attached {
             held,
             agent_restarts: 1,
-            upgraded: None,
+            upgraded: Vec::new(),
         }),
         6 => (name(), incarnation()).prop_map(|(job, incarnation)| Input::Spawned {
             job,

@@ -62,12 +62,12 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
         ["attached", held @ ..] => Input::Attached {
             held: held.iter().map(|word| self::held(word)).collect(),
             agent_restarts,
-            upgraded: None,
+            upgraded: Vec::new(),
         },
         ["upgraded", from, to, held @ ..] => Input::Attached {
             held: held.iter().map(|word| self::held(word)).collect(),
             agent_restarts,
-            upgraded: Some(((*from).to_owned(), (*to).to_owned())),
+            upgraded: vec![((*from).to_owned(), (*to).to_owned())],
         },
         ["spawned", job, n] => {
             Input::Spawned { job: name(job), incarnation: number(n), pid: pid(number(n)) }

@@ -311,7 +311,7 @@ impl World {
             }
             Choice::AsksForShutdown => {
                 self.left.shutdowns -= 1;
-                self.step(plan, agency, Mono(0), Input::Request(Request::Shutdown), None);
+                self.step(plan, agency, Mono(0), Input::Signalled { signal: Signal::TERM }, None);
             }
             Choice::ControlStop { job } => {
                 self.left.control_stops -= 1;
@@ -336,7 +336,7 @@ impl World {
         let (input, record) = match message {
             Message::Boot => (Input::Boot, None),
             Message::Attached { held } => {
-                (Input::Attached { held, agent_restarts: 1, upgraded: None }, None)
+                (Input::Attached { held, agent_restarts: 1, upgraded: Vec::new() }, None)
             }
             Message::Spawned { job, incarnation } => {
                 let job = plan.jobs[job].name.clone();

@@ -14,7 +14,7 @@ use crate::{
     output::{Channel, Output, Owner, Rest, Stream},
     poller::{Interest, Kind},
     sockets::HeldSocket,
-    task::{Task, Words},
+    task::{Task, TaskDone, Words},
     tree::Tree,
 };
 use mainstay_core::{
@@ -30,7 +30,7 @@ use mainstay_sys::{
 };
 use mainstay_wire::{
     frame::Decoder,
-    link::{ExitRecord, FORMAT, LogFigures, ToAgent},
+    link::{ExitRecord, FORMAT, LogFigures, Upgraded},
     sse,
 };
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,9 @@ pub(super) struct Handover {
     deadlines: Vec<(u64, Deadline)>,
     records: Vec<ExitRecord>,
     untaken: Vec<(u64, Untaken)>,
-    undelivered: Vec<ToAgent>,
+    done: Vec<TaskDone>,
+    upgraded: Vec<Upgraded>,
+    upgrades: u64,
     next_record: u64,
     next_token: u64,
     next_id: u64,
@@ -237,7 +239,9 @@ impl Keeper {
             deadlines: self.deadlines.all(),
             records: node.records.iter().cloned().collect(),
             untaken: node.untaken.iter().map(|(token, untaken)| (*token, *untaken)).collect(),
-            undelivered: node.undelivered.clone(),
+            done: node.done.clone(),
+            upgraded: node.upgraded.clone(),
+            upgrades: node.upgrades,
             next_record: node.next_record,
             next_token: node.next_token,
             next_id: self.next_id,
@@ -386,7 +390,9 @@ impl Handover {
         node.next_record = self.next_record;
         node.untaken = self.untaken.into_iter().collect();
         node.next_token = self.next_token;
-        node.undelivered = self.undelivered;
+        node.done = self.done;
+        node.upgraded = self.upgraded;
+        node.upgrades = self.upgrades;
         node.stop_timeout = self.stop_timeout;
         node.main_exit = self.main_exit;
         node.askers = askers?;
@@ -412,10 +418,10 @@ impl Handover {
         for held in self.tasks {
             keeper.adopt_task(held)?;
         }
+        keeper.telling = self.deadlines.iter().any(|(_, deadline)| *deadline == Deadline::Tell);
         for (at, deadline) in self.deadlines {
             keeper.deadlines.at(at, deadline);
         }
-        keeper.telling = !keeper.clients.is_empty();
         Ok(keeper)
     }
 }

@@ -1,0 +1,142 @@
+//! Upgrades as an agent sees them, and new binaries that are no good.
+
+use super::kept::{Kept, spawn, task};
+use mainstay_tests::{Command, binary, is_alive, until};
+use mainstay_wire::link::{KeeperAnswer, KeeperAsk, ToAgent, ToKeeper};
+use std::{fs, path::Path, time::Duration};
+
+fn upgrade(kept: &Kept, binary: Option<&Path>) -> KeeperAnswer {
+    kept.ask(&KeeperAsk::Upgrade { binary: binary.map(Path::to_owned) })
+}
+
+fn refused(answer: KeeperAnswer) -> String {
+    match answer {
+        KeeperAnswer::Refused { error } => error,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn everything_goes_through_an_upgrade_and_it_is_told_until_it_is_written_down() {
+    let kept = Kept::start();
+    let (mut agent, _) = kept.agent();
+    agent.say(&ToKeeper::Spawn(Box::new(spawn("job", 3, "exec sleep 1000"))));
+    let pid = agent.spawned();
+    agent.say(&ToKeeper::Spawn(Box::new(spawn("short", 1, "exit 7"))));
+    let record = agent.exited();
+    let go = kept.path().join("go");
+    let script = format!("echo begun; until [ -e {} ]; do sleep 0.02; done", go.display());
+    agent.say(&ToKeeper::RunTask(Box::new(task("job", Duration::from_secs(60), &script))));
+    let mut client = kept.watched("job").connect();
+    assert_eq!(client.next_state().expect("a state")["incarnation"], 3);
+
+    assert!(matches!(upgrade(&kept, None), KeeperAnswer::Done { .. }));
+    // This one does not live to write it down.
+    let mut agent = kept.next_agent();
+    let welcome = agent.greet();
+    assert_eq!(welcome.upgraded.len(), 1);
+    agent.die();
+    let (mut agent, welcome) = kept.agent();
+    assert_eq!(welcome.upgraded.len(), 1, "told again");
+    assert_eq!(welcome.records, [record]);
+    let job = welcome.jobs.iter().find(|job| job.job.as_str() == "job").expect("it is held");
+    assert_eq!((job.highest, job.live.as_ref().map(|live| live.pid)), (3, Some(pid)));
+    agent.said();
+    agent.die();
+    let (mut agent, welcome) = kept.agent();
+    assert_eq!(welcome.upgraded.len(), 0, "one that was ready had written it down");
+    fs::write(go, "").expect("a scratch directory");
+    let output = agent.wait(|message| match message {
+        ToAgent::TaskDone { output, .. } => Some(output),
+        _ => None,
+    });
+    assert_eq!(output, "begun\n");
+    agent.say(&ToKeeper::Kill {
+        job: mainstay_core::name::Name::new("job").expect("a name"),
+        incarnation: 3,
+    });
+    agent.exited();
+    let last = client.last_state().expect("the client is still connected");
+    assert_eq!((last["status"].as_str(), last["incarnation"].as_u64()), (Some("DOWN"), Some(3)));
+}
+
+#[test]
+fn a_binary_that_does_not_pass_the_check_is_refused_with_its_own_words() {
+    let kept = Kept::start();
+    let (mut agent, _) = kept.agent();
+    agent.say(&ToKeeper::Spawn(Box::new(spawn("job", 1, "exec sleep 1000"))));
+    let pid = agent.spawned();
+    let error = refused(upgrade(&kept, Some(&kept.another_binary("keeper-refuses"))));
+    assert!(error.contains("it does not want to"), "{error}");
+    let error = refused(upgrade(&kept, Some(Path::new("/no/such/binary"))));
+    assert!(error.contains("/no/such/binary"), "{error}");
+    let text = kept.path().join("text-refuses");
+    fs::write(&text, "no program").expect("a scratch directory");
+    let error = refused(upgrade(&kept, Some(&text)));
+    assert!(error.contains("text-refuses"), "{error}");
+    assert_eq!(agent.said(), [], "the agent is the same, and heard nothing of it");
+    assert!(is_alive(pid));
+}
+
+#[test]
+fn a_new_image_that_cannot_take_over_goes_back_to_the_old_one() {
+    let kept = Kept::start();
+    let (mut agent, _) = kept.agent();
+    agent.say(&ToKeeper::Spawn(Box::new(spawn("job", 1, "exec sleep 1000"))));
+    let pid = agent.spawned();
+    let error = refused(upgrade(&kept, Some(&kept.another_binary("keeper-gives-back"))));
+    assert!(error.contains("it has lost its memory"), "{error}");
+    let (_agent, welcome) = kept.agent();
+    assert_eq!(welcome.upgraded.len(), 0, "there was no upgrade");
+    assert_eq!(welcome.jobs[0].live.as_ref().map(|live| live.pid), Some(pid));
+    let running = fs::read_link(format!("/proc/{}/exe", kept.pid())).expect("it runs");
+    assert!(!running.to_string_lossy().contains("gives-back"), "{}", running.display());
+    assert!(is_alive(pid));
+    // And it can still be upgraded.
+    assert!(matches!(upgrade(&kept, None), KeeperAnswer::Done { .. }));
+}
+
+#[test]
+fn two_upgrades_in_a_row_have_their_own_time_each() {
+    let kept = Kept::start();
+    let mut upgrades = 0;
+    let (mut agent, _) = kept.agent();
+    for _ in 0..3 {
+        assert!(matches!(upgrade(&kept, None), KeeperAnswer::Done { .. }));
+        let (next, welcome) = kept.agent();
+        upgrades += welcome.upgraded.len();
+        agent = next;
+    }
+    assert_eq!(upgrades, 3);
+    assert_eq!(agent.said(), []);
+}
+
+#[test]
+fn a_binary_of_another_format_does_not_pass_its_own_check() {
+    let scratch = mainstay_tests::Scratch::new();
+    let snapshot = scratch.path().join("snapshot");
+    fs::write(&snapshot, r#"{"format":999,"version":"9.9.9"}"#).expect("a scratch directory");
+    let line = format!(
+        "exec {} __check --run-dir {} 3<{}",
+        binary().display(),
+        scratch.path().display(),
+        snapshot.display()
+    );
+    let output = Command::new("sh").args(["-c", &line]).output().expect("there is a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("format is 999"), "{said}");
+}
+
+#[test]
+fn an_upgrade_waits_for_no_client_that_is_silent() {
+    let kept = Kept::start();
+    let (_agent, _) = kept.agent();
+    let path = kept.path().join("run/keeper.sock");
+    let silent: Vec<_> = (0..10)
+        .map(|_| std::os::unix::net::UnixStream::connect(&path).expect("the keeper listens"))
+        .collect();
+    assert!(matches!(upgrade(&kept, None), KeeperAnswer::Done { .. }));
+    until("the next agent", || Some(kept.next_agent()));
+    drop(silent);
+}
