@@ -87,7 +87,7 @@ fn an_exit_is_told_to_every_agent_until_one_has_written_it_down() {
     agent.die();
     for _ in 0..2 {
         let (agent, welcome) = kept.agent();
-        assert_eq!(welcome.records, [record.clone()]);
+        assert_eq!(welcome.records, std::slice::from_ref(&record));
         agent.die();
     }
     let (mut agent, _) = kept.agent();
