@@ -13,3 +13,4 @@ mod output;
 mod process;
 mod sockets;
 mod torture;
+mod upgrade;

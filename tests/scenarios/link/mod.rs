@@ -203,8 +203,8 @@ fn a_task_runs_once_however_often_agents_die_and_ask_for_it() {
     let (mut agent, _) = kept.agent();
     agent.say(&run);
     assert_eq!(agent.wait(task_done), done);
-    agent.said();
     agent.say(&ToKeeper::TaskTaken { id: task("job", Duration::ZERO, "").id });
+    agent.said();
     agent.die();
     let (mut agent, _) = kept.agent();
     assert_eq!(agent.said(), []);

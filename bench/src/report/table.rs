@@ -1,0 +1,63 @@
+//! The table, as Markdown that also reads well in a terminal.
+
+use crate::figure::Figure;
+use crate::peer::Who;
+
+pub(super) fn draw(figures: &[Figure]) -> String {
+    let mut rows = vec![header()];
+    rows.extend(figures.iter().map(row));
+    let columns = rows[0].len();
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let rule = widths.iter().map(|width| "-".repeat(*width)).collect::<Vec<_>>();
+    rows.insert(1, rule);
+    let mut text = String::new();
+    for row in rows {
+        for (cell, width) in row.iter().zip(&widths) {
+            text.push_str(&format!("| {cell:width$} "));
+        }
+        text.push_str("|\n");
+    }
+    text
+}
+
+fn header() -> Vec<String> {
+    let peers = Who::ALL.iter().map(|who| who.name());
+    let cells = std::iter::once("work").chain(peers).chain(["ratio", "target", "met"]);
+    cells.map(str::to_owned).collect()
+}
+
+fn row(figure: &Figure) -> Vec<String> {
+    let verdicts = figure.verdicts();
+    let listed = |parts: Vec<String>| {
+        let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        said.join(", ")
+    };
+    let mut cells = vec![figure.work.clone()];
+    cells.extend(Who::ALL.iter().map(|who| figure.show(*who)));
+    cells.push(listed(verdicts.iter().map(|verdict| verdict.actual.clone()).collect()));
+    cells.push(listed(figure.bounds.iter().map(|bound| figure.target(*bound)).collect()));
+    let met = |verdict: &crate::figure::Verdict| if verdict.met { "yes" } else { "no" }.to_owned();
+    cells.push(listed(verdicts.iter().map(met).collect()));
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::{Bound, Unit};
+
+    #[test]
+    fn a_row_shows_each_peer_and_each_target() {
+        let mut figure = Figure::new("up", "jobs up", Unit::Seconds)
+            .bound(Bound::Times(Who::S6, 0.3))
+            .bound(Bound::Times(Who::Floor, 2.0));
+        figure.set(Who::Mainstay, Some(0.5));
+        figure.set(Who::S6, Some(2.0));
+        figure.set(Who::Floor, Some(0.2));
+        let row = row(&figure);
+        assert_eq!(row[1..7].join("|"), "0.50 s|2.00 s|–|–|0.20 s|0.25 × s6, 2.50 × floor");
+        assert_eq!(row[7..].join("|"), "≤ 0.3 × s6, ≤ 2 × floor|yes, no");
+    }
+}

@@ -1,0 +1,65 @@
+//! `mainstay upgrade`: the node goes on as another binary, and nobody notices.
+
+use mainstay_tests::{Scratch, Setup, binary, until};
+use rustix::fs::{Mode, OFlags};
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader},
+};
+
+#[test]
+fn output_that_nobody_has_read_yet_goes_through_an_upgrade() {
+    // More than a pipe holds, less than what makes a job wait.
+    const LINES: u32 = 5000;
+    let scratch = Scratch::new();
+    let fifo = scratch.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RWXU, 0)
+        .expect("a scratch directory");
+    let reader = rustix::fs::open(&fifo, OFlags::RDWR, Mode::empty()).expect("our own");
+    let config = format!(
+        "[node]\nexit = \"never\"\n[jobs.job]\nexec = [\"sh\", \"-c\", \"seq {LINES}; exec sleep 1000\"]"
+    );
+    let node = Setup::config(config).after(&format!("exec >{}", fifo.display())).start();
+    node.until_logged("job", &LINES.to_string());
+    node.must(&["upgrade"]);
+    node.must(&["upgrade"]);
+    let lines = BufReader::new(File::from(reader)).lines().map(|line| line.expect("text"));
+    for (number, line) in (1..=LINES).zip(lines) {
+        assert_eq!(line, format!("job | {number}"));
+    }
+}
+
+#[test]
+fn a_node_goes_on_as_the_binary_that_was_named_and_its_agent_with_it() {
+    let node = Setup::config("[node]\nexit = \"never\"\n[jobs.job]\nexec = \"sleep 1000\"").start();
+    let (keeper, pid) = (node.keeper(), node.running("job"));
+    let mut events = node.events();
+    let copy = node.path().join("another");
+    fs::copy(binary(), &copy).expect("a scratch directory");
+    node.must(&["upgrade", &copy.display().to_string()]);
+    events.wait_for("global", "upgraded");
+    let runs = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    assert_eq!((node.keeper(), runs(keeper)), (keeper, Some(copy.clone())));
+    until("the agent, too", || (runs(node.try_agent()?) == Some(copy.clone())).then_some(()));
+    assert_eq!(node.running("job"), pid);
+
+    // Replaced under its feet, and upgraded to what lies there now.
+    fs::remove_file(&copy).expect("our own");
+    fs::copy(binary(), &copy).expect("a scratch directory");
+    node.must(&["upgrade"]);
+    events.wait_for("global", "upgraded");
+    assert_eq!((runs(keeper), node.running("job")), (Some(copy), pid));
+}
+
+#[test]
+fn a_binary_that_is_none_is_refused_and_everything_goes_on() {
+    let node = Setup::config("[node]\nexit = \"never\"\n[jobs.job]\nexec = \"sleep 1000\"").start();
+    let (agent, pid) = (node.agent(), node.running("job"));
+    for binary in ["/bin/false", "/no/such/binary", "/etc/passwd"] {
+        let output = node.ask(&["upgrade", binary]);
+        assert_eq!(output.status.code(), Some(1), "{binary}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("runs on as it was"), "{said}");
+    }
+    assert_eq!((node.agent(), node.running("job")), (agent, pid));
+}
