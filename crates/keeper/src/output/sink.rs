@@ -27,6 +27,8 @@ pub(super) struct Sink {
 #[derive(Debug)]
 struct Current {
     file: File,
+    /// What it holds from before it could not be closed, not counted in `size`.
+    before: u64,
     size: u64,
     /// Wall clock of its first entry, as far as we know.
     since: i64,
@@ -123,7 +125,10 @@ impl Sink {
                 written.closed.push(closed);
             }
             // It cannot be named: go on in it rather than lose it.
-            Err(_) => self.current = Some(Current { since: wall, size: 0, ..current }),
+            Err(_) => {
+                let before = current.before + current.size;
+                self.current = Some(Current { since: wall, before, size: 0, ..current });
+            }
         }
         let archives = archives(&self.dir);
         let surplus = archives.len().saturating_sub(keep.files as usize);
@@ -181,7 +186,7 @@ impl Sink {
             .ok()
             .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         let since = begun.and_then(|begun| i64::try_from(begun.as_nanos()).ok()).unwrap_or(wall);
-        self.current = Some(Current { file, size, since });
+        self.current = Some(Current { file, before: 0, size, since });
         Ok(())
     }
 
@@ -209,7 +214,7 @@ fn write_whole(current: &mut Current, entries: &[u8]) -> io::Result<()> {
             Ok(())
         }
         Err(error) => {
-            let _ = current.file.set_len(current.size);
+            let _ = current.file.set_len(current.before + current.size);
             Err(error)
         }
     }
