@@ -5,8 +5,10 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     os::unix::net::UnixStream,
     path::Path,
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub struct Control {
@@ -19,7 +21,7 @@ impl Control {
     /// As connect(2).
     pub fn connect(path: &Path) -> io::Result<Control> {
         let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         Ok(Control { reader: BufReader::new(stream.try_clone()?), stream })
     }
 
@@ -53,8 +55,10 @@ impl Control {
         Some(serde_json::from_str(data).expect("JSON"))
     }
 
-    /// The state before the stream ends.
+    /// The state before the stream ends, which must be soon.
     pub fn last_state(&mut self) -> Option<Value> {
-        std::iter::from_fn(|| self.next_state()).last()
+        let end = Instant::now() + PATIENCE;
+        let states = std::iter::from_fn(|| self.next_state());
+        states.inspect(|state| assert!(Instant::now() < end, "the stream goes on: {state}")).last()
     }
 }

@@ -122,6 +122,20 @@ fn when_a_run_has_ended_all_output_is_there() {
 }
 
 #[test]
+fn what_is_in_a_pipe_when_its_job_ends_is_not_lost() {
+    // Each fills its pipe and is gone: the end is often known before the pipe was looked at.
+    let jobs: String =
+        (0..60).map(|number| format!("[jobs.job{number}]\nexec = \"seq 12000\"\n")).collect();
+    let mut node = Setup::config(format!("[log]\nforward = false\n{jobs}")).launch();
+    assert_eq!(node.wait().code(), Some(0));
+    for number in 0..60 {
+        let lines = node.log(&format!("job{number}"));
+        assert_eq!(lines.len(), 12_000, "job{number}");
+        assert_eq!(lines[11_999], "12000");
+    }
+}
+
+#[test]
 fn log_files_are_not_for_everybody() {
     use std::os::unix::fs::PermissionsExt;
     let node = ended("echo secret", "");

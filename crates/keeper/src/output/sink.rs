@@ -20,6 +20,8 @@ pub(super) struct Sink {
     next_seq: u64,
     /// Entries lost since the last one that was written.
     gap: u64,
+    /// Those of them that were reported when the gap began.
+    reported: u64,
 }
 
 #[derive(Debug)]
@@ -34,8 +36,8 @@ struct Current {
 #[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) dropped: u64,
-    /// A gap ended here: so many entries are missing.
-    pub(super) gap_told: Option<u64>,
+    /// A gap ended here: so many more entries are missing than were reported when it began.
+    pub(super) gap_rest: u64,
     pub(super) closed: Vec<PathBuf>,
     /// The first error of a gap.
     pub(super) error: Option<io::Error>,
@@ -43,7 +45,7 @@ pub(super) struct Written {
 
 impl Sink {
     pub(super) fn new(dir: PathBuf) -> Sink {
-        Sink { dir, current: None, next_seq: 0, gap: 0 }
+        Sink { dir, current: None, next_seq: 0, gap: 0, reported: 0 }
     }
 
     /// Writes entries, each of which ends with a newline where the format has such an end.
@@ -55,8 +57,10 @@ impl Sink {
         wall: i64,
     ) -> Written {
         let mut written = Written::default();
-        if self.gap > 0 {
-            self.tell_gap(format, wall, &mut written);
+        if self.gap > 0 && !self.tell_gap(format, wall, &mut written) {
+            // Nothing may come before the word about what is missing, however short it is.
+            self.lose(entries, &mut written);
+            return written;
         }
         while !entries.is_empty() {
             let cut = self.fitting(entries, keep, wall);
@@ -67,15 +71,20 @@ impl Sink {
             let (now, later) = entries.split_at(cut);
             entries = later;
             if let Err(error) = self.append(now, wall) {
-                let lines = count_entries(now);
-                if self.gap == 0 {
-                    written.error = Some(error);
-                }
-                self.gap += lines;
-                written.dropped += lines;
+                written.error = Some(error);
+                self.lose(now, &mut written);
+                self.lose(later, &mut written);
+                self.reported = written.dropped;
+                break;
             }
         }
         written
+    }
+
+    fn lose(&mut self, entries: &[u8], written: &mut Written) {
+        let lines = count_entries(entries);
+        self.gap += lines;
+        written.dropped += lines;
     }
 
     /// How many bytes may go into the current file; 0: it has to be closed first.
@@ -176,16 +185,19 @@ impl Sink {
         Ok(())
     }
 
-    fn tell_gap(&mut self, format: FileFormat, wall: i64, written: &mut Written) {
+    /// Whether it could be told.
+    fn tell_gap(&mut self, format: FileFormat, wall: i64, written: &mut Written) -> bool {
         let text =
             format!("mainstay: {} lines are missing here: they could not be written", self.gap);
         let line = match format {
             FileFormat::Cri => format!("{} stderr F {text}\n", stamp::rfc3339(wall)),
             FileFormat::Raw | FileFormat::None => format!("{text}\n"),
         };
-        if self.append(line.as_bytes(), wall).is_ok() {
-            written.gap_told = Some(std::mem::take(&mut self.gap));
+        let told = self.append(line.as_bytes(), wall).is_ok();
+        if told {
+            written.gap_rest = std::mem::take(&mut self.gap) - std::mem::take(&mut self.reported);
         }
+        told
     }
 }
 
@@ -213,7 +225,9 @@ fn whole_entries(entries: &[u8], room: usize, one: bool) -> usize {
 }
 
 fn count_entries(entries: &[u8]) -> u64 {
-    (memchr::memchr_iter(b'\n', entries).count() as u64).max(1)
+    let ends = memchr::memchr_iter(b'\n', entries).count() as u64;
+    // A piece without an end of its own is something too.
+    ends.max(u64::from(!entries.is_empty()))
 }
 
 fn sequence(path: &Path) -> Option<u64> {

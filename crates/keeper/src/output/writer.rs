@@ -240,8 +240,8 @@ impl Writer {
                 self.told.post(Told::Gap { job: job.clone(), lines: written.dropped });
             }
         }
-        if let (Some(lines), Owner::Job(job)) = (written.gap_told, owner) {
-            self.told.post(Told::Gap { job: job.clone(), lines });
+        if let (1.., Owner::Job(job)) = (written.gap_rest, owner) {
+            self.told.post(Told::Gap { job: job.clone(), lines: written.gap_rest });
         }
         if let Owner::Job(job) = owner {
             for file in written.closed {
