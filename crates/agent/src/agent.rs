@@ -172,7 +172,7 @@ impl Agent {
         self.write_down(&decided, &origin);
         self.crash.reach(Point::Journaled)?;
         let Decided { input, outcome: Outcome { events, commands, answer, .. }, .. } = decided;
-        events.iter().for_each(|event| trace::event(event, &input));
+        let to_tell = events.clone();
         self.ring.publish(events);
         self.crash.reach(Point::Published)?;
         self.acknowledge(&origin)?;
@@ -181,6 +181,8 @@ impl Agent {
             self.carry_out(command);
         }
         self.link.flush()?;
+        // Nobody waits for a line of the log.
+        to_tell.iter().for_each(|event| trace::event(event, &input));
         self.crash.reach(Point::Commanded)?;
         // Last of all: whoever hears that it was taken can rely on the keeper having it.
         origin.answer(answer, before);

@@ -1,5 +1,6 @@
 //! The agent as the keeper sees it: a child that may die, and the link to it.
 
+use crate::poller::Interest;
 use mainstay_sys::reap::How;
 use mainstay_wire::{
     frame::{self, Decoder, FrameError},
@@ -26,6 +27,7 @@ pub(crate) struct Agent {
     /// It said hello and knows what we hold: from now on it hears of everything.
     pub(crate) welcomed: bool,
     pub(crate) ready: bool,
+    interest: Interest,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -45,6 +47,7 @@ impl Agent {
             sent: 0,
             welcomed: false,
             ready: false,
+            interest: Interest::Read,
         }
     }
 
@@ -78,6 +81,11 @@ impl Agent {
         if let Ok(bytes) = frame::encode(message) {
             self.out.extend_from_slice(&bytes);
         }
+    }
+
+    /// Notes what is waited for on the link; whether that is something else than before.
+    pub(crate) fn listens_for(&mut self, interest: Interest) -> bool {
+        std::mem::replace(&mut self.interest, interest) != interest
     }
 
     fn unsent(&self) -> usize {

@@ -164,10 +164,9 @@ impl Job {
         state
     }
 
-    pub(crate) fn state_down(&self, process: Option<&Process>, ended: &Ended) -> State {
-        let used = (ended.cpu_user_us + ended.cpu_system_us) * 1000;
-        let of_tree = process.and_then(|process| process.tree.cpu_time()).unwrap_or(0);
-        let metrics = Metrics { cpu_time: used.max(of_tree), ..self.counts() };
+    pub(crate) fn state_down(&self, ended: &Ended) -> State {
+        let cpu_time = (ended.cpu_user_us + ended.cpu_system_us) * 1000;
+        let metrics = Metrics { cpu_time, ..self.counts() };
         let mut state = State::down(clock::wall(), &ended.exit, metrics);
         state.incarnation = Some(self.highest);
         if let (true, Some(error)) = (state.err.is_empty(), &self.state_error) {

@@ -155,10 +155,10 @@ impl Keeper {
 
     fn turn(&mut self, ready: &[Ready]) {
         // The dead last: what they said before they died comes first.
-        let mut dead = false;
+        let mut dead = None;
         for event in ready {
             match event.kind {
-                Kind::Signals => dead |= self.take_signals(),
+                Kind::Signals => dead = self.take_signals(),
                 Kind::Clock => self.deadlines.quiet(),
                 Kind::Told => self.take_told(),
                 Kind::Link => self.link_ready(*event),
@@ -176,38 +176,49 @@ impl Keeper {
         if self.link_has_more() {
             self.handle_frames();
         }
-        if dead {
-            self.reap_all();
+        if let Some(dead) = dead {
+            self.reap_all(&dead);
         }
     }
 
-    /// Reads pending signals; whether a child has died.
-    fn take_signals(&mut self) -> bool {
+    /// Reads pending signals; which children have died, or some of them: such signals merge.
+    fn take_signals(&mut self) -> Option<Vec<u32>> {
         const CHLD: i32 = 17;
-        let mut dead = false;
-        while let Some(number) = self.signals.next() {
-            if number == CHLD {
-                dead = true;
+        let mut dead: Option<Vec<u32>> = None;
+        while let Some(signal) = self.signals.next() {
+            if signal.number == CHLD {
+                dead.get_or_insert_default().push(signal.pid);
             } else {
-                self.signalled(number);
+                self.signalled(signal.number);
             }
         }
         dead
     }
 
-    fn reap_all(&mut self) {
-        while let Some(pid) = reap::peek() {
-            match self.children.get(&pid).copied() {
-                Some(Child::Job(id)) => self.job_died(id, pid),
-                Some(Child::Task(id)) => self.task_died(id, pid),
-                Some(Child::Agent) => self.agent_died(pid),
-                Some(Child::Check) => self.check_died(pid),
-                // An orphan that we adopted.
-                None => drop(reap::reap(pid)),
+    fn reap_all(&mut self, known: &[u32]) {
+        // Those we know of first: looking for the others takes the longer the more there are.
+        for &pid in known {
+            if self.children.contains_key(&pid) && reap::is_dead(pid) {
+                self.child_died(pid);
             }
-            self.children.remove(&pid);
+        }
+        self.flush_agent();
+        while let Some(pid) = reap::peek() {
+            self.child_died(pid);
         }
         self.recheck_all();
+    }
+
+    fn child_died(&mut self, pid: u32) {
+        match self.children.get(&pid).copied() {
+            Some(Child::Job(id)) => self.job_died(id, pid),
+            Some(Child::Task(id)) => self.task_died(id, pid),
+            Some(Child::Agent) => self.agent_died(pid),
+            Some(Child::Check) => self.check_died(pid),
+            // An orphan that we adopted.
+            None => drop(reap::reap(pid)),
+        }
+        self.children.remove(&pid);
     }
 
     fn take_told(&mut self) {

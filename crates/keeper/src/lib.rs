@@ -31,7 +31,12 @@ mod tree;
 mod upgrade;
 
 use serde::{Deserialize, Serialize};
-use std::{io, os::fd::OwnedFd, path::PathBuf, time::Duration};
+use std::{
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -100,6 +105,14 @@ fn run_id() -> io::Result<String> {
 }
 
 fn own_executable() -> io::Result<OwnedFd> {
+    open_executable(Path::new("/proc/self/exe"))
+}
+
+/// Opened above the numbers that a child gives to what it inherits: they are taken before it is
+/// executed.
+fn open_executable(path: &Path) -> io::Result<OwnedFd> {
     use rustix::fs::{Mode, OFlags};
-    Ok(rustix::fs::open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let above = i32::try_from(mainstay_sys::spawn::MAX_DESCRIPTORS).unwrap_or(i32::MAX);
+    Ok(rustix::io::fcntl_dupfd_cloexec(&fd, above)?)
 }

@@ -184,11 +184,12 @@ impl Keeper {
     pub(crate) fn job_died(&mut self, id: u64, pid: u32) {
         self.exec_ready(id);
         let orphans = self.orphans_of(id);
-        if let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process.as_mut()) {
-            let alone = process.tree.group().is_some_and(|group| !group.populated());
-            if !alone {
-                process.tree.kill(pid, || orphans);
-            }
+        let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process.as_mut()) else {
+            return drop(reap::reap(pid));
+        };
+        let alone = process.tree.group().is_some_and(|group| !group.populated());
+        if !alone {
+            process.tree.kill(pid, || orphans);
         }
         let death = reap::reap(pid).ok();
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -207,11 +208,11 @@ impl Keeper {
                 errno: 10,
             },
         };
-        process.phase = Phase::Clearing {
-            ended: Ended::new(exit, death.as_ref()),
-            events: None,
-            recheck: false,
-        };
+        let ended = Ended::new(exit, death.as_ref());
+        if alone {
+            return self.gone(id, ended);
+        }
+        process.phase = Phase::Clearing { ended, events: None, recheck: false };
         self.recheck(id);
     }
 
@@ -294,7 +295,7 @@ impl Keeper {
         if let Some(process) = &process {
             process.tree.clean();
         }
-        let state = job.state_down(process.as_ref(), &ended);
+        let state = job.state_down(&ended);
         let record = ExitRecord {
             record: 0,
             job: job.name.clone(),
@@ -348,14 +349,15 @@ impl Keeper {
 
 /// Replaces what an earlier incarnation left: nobody may take its state for ours.
 pub(crate) fn prepare_files(job: &mut Job, sync: bool) {
-    let made = match fs::DirBuilder::new().mode(0o700).create(&job.dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    };
     let _ = fs::remove_file(job.control_file());
     let text = format!("{}\n", job.state_starting().to_json());
-    let written =
-        made.and_then(|()| dirs::replace(&job.state_file(), text.as_bytes(), 0o644, sync));
+    let write = || dirs::replace(&job.state_file(), text.as_bytes(), 0o644, sync);
+    let written = match write() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::DirBuilder::new().mode(0o700).create(&job.dir).and_then(|()| write())
+        }
+        written => written,
+    };
     job.state_error = written.err().map(|error| format!("cannot write the state file: {error}"));
     if job.state_error.is_some() {
         // Better none than one that tells of another run.

@@ -230,13 +230,16 @@ impl Keeper {
         self.try_end();
     }
 
-    fn flush_agent(&mut self) {
+    /// Sends what the agent takes now.
+    pub(crate) fn flush_agent(&mut self) {
         let Keeper { part: Part::Node(node), poller, .. } = self else { return };
         if let Some(agent) = &mut node.agent
             && !agent.is_idle()
         {
             let interest = if agent.flush() { Interest::ReadWrite } else { Interest::Read };
-            poller.change(agent.fd(), Kind::Link, 0, interest);
+            if agent.listens_for(interest) {
+                poller.change(agent.fd(), Kind::Link, 0, interest);
+            }
         }
     }
 

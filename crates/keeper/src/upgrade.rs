@@ -27,7 +27,7 @@ use mainstay_sys::{
     spawn::{self, Descriptors, Program},
 };
 use mainstay_wire::link::{KeeperAnswer, ToAgent, Upgraded};
-use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::fs::MemfdFlags;
 use std::{
     ffi::OsString,
     fs::File,
@@ -95,7 +95,7 @@ impl Keeper {
         };
         let open = |path: &Path| -> io::Result<OwnedFd> {
             rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?;
-            Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+            crate::open_executable(path)
         };
         let binary = open(&path)
             .map_err(|error| format!("cannot use {} as the new binary: {error}", path.display()))?;

@@ -32,6 +32,8 @@ pub fn own() -> Option<PathBuf> {
 #[derive(Debug, Clone)]
 pub struct Root {
     path: PathBuf,
+    /// Jobs' groups can be limited: there are controllers.
+    limits: bool,
 }
 
 /// What a job's group may be limited in, where the controllers are at hand.
@@ -50,13 +52,13 @@ impl Root {
     /// # Errors
     /// When the hierarchy cannot be written: then there are no groups.
     pub fn create(own: &Path, run: &str) -> io::Result<Root> {
-        let root = Root { path: own.join(format!("mainstay-{run}")) };
+        let root = Root::at(own.join(format!("mainstay-{run}")));
         fs::create_dir(&root.path)?;
         let made = root.furnish(own);
         if made.is_err() {
             root.remove();
         }
-        made.map(|()| root)
+        made.map(|()| Root::at(root.path))
     }
 
     fn furnish(&self, own: &Path) -> io::Result<()> {
@@ -76,7 +78,8 @@ impl Root {
     /// The groups of a run that another process made.
     #[must_use]
     pub fn at(path: PathBuf) -> Root {
-        Root { path }
+        let limits = has_controllers(&path.join("jobs"));
+        Root { path, limits }
     }
 
     #[must_use]
@@ -93,7 +96,7 @@ impl Root {
     /// # Errors
     /// As mkdir(2).
     pub fn job(&self, name: &str) -> io::Result<Group> {
-        let group = Group { path: self.jobs().join(name) };
+        let group = Group { path: self.jobs().join(name), limits: self.limits };
         match fs::create_dir(&group.path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(group),
@@ -107,7 +110,7 @@ impl Root {
         entries
             .filter_map(Result::ok)
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-            .map(|entry| Group { path: entry.path() })
+            .map(|entry| Group { path: entry.path(), limits: self.limits })
             .collect()
     }
 
@@ -137,6 +140,12 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
 }
 
+/// Whether the children of a group have controllers.
+fn has_controllers(group: &Path) -> bool {
+    fs::read_to_string(group.join("cgroup.subtree_control"))
+        .is_ok_and(|text| !text.trim().is_empty())
+}
+
 fn enter(group: &Path) -> io::Result<()> {
     write(&group.join("cgroup.procs"), "0")
 }
@@ -145,12 +154,14 @@ fn enter(group: &Path) -> io::Result<()> {
 #[derive(Debug, Clone)]
 pub struct Group {
     path: PathBuf,
+    limits: bool,
 }
 
 impl Group {
     #[must_use]
     pub fn at(path: PathBuf) -> Group {
-        Group { path }
+        let limits = path.parent().is_some_and(has_controllers);
+        Group { path, limits }
     }
 
     #[must_use]
@@ -183,10 +194,12 @@ impl Group {
     /// Whether anybody is left in it or below it.
     #[must_use]
     pub fn populated(&self) -> bool {
-        match fs::read_to_string(self.path.join("cgroup.events")) {
-            Ok(text) => text.lines().any(|line| line == "populated 1"),
-            Err(_) => false,
-        }
+        let mut start = [0; 64];
+        let count =
+            File::open(self.path.join("cgroup.events")).and_then(|mut file| file.read(&mut start));
+        count.is_ok_and(|count| {
+            start[..count].split(|byte| *byte == b'\n').any(|line| line == b"populated 1")
+        })
     }
 
     /// Becomes readable (as priority data) whenever `populated` changes.
@@ -225,6 +238,10 @@ impl Group {
         let mut unenforced = Vec::new();
         for (name, file, value) in settings {
             let wanted = value.is_some();
+            if !self.limits {
+                unenforced.extend(wanted.then_some(name));
+                continue;
+            }
             let path = self.path.join(file);
             // A limit that was taken back must not stay from an earlier incarnation.
             if write(&path, value.as_deref().unwrap_or("max")).is_err() && wanted {
@@ -237,6 +254,9 @@ impl Group {
     /// How often the kernel has killed in this group for want of memory.
     #[must_use]
     pub fn oom_kills(&self) -> u64 {
+        if !self.limits {
+            return 0;
+        }
         self.keyed("memory.events", "oom_kill").unwrap_or(0)
     }
 
@@ -268,7 +288,7 @@ impl Group {
         {
             let entries = fs::read_dir(&self.path).into_iter().flatten().filter_map(Result::ok);
             for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-                Group { path: entry.path() }.remove();
+                Group { path: entry.path(), limits: false }.remove();
             }
             let _ = fs::remove_dir(&self.path);
         }

@@ -32,6 +32,17 @@ pub fn peek() -> Option<u32> {
     }
 }
 
+/// Whether this child is dead and not reaped yet.
+#[must_use]
+pub fn is_dead(pid: u32) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, pid, &raw mut info, flags) == 0 && info.si_pid() != 0
+    }
+}
+
 /// Reaps one dead child.
 ///
 /// # Errors

@@ -43,13 +43,16 @@ impl Signals {
 
     /// The next signal that is pending.
     #[must_use]
-    pub fn next(&self) -> Option<i32> {
+    pub fn next(&self) -> Option<Received> {
         // SAFETY: reads at most one record into a buffer of exactly its size.
         unsafe {
             let mut info: libc::signalfd_siginfo = mem::zeroed();
             let size = mem::size_of_val(&info);
             let read = libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size);
-            (usize::try_from(read) == Ok(size)).then(|| i32::try_from(info.ssi_signo).unwrap_or(0))
+            (usize::try_from(read) == Ok(size)).then(|| Received {
+                number: i32::try_from(info.ssi_signo).unwrap_or(0),
+                pid: info.ssi_pid,
+            })
         }
     }
 }
@@ -60,6 +63,13 @@ impl Signals {
 type Disposition = [usize; 8];
 /// Of a signal set, in bytes.
 const SET: usize = 8;
+
+/// A signal, and who it is about: the sender, or the child that has died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    pub number: i32,
+    pub pid: u32,
+}
 
 /// The signals that this process ignores: an exec would hand that on.
 #[must_use]

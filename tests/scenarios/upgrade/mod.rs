@@ -5,12 +5,15 @@ use rustix::fs::{Mode, OFlags};
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader},
+    sync::mpsc::channel,
+    thread,
+    time::Duration,
 };
 
 #[test]
 fn output_that_nobody_has_read_yet_goes_through_an_upgrade() {
     // More than a pipe holds, less than what makes a job wait.
-    const LINES: u32 = 5000;
+    const LINES: u32 = 20_000;
     let scratch = Scratch::new();
     let fifo = scratch.path().join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RWXU, 0)
@@ -23,8 +26,11 @@ fn output_that_nobody_has_read_yet_goes_through_an_upgrade() {
     node.until_logged("job", &LINES.to_string());
     node.must(&["upgrade"]);
     node.must(&["upgrade"]);
-    let lines = BufReader::new(File::from(reader)).lines().map(|line| line.expect("text"));
-    for (number, line) in (1..=LINES).zip(lines) {
+    let (sender, lines) = channel();
+    let reader = BufReader::new(File::from(reader));
+    thread::spawn(move || reader.lines().try_for_each(|line| sender.send(line.expect("text"))));
+    for number in 1..=LINES {
+        let line = lines.recv_timeout(Duration::from_secs(30)).expect("the next line");
         assert_eq!(line, format!("job | {number}"));
     }
 }
