@@ -138,7 +138,7 @@ async fn say_over(agent: Agent, code: i32) -> i32 {
 fn lost(options: &Options, keeper: Option<&OwnedFd>, error: &LinkError) -> i32 {
     if matches!(error, LinkError::Closed) && keeper.is_none_or(is_dead) {
         tracing::error!("the keeper is dead: killing what it left");
-        mainstay_keeper::sweep::kill_all(&options.run_dir);
+        mainstay_keeper::sweep::kill_all_and_leave(&options.run_dir);
         return FAILED;
     }
     failed("the link is of no use", error)

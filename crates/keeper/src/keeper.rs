@@ -5,7 +5,7 @@
 //!   link ────┤                      ├─► stop.rs    stops that nobody else carries out
 //!   sockets ─┼─► Keeper::turn ──────┼─► talk.rs    clients of control sockets, sd_notify
 //!   pipes ───┤                      ├─► node.rs    the agent, keeper.sock, the end of the run
-//!   clock ───┘                      └─► upgrade.rs
+//!   clock ───┘                      └─► askers.rs, upgrade.rs, end.rs
 //! ```
 //!
 //! Nothing here waits, retries or decides: what fails becomes an exit record.

@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod askers;
 mod attempt;
 mod control;
 mod deadline;
 mod dirs;
+mod end;
 mod hold;
 mod job;
 mod keeper;

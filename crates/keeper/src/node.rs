@@ -1,16 +1,16 @@
-//! The keeper of a node: the agent it keeps alive, who asks at `keeper.sock`, and the end of a run.
+//! The keeper of a node, and the agent it keeps alive.
 
 use crate::{
     RunOptions,
     agent::{Agent, Next, Read, Succession},
+    askers::Asker,
     deadline::Deadline,
     dirs::RunDir,
-    job::{Job, Phase},
+    job::Phase,
     keeper::{Child, Keeper, Part},
     launch,
     output::{Channel, Output, Owner, Stream},
-    poller::{Interest, Kind, Poller, Ready},
-    reserve::Accepted,
+    poller::{Interest, Kind, Ready},
     task::TaskDone,
     tree,
     upgrade::Check,
@@ -22,16 +22,11 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
-    cgroup::Group,
-    clock, credentials, reap, signal,
+    clock, reap, signal,
     spawn::{self, Descriptors, Program},
 };
-use mainstay_wire::{
-    frame::{self, Decoder},
-    link::{
-        API_FD, Ask, ExitRecord, FORMAT, Figures, HeldJob, KeeperAnswer, KeeperAsk, LINK_FD, Live,
-        ToAgent, ToKeeper, Upgraded, Welcome,
-    },
+use mainstay_wire::link::{
+    API_FD, Ask, ExitRecord, FORMAT, HeldJob, LINK_FD, Live, ToAgent, ToKeeper, Upgraded, Welcome,
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use serde::{Deserialize, Serialize};
@@ -45,11 +40,8 @@ use std::{
 
 /// Frames handled in one turn, so that spawning a thousand jobs does not keep the dead waiting.
 const FRAMES: usize = 16;
-/// What the last steps of a run may take.
-const LAST: Duration = Duration::from_millis(1500);
 /// Between the end of the link and the end of the agent.
 const DYING: Duration = Duration::from_millis(500);
-const MOST_ASKERS: usize = 32;
 /// Until an agent has said what the configuration says.
 const FIRST_STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
@@ -104,13 +96,6 @@ pub(crate) enum Untaken {
     Signal(Signal),
 }
 
-/// Somebody at `keeper.sock`.
-#[derive(Debug)]
-pub(crate) struct Asker {
-    pub(crate) fd: OwnedFd,
-    pub(crate) decoder: Decoder,
-}
-
 /// Who wants an upgrade and hears how it went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Wanting {
@@ -142,18 +127,6 @@ impl NodePart {
             askers: BTreeMap::new(),
             check: None,
             frames_left: false,
-        }
-    }
-
-    /// When all places are taken, the one who has waited longest without asking has to go.
-    fn make_room(&mut self, poller: &Poller) {
-        if self.askers.len() < MOST_ASKERS {
-            return;
-        }
-        let waits = self.check.as_ref().and_then(Check::asker);
-        let oldest = self.askers.keys().copied().find(|id| Some(*id) != waits);
-        if let Some(asker) = oldest.and_then(|id| self.askers.remove(&id)) {
-            poller.remove(&asker.fd);
         }
     }
 
@@ -490,158 +463,6 @@ impl Keeper {
         self.hear_out_agent();
         if let Some(agent) = self.node().and_then(|node| node.agent.take()) {
             self.poller.remove(agent.fd());
-        }
-    }
-
-    pub(crate) fn figures(&mut self) -> Figures {
-        let strays = self.strays();
-        let mut figures = Figures {
-            version: crate::VERSION.to_owned(),
-            pid: signal::own_pid(),
-            strays,
-            ..Figures::default()
-        };
-        if let Some(output) = self.output() {
-            figures.logs = output.figures();
-            figures.forward_dropped = output.forward_dropped();
-        }
-        figures
-    }
-
-    fn strays(&self) -> Vec<mainstay_wire::link::Stray> {
-        let adopted = tree::adopted(|pid| self.children.contains_key(&pid));
-        if adopted.is_empty() {
-            return Vec::new();
-        }
-        let group = |job: &Job| job.process.as_ref()?.tree.group().map(Group::procs);
-        let groups = self.jobs.values().filter_map(group);
-        let in_cgroups = groups.flatten().collect();
-        let live = |name: &str| {
-            let id = self.names.get(name);
-            id.and_then(|id| self.jobs.get(id)).is_some_and(|job| job.process.is_some())
-        };
-        tree::strays(&adopted, &self.ground.run, &in_cgroups, live)
-    }
-
-    /// The run ends: everything is killed; the loop goes on until it is gone.
-    pub(crate) fn end(&mut self, code: i32) {
-        let Some(node) = self.node() else { return };
-        if node.ending.replace(code).is_some() {
-            return;
-        }
-        for (id, incarnation) in self.running() {
-            self.kill_id(id, incarnation, Asked::Kill);
-        }
-        for task in self.tasks.values() {
-            let _ = signal::send_group(task.pid, tree::KILL);
-        }
-        self.deadlines.after(LAST, Deadline::Last);
-    }
-
-    /// Leaves when nothing is left: jobs first, then strays, then the agent, which ends by itself.
-    fn try_end(&mut self) {
-        let Some(node) = self.node() else { return };
-        if node.stopping_alone && node.ending.is_none() && self.running().is_empty() {
-            self.end_own_stop();
-        }
-        let Some(code) = self.node().and_then(|node| node.ending) else { return };
-        if !self.running().is_empty() || !self.tasks.is_empty() {
-            return;
-        }
-        let strays = tree::adopted(|pid| self.children.contains_key(&pid));
-        for stray in &strays {
-            let _ = signal::send(*stray, tree::KILL);
-            if self.node().is_some_and(|node| node.strays.insert(*stray)) {
-                let command = mainstay_sys::proc::command(*stray);
-                self.note(format!("killed a stray process: {stray} {command}"));
-                self.tell(&ToAgent::StrayKilled { pid: *stray, command });
-            }
-        }
-        if !strays.is_empty() {
-            return;
-        }
-        // It has said its last words before it asked for the end.
-        self.kill_agent();
-        self.exit = Some(code);
-    }
-
-    /// The last steps took too long.
-    pub(crate) fn last(&mut self) {
-        let Some(node) = self.node() else { return };
-        let Some(code) = node.ending else { return };
-        for (id, _) in self.running() {
-            if let Some(job) = self.jobs.get(&id) {
-                self.note(format!("{} cannot be killed: it is left behind", job.name));
-            }
-        }
-        self.kill_agent();
-        self.clients.clear();
-        self.exit = Some(code);
-    }
-
-    pub(crate) fn accept_asker(&mut self) {
-        loop {
-            let Keeper { part: Part::Node(node), poller, reserve, ground, .. } = self else {
-                return;
-            };
-            let fd = match reserve.accept(&node.means.socket, ground.table()) {
-                Accepted::Client(fd) => fd,
-                Accepted::TurnedAway => continue,
-                Accepted::Nobody => return,
-            };
-            let ours = rustix::process::geteuid().as_raw();
-            let allowed = credentials::peer_uid(&fd).is_ok_and(|uid| uid == 0 || uid == ours);
-            if !allowed {
-                continue;
-            }
-            node.make_room(poller);
-            self.next_id += 1;
-            if poller.add(&fd, Kind::KeeperClient, self.next_id, Interest::Read).is_ok() {
-                node.askers.insert(self.next_id, Asker { fd, decoder: Decoder::default() });
-            }
-        }
-    }
-
-    pub(crate) fn asker_ready(&mut self, id: u64) {
-        let Some(asker) = self.node().and_then(|node| node.askers.get_mut(&id)) else { return };
-        let mut bytes = [0; 4096];
-        let count = match rustix::io::read(&asker.fd, &mut bytes) {
-            Ok(count) => count,
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return,
-            Err(_) => 0,
-        };
-        asker.decoder.push(&bytes[..count]);
-        match asker.decoder.next::<KeeperAsk>() {
-            Ok(Some(KeeperAsk::Upgrade { binary })) => {
-                self.begin_upgrade(binary, Wanting::Asker(id))
-            }
-            Ok(Some(KeeperAsk::Stop)) => {
-                self.answer(id, &KeeperAnswer::Done { version: crate::VERSION.to_owned() });
-                self.signalled(Signal::TERM.number());
-            }
-            Ok(Some(KeeperAsk::Figures)) => {
-                let figures = self.figures();
-                self.answer(id, &KeeperAnswer::Figures(figures));
-            }
-            Ok(None) if count > 0 => {}
-            Ok(None) | Err(_) => self.drop_asker(id),
-        }
-    }
-
-    /// Says one thing and closes. An answer fits into the buffer of a socket.
-    pub(crate) fn answer(&mut self, id: u64, answer: &KeeperAnswer) {
-        if let Some(asker) = self.node().and_then(|node| node.askers.get(&id))
-            && let Ok(bytes) = frame::encode(answer)
-        {
-            let _ = rustix::io::write(&asker.fd, &bytes);
-        }
-        self.drop_asker(id);
-    }
-
-    fn drop_asker(&mut self, id: u64) {
-        let Keeper { part: Part::Node(node), poller, .. } = self else { return };
-        if let Some(asker) = node.askers.remove(&id) {
-            poller.remove(&asker.fd);
         }
     }
 }

@@ -11,11 +11,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Kills every cgroup, group and cookie holder of the run that this directory belongs to.
-pub fn kill_all(run_dir: &Path) {
-    let Some(run) = dirs::read_run_file(run_dir) else { return };
+/// Kills what is left of the run that this directory belonged to.
+pub(crate) fn kill_all(run_dir: &Path) {
+    if let Some(root) = kill(run_dir) {
+        root.remove();
+    }
+}
+
+/// As an agent whose keeper is dead: kills all but itself, and leaves the cgroup that it lives in.
+pub fn kill_all_and_leave(run_dir: &Path) {
+    if let Some(root) = kill(run_dir) {
+        root.leave();
+    }
+}
+
+/// Kills every cgroup, group and cookie holder; where the cgroups were.
+fn kill(run_dir: &Path) -> Option<cgroup::Root> {
+    let run = dirs::read_run_file(run_dir)?;
     if run.boot != proc::boot_id() {
-        return;
+        return None;
     }
     let root = run.cgroup.map(cgroup::Root::at);
     let end = Instant::now() + Duration::from_secs(2);
@@ -41,7 +55,5 @@ pub fn kill_all(run_dir: &Path) {
         // Nobody tells us when a process that is not our child has gone.
         thread::sleep(Duration::from_millis(5));
     }
-    if let Some(root) = root {
-        root.remove();
-    }
+    root
 }

@@ -230,6 +230,9 @@ pub fn spawn(
     let (failure, failure_write) = rustix::pipe::pipe_with(
         rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK,
     )?;
+    // Out of the way of the numbers that the child gives to what it inherits.
+    let above = RawFd::try_from(MAX_DESCRIPTORS).unwrap_or(RawFd::MAX);
+    let failure_write = rustix::io::fcntl_dupfd_cloexec(&failure_write, above)?;
     let argv = pointers(&program.argv);
     let mut env_bytes: Vec<CString> = program.env.clone();
     let env = pointers(&env_bytes);

@@ -57,6 +57,20 @@ fn after_a_killed_keeper_the_next_run_sweeps_and_begins_anew() {
 }
 
 #[test]
+fn a_killed_keeper_leaves_no_cgroup_behind() {
+    let node = Setup::config(CONFIG).start();
+    node.running("tree");
+    let run = fs::read(node.run_dir().join("run.json")).expect("it is there");
+    let run: serde_json::Value = serde_json::from_slice(&run).expect("JSON");
+    let Some(group) = run["cgroup"].as_str() else {
+        eprintln!("skipped: there are no cgroups to be had here");
+        return;
+    };
+    signal(node.keeper(), Signal::KILL);
+    until("its cgroups are gone", || (!fs::exists(group).unwrap_or(true)).then_some(()));
+}
+
+#[test]
 fn torn_files_of_any_kind_do_not_keep_a_run_from_beginning() {
     let mut node = Setup::config(CONFIG).start();
     node.must(&["shutdown"]);

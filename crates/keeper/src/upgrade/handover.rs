@@ -3,6 +3,7 @@
 use crate::{
     RunOptions,
     agent::Succession,
+    askers::Asker,
     attempt::Attempt,
     control::Client,
     deadline::Deadline,
@@ -10,7 +11,7 @@ use crate::{
     job::{Ended, Job, Phase, Process, StopRule},
     keeper::{Child, Keeper, Part},
     launch::Ground,
-    node::{Asker, Means, NodePart, Untaken, Wanting},
+    node::{Means, NodePart, Untaken, Wanting},
     output::{Channel, Output, Owner, Rest, Stream},
     poller::{Interest, Kind},
     sockets::HeldSocket,
