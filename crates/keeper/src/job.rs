@@ -55,6 +55,8 @@ pub(crate) struct Process {
     pub(crate) oom_before: u64,
     /// What it has said by sd_notify, the latest of each.
     pub(crate) notified: BTreeMap<String, String>,
+    /// Where it writes a newline once it is ready; closed when it has.
+    pub(crate) ready: Option<OwnedFd>,
     /// For the words of an exec that fails: what was called, and the files that were tried.
     pub(crate) command: String,
     pub(crate) tried: Vec<PathBuf>,

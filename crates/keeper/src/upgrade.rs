@@ -97,7 +97,7 @@ impl Keeper {
             program.ignored.clone_from(&ground.ignored);
             let stdio = Some([ground.null.as_fd(), write.as_fd(), write.as_fd()]);
             let cloned =
-                spawn::spawn(&program, &Descriptors { stdio, extra: vec![memfd.as_fd()] }, None)?;
+                spawn::spawn(&program, &Descriptors { stdio, extra: vec![memfd.as_fd()], placed: None }, None)?;
             Ok((cloned.pid, read))
         };
         let (pid, pipe) =

@@ -52,6 +52,8 @@ pub struct TaskId {
 pub enum TaskKind {
     StopExec,
     Reload,
+    /// Made by the agent for an exec check; the number is its place in the plan.
+    Check(usize),
 }
 
 /// Says which wait has ended; one that no longer matters is recognised by its incarnation.
