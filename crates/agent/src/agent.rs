@@ -179,12 +179,20 @@ impl Agent {
     fn incarnation_before(&self, input: &Input) -> u64 {
         let Input::Request(request) = input else { return 0 };
         let job = match request {
-            Request::Start { job }
+            Request::Start { job, .. }
+            | Request::Disable { job }
+            | Request::Enable { job }
+            | Request::Reload { job }
             | Request::Stop { job }
             | Request::Kill { job }
             | Request::Restart { job }
             | Request::Signal { job, .. } => self.node.job(job.as_str()),
-            Request::Shutdown => None,
+            Request::Maintenance { .. }
+            | Request::StartApp { .. }
+            | Request::StopApp { .. }
+            | Request::RestartApp { .. }
+            | Request::Apply { .. }
+            | Request::Shutdown => None,
         };
         job.map_or(0, mainstay_core::job::Job::incarnation)
     }
@@ -249,7 +257,9 @@ impl Agent {
 
     fn carry_out(&mut self, command: Command) {
         let failed = match command {
-            Command::Spawn { job, incarnation } => self.start(&job, Run::Incarnation(incarnation)),
+            Command::Spawn { job, incarnation, args: _ } => {
+                self.start(&job, Run::Incarnation(incarnation))
+            }
             Command::RunTask { id, deadline } => {
                 self.start(&id.job.clone(), Run::Task { id, deadline })
             }
@@ -266,6 +276,12 @@ impl Agent {
                 self.timers.set(token, at);
                 None
             }
+            // Nothing that this agent reads from a file leads to one of these yet.
+            Command::Probe { .. }
+            | Command::ArmCron { .. }
+            | Command::Forget { .. }
+            | Command::Applied
+            | Command::KeepDisabled { .. } => None,
             Command::Exit { code } => {
                 self.over = Some(code);
                 None

@@ -104,6 +104,13 @@ pub(crate) fn event(event: &Event, cause: &Input) {
         | Kind::Unhealthy
         | Kind::Stopping
         | Kind::Stopped
+        | Kind::TimerExpired
+        | Kind::EnterMaintenance
+        | Kind::ExitMaintenance
+        | Kind::Check { .. }
+        | Kind::Enabled
+        | Kind::Disabled
+        | Kind::Reloaded { .. }
         | Kind::State { .. } => tracing::debug!("{source}: {:?}", event.kind),
     }
 }

@@ -41,7 +41,7 @@ pub(crate) async fn start(
     Asked(wait): Asked<Wait>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Answer {
-    let request = Request::Start { job: known(&name)? };
+    let request = Request::Start { job: known(&name)?, args: None, now: false };
     pursue(&reach, &name, request, wait, |_| Goal::Up { beyond: 0 }).await
 }
 

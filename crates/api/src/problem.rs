@@ -77,8 +77,11 @@ impl From<Gone> for Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Problem {
         let status = match &refusal {
-            Refusal::NoSuchJob(_) => StatusCode::NOT_FOUND,
-            Refusal::NotRunning(_) | Refusal::NodeStopping => StatusCode::CONFLICT,
+            Refusal::NoSuchJob(_) | Refusal::NoSuchApp(_) => StatusCode::NOT_FOUND,
+            Refusal::NotRunning(_)
+            | Refusal::NoReload(_)
+            | Refusal::Disabled(_)
+            | Refusal::NodeStopping => StatusCode::CONFLICT,
         };
         Problem::new(status, refusal.to_string())
     }

@@ -257,7 +257,7 @@ fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>) -> Plan {
     if jobs.is_empty() {
         r.nothing("there is no job", "add one: [jobs.NAME] with exec = \"program argument\"");
     }
-    Plan { node: plan, jobs: jobs.into_iter().map(|it| it.job.plan).collect() }
+    Plan { node: plan, jobs: jobs.into_iter().map(|it| it.job.plan).collect(), apps: Vec::new() }
 }
 
 fn one_main(r: &mut Reader<'_>, jobs: &[Placed]) {

@@ -289,6 +289,7 @@ impl Job {
             Wait::Started => self.start_seconds_over(turn),
             Wait::Backoff => self.backoff_over(turn),
             Wait::StopTimeout => self.stop_timeout_over(turn),
+            Wait::When | Wait::Interval | Wait::Longest | Wait::Check(_) => {}
         }
     }
 

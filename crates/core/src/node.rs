@@ -116,6 +116,7 @@ impl Node {
             Input::Timer { token: Token::ShutdownDeadline } => self.shutdown_time_over(out),
             Input::Request(request) => return Some(self.requested(out, request)),
             Input::Signalled { signal } => self.signalled(out, signal),
+            Input::Checked { .. } | Input::Notified { .. } | Input::CronDue { .. } => {}
             Input::LogGap { job, lines } => out.emit(Source::Job(job), Kind::LogGap { lines }),
             Input::StrayKilled { pid, command } => {
                 out.emit(Source::NODE, Kind::StrayKilled { pid, command });
@@ -174,7 +175,14 @@ impl Node {
 
     fn requested(&mut self, out: &mut Outbox, request: Request) -> Result<(), Refusal> {
         match request {
-            Request::Start { job } => self.wanted(out, &job, Job::start),
+            Request::Start { job, args: _, now: _ } => self.wanted(out, &job, Job::start),
+            Request::Disable { job }
+            | Request::Enable { job }
+            | Request::Reload { job }
+            | Request::StartApp { app: job }
+            | Request::StopApp { app: job }
+            | Request::RestartApp { app: job } => Err(Refusal::NoSuchJob(job.to_string())),
+            Request::Maintenance { on: _ } | Request::Apply { plan: _ } => Ok(()),
             Request::Restart { job } => self.wanted(out, &job, Job::restart),
             Request::Stop { job } => self.asked(out, &job, |job, turn| {
                 job.stop(turn, Force::Grace);
@@ -277,6 +285,13 @@ fn last_exit(events: &[crate::event::Event]) -> Option<Exit> {
         | Kind::Unhealthy
         | Kind::Stopping
         | Kind::Stopped
+        | Kind::TimerExpired
+        | Kind::EnterMaintenance
+        | Kind::ExitMaintenance
+        | Kind::Check { .. }
+        | Kind::Enabled
+        | Kind::Disabled
+        | Kind::Reloaded { .. }
         | Kind::State { .. }
         | Kind::Signal { .. }
         | Kind::AgentRestarted { .. }

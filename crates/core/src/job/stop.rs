@@ -67,7 +67,10 @@ impl Job {
     }
 
     pub(crate) fn task_done(&mut self, turn: &mut Turn<'_>, incarnation: u64, what: TaskKind) {
-        let TaskKind::StopExec = what;
+        match what {
+            TaskKind::StopExec => {}
+            TaskKind::Reload => return,
+        }
         if incarnation != self.incarnation {
             return;
         }

@@ -36,7 +36,7 @@ impl Turn<'_> {
 
     pub(super) fn spawn(&mut self, incarnation: u64) {
         let job = self.plan.name.clone();
-        self.out.command(Command::Spawn { job, incarnation });
+        self.out.command(Command::Spawn { job, incarnation, args: Vec::new() });
     }
 
     pub(super) fn stop(&mut self, incarnation: u64) {
