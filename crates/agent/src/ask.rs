@@ -1,6 +1,7 @@
 //! What the API asks the agent, and how it gets its answers.
 
 use crate::{
+    options::{Loaded, Source},
     ring::Ring,
     view::{JobStatus, Status},
 };
@@ -37,12 +38,13 @@ pub struct Gone;
 pub struct Asker {
     asks: mpsc::Sender<Ask>,
     ring: Arc<Ring>,
+    source: Arc<Source>,
 }
 
 impl Asker {
-    pub(crate) fn new(ring: Arc<Ring>) -> (Asker, mpsc::Receiver<Ask>) {
+    pub(crate) fn new(ring: Arc<Ring>, source: Source) -> (Asker, mpsc::Receiver<Ask>) {
         let (asks, line) = mpsc::channel(LINE);
-        (Asker { asks, ring }, line)
+        (Asker { asks, ring, source: Arc::new(source) }, line)
     }
 
     #[must_use]
@@ -82,6 +84,15 @@ impl Asker {
     /// [`Gone`]
     pub async fn upgrade(&self, binary: Option<PathBuf>) -> Result<String, Gone> {
         self.ask(|answer| Ask::Upgrade(binary, answer)).await
+    }
+
+    /// The configuration as it is written now.
+    ///
+    /// # Errors
+    /// [`Gone`], or inside: the diagnostics, ready to be printed.
+    pub async fn load(&self) -> Result<Result<Loaded, String>, Gone> {
+        let source = self.source.clone();
+        tokio::task::spawn_blocking(move || source.load()).await.map_err(|_| Gone)
     }
 
     async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Gone> {

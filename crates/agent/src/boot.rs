@@ -7,10 +7,13 @@ use crate::{
     archive::Archive,
     ask::Asker,
     crash::Crash,
+    cron::Crons,
+    disabled::{self, Disabled},
     journal::{Journal, Recovered},
     lane::Lanes,
     link::{Link, LinkError},
-    options::{Options, Source, context},
+    options::Options,
+    probe::Probes,
     ring::Ring,
     timers::Timers,
     trace,
@@ -48,12 +51,16 @@ pub async fn boot(
     crash: Crash,
 ) -> Result<(Agent, Asker), BootError> {
     let welcome = greet(&mut link).await?;
-    let (plan, journal, recovered) = match applied::read(&options.run_dir, &welcome.run) {
+    let (mut plan, journal, mut recovered) = match applied::read(&options.run_dir, &welcome.run) {
         Some(plan) => take_up(plan, &welcome, options),
         None => apply(&welcome, options)?,
     };
+    if let Some(latest) = recovered.plan.take() {
+        // Journaled, but perhaps not yet written down as applied.
+        plan = latest;
+    }
     trace::set_level(&plan.node.log_level);
-    let Recovered { life, jobs, events, taken } = recovered;
+    let Recovered { life, jobs, events, taken, .. } = recovered;
     // Nothing becomes visible before it is journaled, so without a step nothing has begun.
     let first = life.is_none() && welcome.jobs.is_empty() && welcome.records.is_empty();
     let node = match life {
@@ -61,7 +68,7 @@ pub async fn boot(
         None => Node::new(plan),
     };
     let ring = Ring::new(welcome.run.clone(), events);
-    let (asker, asks) = Asker::new(ring.clone());
+    let (asker, asks) = Asker::new(ring.clone(), options.source.clone());
     let mut agent = Agent {
         about: About {
             run: welcome.run.clone(),
@@ -80,6 +87,9 @@ pub async fn boot(
         taken,
         timers: Timers::default(),
         lanes: Lanes::new(),
+        probes: Probes::new(),
+        crons: Crons::default(),
+        disabled: Disabled::start(&options.state_dir),
         own: VecDeque::new(),
         inspections: Default::default(),
         upgrades: Default::default(),
@@ -112,7 +122,11 @@ fn apply(welcome: &Welcome, options: &Options) -> Result<(Plan, Journal, Recover
     if !welcome.jobs.is_empty() {
         tracing::warn!("the applied plan cannot be read: applying the configuration as it is now");
     }
-    let plan = load(&options.source)?;
+    let loaded = options.source.load().map_err(BootError::Config)?;
+    if !loaded.warnings.is_empty() {
+        eprintln!("{}", loaded.warnings.trim_end());
+    }
+    let plan = loaded.plan;
     let written = applied::write(&options.run_dir, &welcome.state_dir, &welcome.run, &plan);
     if let Err(error) = written {
         tracing::error!(
@@ -122,27 +136,6 @@ fn apply(welcome: &Welcome, options: &Options) -> Result<(Plan, Journal, Recover
         );
     }
     Ok((plan, Journal::create(&options.run_dir, &welcome.run), Recovered::default()))
-}
-
-fn load(source: &Source) -> Result<Plan, BootError> {
-    let context = context();
-    match source {
-        Source::Command { command, restart } => {
-            mainstay_config::single(command, restart.as_deref(), &context)
-                .map_err(BootError::Config)
-        }
-        Source::Config(path) => {
-            let path =
-                mainstay_config::find(path.as_deref(), &context).map_err(BootError::Config)?;
-            let loaded = mainstay_config::load(&path, &context).map_err(|errors| {
-                BootError::Config(format!("the configuration is invalid\n{}", errors.render(false)))
-            })?;
-            for warning in &loaded.warnings {
-                eprintln!("{}", warning.render(false));
-            }
-            Ok(loaded.plan)
-        }
-    }
 }
 
 fn facts(held: &HeldJob) -> Option<(mainstay_core::name::Name, Facts)> {
@@ -183,9 +176,7 @@ impl Agent {
             self.hear(ToAgent::Signalled { token, signal })?;
         }
         self.compress_leftovers();
-        let stop_timeout = self.node.plan().node.stop_timeout.as_millis();
-        let stop_timeout_ms = u64::try_from(stop_timeout).unwrap_or(u64::MAX);
-        self.say(&ToKeeper::Ready { stop_timeout_ms });
+        self.say_ready();
         Ok(self.link.flush()?)
     }
 

@@ -16,6 +16,7 @@ use mainstay_core::{
     job::Job,
     name::Name,
     node::{Input, Life, Node},
+    plan::Plan,
 };
 use mainstay_sys::proc::boot_id;
 use mainstay_wire::link::FORMAT;
@@ -44,7 +45,13 @@ struct Header {
 #[serde(rename_all = "snake_case")]
 enum Written<'a> {
     Header(&'a Header),
-    Base { life: &'a Life, jobs: BTreeMap<&'a Name, &'a Job>, taken: &'a Taken },
+    Base {
+        life: &'a Life,
+        jobs: BTreeMap<&'a Name, &'a Job>,
+        taken: &'a Taken,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plan: Option<&'a Plan>,
+    },
     Events(&'a [Arc<Event>]),
     Step(&'a Step<'a>),
 }
@@ -53,7 +60,12 @@ enum Written<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct Step<'a> {
     pub(crate) now: Now,
-    pub(crate) input: &'a Input,
+    /// `None`: it was the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<&'a Input>,
+    /// The plan that this step brought into force: plan.json follows only after the journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<&'a Plan>,
     pub(crate) events: &'a [Event],
     /// The new state of each job that was touched.
     pub(crate) jobs: BTreeMap<&'a Name, &'a Job>,
@@ -68,9 +80,15 @@ pub(crate) struct Step<'a> {
 #[serde(rename_all = "snake_case")]
 enum Line {
     Header(Header),
-    Base { life: Life, jobs: BTreeMap<Name, Job>, taken: Taken },
+    Base { life: Life, jobs: BTreeMap<Name, Job>, taken: Taken, plan: Option<Plan> },
     Events(Vec<Event>),
-    Step { events: Vec<Event>, jobs: BTreeMap<Name, Job>, life: Option<Life>, taken: Option<u64> },
+    Step {
+        events: Vec<Event>,
+        jobs: BTreeMap<Name, Job>,
+        life: Option<Life>,
+        taken: Option<u64>,
+        plan: Option<Plan>,
+    },
 }
 
 /// What an earlier agent of this run left.
@@ -81,6 +99,8 @@ pub(crate) struct Recovered {
     pub(crate) jobs: BTreeMap<Name, Job>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) taken: Taken,
+    /// The latest plan that was applied since the last base; it may not be in plan.json yet.
+    pub(crate) plan: Option<Plan>,
 }
 
 /// Everything at one moment, for a new base.
@@ -150,7 +170,7 @@ impl Journal {
     /// Adds a step. `moment` is everything as it is after that step.
     pub(crate) fn append<'a>(&mut self, step: &Step<'_>, moment: impl FnOnce() -> Moment<'a>) {
         match &mut self.state {
-            State::Open { size, .. } if *size > self.limit => self.rebase(&moment()),
+            State::Open { size, .. } if *size > self.limit => self.rebase(&moment(), step.plan),
             State::Open { file, size } => {
                 let mut bytes = Vec::with_capacity(512);
                 let written =
@@ -164,15 +184,17 @@ impl Journal {
                     }
                 }
             }
-            State::Failed { since } if since.elapsed() >= RETRY => self.rebase(&moment()),
+            State::Failed { since } if since.elapsed() >= RETRY => {
+                self.rebase(&moment(), step.plan);
+            }
             State::Failed { .. } => {}
         }
     }
 
-    fn rebase(&mut self, moment: &Moment<'_>) {
+    fn rebase(&mut self, moment: &Moment<'_>, plan: Option<&Plan>) {
         // Where space is short, state matters more than history.
         let written = [KEPT, KEPT / 20, 0].into_iter().find_map(|events| {
-            let bytes = match base(&self.header, moment, events) {
+            let bytes = match base(&self.header, moment, plan, events) {
                 Ok(bytes) => bytes,
                 Err(error) => return Some(Err(error)),
             };
@@ -214,12 +236,18 @@ fn reopen(path: &Path, valid: u64) -> io::Result<File> {
     Ok(file)
 }
 
-fn base(header: &Header, moment: &Moment<'_>, events: usize) -> io::Result<Vec<u8>> {
+fn base(
+    header: &Header,
+    moment: &Moment<'_>,
+    plan: Option<&Plan>,
+    events: usize,
+) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let jobs = moment.node.jobs().map(|(plan, job)| (&plan.name, job)).collect();
     let skipped = moment.events.len().saturating_sub(events);
     encode(&mut bytes, &Written::Header(header))?;
-    encode(&mut bytes, &Written::Base { life: moment.node.life(), jobs, taken: moment.taken })?;
+    let (life, taken) = (moment.node.life(), moment.taken);
+    encode(&mut bytes, &Written::Base { life, jobs, taken, plan })?;
     encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
     Ok(bytes)
 }
@@ -251,14 +279,16 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
             Line::Header(read) if read == *header && valid == 0 => {}
             Line::Header(_) => return None,
             Line::Base { .. } | Line::Events(_) | Line::Step { .. } if valid == 0 => return None,
-            Line::Base { life, jobs, taken } => {
-                recovered = Recovered { life: Some(life), jobs, taken, ..Recovered::default() };
+            Line::Base { life, jobs, taken, plan } => {
+                let life = Some(life);
+                recovered = Recovered { life, jobs, taken, plan, ..Recovered::default() };
             }
             Line::Events(events) => recovered.add(events),
-            Line::Step { events, jobs, life, taken } => {
+            Line::Step { events, jobs, life, taken, plan } => {
                 recovered.add(events);
                 recovered.jobs.extend(jobs);
                 recovered.life = life.or(recovered.life);
+                recovered.plan = plan.or(recovered.plan);
                 taken.into_iter().for_each(|token| recovered.taken.add(token));
             }
         }

@@ -69,7 +69,7 @@ impl Job {
     pub(crate) fn task_done(&mut self, turn: &mut Turn<'_>, incarnation: u64, what: TaskKind) {
         match what {
             TaskKind::StopExec => {}
-            TaskKind::Reload => return,
+            TaskKind::Reload | TaskKind::Check(_) => return,
         }
         if incarnation != self.incarnation {
             return;
