@@ -16,6 +16,7 @@ mod diag;
 mod duration;
 mod expand;
 mod find;
+mod import;
 mod job;
 mod key;
 mod limits;
@@ -23,7 +24,9 @@ mod log;
 mod nearest;
 mod node;
 mod reader;
+mod reference;
 mod restart;
+mod schema;
 mod single;
 mod size;
 mod source;
@@ -33,7 +36,10 @@ mod words;
 
 pub use diag::{Diagnostic, Errors, Severity, Spot};
 pub use find::find;
+pub use import::{Format, Imported, Note, import, import_file};
 pub use key::{Key, Kind, Reload, keys};
+pub use reference::reference;
+pub use schema::schema;
 pub use single::single;
 pub use source::Sources;
 

@@ -67,6 +67,11 @@ impl Sources {
         if failed.is_empty() { Ok(Sources(sources)) } else { Err(Errors::new(failed)) }
     }
 
+    /// The text of one file.
+    pub(crate) fn read_file(path: &Path) -> Result<String, Errors> {
+        Source::read(path).map(|source| source.text)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Source)> {
         self.0.iter().enumerate()
     }
