@@ -3,9 +3,12 @@
 use crate::{
     options::{Loaded, Source},
     ring::Ring,
-    view::{JobStatus, Status},
+    view::{Changes, JobStatus, Status, Why},
 };
-use mainstay_core::node::{Refusal, Request};
+use mainstay_core::{
+    node::{Refusal, Request},
+    plan::Plan,
+};
 use mainstay_wire::link::Figures;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::{mpsc, oneshot};
@@ -17,6 +20,9 @@ pub(crate) enum Ask {
     Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
     Status(oneshot::Sender<Status>),
     Job(String, oneshot::Sender<Option<JobStatus>>),
+    Why(String, oneshot::Sender<Option<Why>>),
+    Compare(Box<Plan>, oneshot::Sender<Changes>),
+    Apply(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
     Figures(oneshot::Sender<Figures>),
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
 }
@@ -68,6 +74,30 @@ impl Asker {
     /// [`Gone`]
     pub async fn job(&self, name: &str) -> Result<Option<JobStatus>, Gone> {
         self.ask(|answer| Ask::Job(name.to_owned(), answer)).await
+    }
+
+    /// Why a job is as it is.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn why(&self, name: &str) -> Result<Option<Why>, Gone> {
+        self.ask(|answer| Ask::Why(name.to_owned(), answer)).await
+    }
+
+    /// What applying a plan would change.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn compare(&self, plan: Plan) -> Result<Changes, Gone> {
+        self.ask(|answer| Ask::Compare(Box::new(plan), answer)).await
+    }
+
+    /// Brings a plan into force; what that changes.
+    ///
+    /// # Errors
+    /// [`Gone`], or inside: why it was not taken.
+    pub async fn apply(&self, plan: Plan) -> Result<Result<Changes, Refusal>, Gone> {
+        self.ask(|answer| Ask::Apply(Box::new(plan), answer)).await
     }
 
     /// What the keeper counts: takes as long as the keeper does.

@@ -8,7 +8,7 @@ use crate::{
     ask::Asker,
     crash::Crash,
     cron::Crons,
-    disabled::{self, Disabled},
+    disabled::Disabled,
     journal::{Journal, Recovered},
     lane::Lanes,
     link::{Link, LinkError},

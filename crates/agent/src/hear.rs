@@ -4,12 +4,12 @@ use crate::{
     agent::{Agent, End, Origin},
     ask::Ask,
     lane,
-    view::{self, Facts, JobStatus, Status},
+    view::{self, Changes, Facts, JobStatus, Status},
 };
 use mainstay_core::{
     name::Name,
-    node::{Input, Request, TaskId, TaskKind},
-    plan::Reach,
+    node::{Input, Refusal, Request, TaskId, TaskKind},
+    plan::{Plan, Reach},
 };
 use mainstay_wire::link::{self, ExitRecord, ToAgent, ToKeeper};
 use std::{
@@ -166,6 +166,9 @@ impl Agent {
             }
             Ask::Status(asker) => drop(asker.send(self.status())),
             Ask::Job(name, asker) => drop(asker.send(self.job(&name))),
+            Ask::Why(name, asker) => drop(asker.send(view::why(&self.node, &name))),
+            Ask::Compare(plan, asker) => drop(asker.send(view::changes(&self.node, &plan))),
+            Ask::Apply(plan, asker) => return self.apply(plan, asker),
             Ask::Figures(asker) => {
                 let id = self.inspections.expect(asker);
                 self.say(&ToKeeper::Inspect { id });
@@ -178,6 +181,21 @@ impl Agent {
             }
         }
         Ok(self.link.flush()?)
+    }
+
+    fn apply(
+        &mut self,
+        plan: Box<Plan>,
+        asker: oneshot::Sender<Result<Changes, Refusal>>,
+    ) -> Result<(), End> {
+        let changes = view::changes(&self.node, &plan);
+        let (sender, mut answer) = oneshot::channel();
+        self.take(Input::Request(Request::Apply { plan }), Origin::Asker(sender))?;
+        // A step answers before it returns.
+        if let Ok(answer) = answer.try_recv() {
+            let _ = asker.send(answer.map(|_| changes));
+        }
+        Ok(())
     }
 
     fn status(&self) -> Status {

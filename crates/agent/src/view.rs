@@ -6,7 +6,7 @@ use mainstay_core::{
     job::{Desired, Health, Job, Phase},
     name::Name,
     node::{Node, NodePhase},
-    plan::JobPlan,
+    plan::{JobPlan, Plan},
 };
 use mainstay_wire::{
     link::{LogFigures, Stray, Tree},
@@ -71,6 +71,33 @@ pub struct JobStatus {
     pub log: Option<LogFigures>,
 }
 
+/// What applying a plan changes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Changes {
+    pub added: Vec<Name>,
+    pub removed: Vec<Name>,
+    pub changed: Vec<Change>,
+    /// Of the configuration, ready to be printed.
+    #[serde(default)]
+    pub warnings: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    pub job: Name,
+    pub keys: Vec<String>,
+    /// What becomes of the job.
+    pub effect: String,
+}
+
+/// Why a job is as it is, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Why {
+    pub job: Name,
+    /// Five at most.
+    pub lines: Vec<String>,
+}
+
 /// What the agent knows of a job beyond what is decided about it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
@@ -95,7 +122,7 @@ pub(crate) fn job(plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus
         exit: job.last_exit().cloned(),
         since: rfc3339(job.since()),
         waiting: Vec::new(),
-        app: None,
+        app: plan.app.as_ref().map(ToString::to_string),
         args: Vec::new(),
         tree: facts.tree,
         unenforced: facts.unenforced,
@@ -127,4 +154,18 @@ impl<'a> From<&'a Event> for EventView<'a> {
             kind: &event.kind,
         }
     }
+}
+
+pub(crate) fn changes(node: &Node, plan: &Plan) -> Changes {
+    let old = node.plan();
+    let names = |plan: &Plan, other: &Plan| -> Vec<Name> {
+        let gone = plan.jobs.iter().filter(|job| other.job(job.name.as_str()).is_none());
+        gone.map(|job| job.name.clone()).collect()
+    };
+    Changes { added: names(plan, old), removed: names(old, plan), ..Changes::default() }
+}
+
+pub(crate) fn why(node: &Node, name: &str) -> Option<Why> {
+    let job = node.plan().job(name)?.name.clone();
+    Some(Why { job, lines: Vec::new() })
 }

@@ -38,6 +38,11 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, detail)
     }
 
+    /// The configuration cannot be applied; nothing was changed.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
     pub(crate) fn too_long() -> Problem {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "a body may hold 1 MiB at most")
     }

@@ -47,6 +47,7 @@ fn node() -> Node {
             JobPlan::new(name("a"), vec!["a".into()]),
             JobPlan::new(name("b"), vec!["b".into()]),
         ],
+        apps: Vec::new(),
     })
 }
 
@@ -73,7 +74,8 @@ impl Driven {
         let outcome = self.node.step(now, input.clone());
         let step = Step {
             now,
-            input: &input,
+            input: Some(&input),
+            plan: None,
             events: &outcome.events,
             jobs: outcome
                 .touched
