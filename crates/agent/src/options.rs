@@ -1,6 +1,6 @@
 //! What an agent is started with.
 
-use mainstay_config::Context;
+use mainstay_config::{Context, Errors, Format};
 use mainstay_core::plan::Plan;
 use std::path::PathBuf;
 
@@ -18,6 +18,8 @@ pub enum Source {
     Config(Option<PathBuf>),
     /// One command, without a file.
     Command { command: Vec<String>, restart: Option<String> },
+    /// What another supervisor reads.
+    Import { format: Format, file: PathBuf },
 }
 
 /// A configuration that was found valid.
@@ -39,6 +41,15 @@ impl Source {
             Source::Command { command, restart } => {
                 let plan = mainstay_config::single(command, restart.as_deref(), &context)?;
                 Ok(Loaded { plan, warnings: String::new() })
+            }
+            Source::Import { format, file } => {
+                let invalid = |errors: Errors| errors.render(false);
+                let imported = mainstay_config::import_file(*format, file).map_err(invalid)?;
+                let name = format!("{} (as imported)", file.display());
+                let loaded =
+                    mainstay_config::parse(&name, &imported.toml, &context).map_err(invalid)?;
+                let notes = imported.notes.iter().map(|note| format!("mainstay: {note}\n"));
+                Ok(Loaded { plan: loaded.plan, warnings: notes.collect() })
             }
             Source::Config(path) => {
                 let path = mainstay_config::find(path.as_deref(), &context)?;
