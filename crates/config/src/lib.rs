@@ -11,11 +11,15 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod app;
 mod assemble;
 mod diag;
 mod duration;
+mod env_file;
 mod expand;
 mod find;
+mod health;
+mod http;
 mod import;
 mod job;
 mod key;
@@ -23,8 +27,10 @@ mod limits;
 mod log;
 mod nearest;
 mod node;
+mod order;
 mod reader;
 mod reference;
+mod reload;
 mod restart;
 mod schema;
 mod single;
@@ -32,6 +38,7 @@ mod size;
 mod source;
 mod stop;
 mod value;
+mod when;
 mod words;
 
 pub use diag::{Diagnostic, Errors, Severity, Spot};

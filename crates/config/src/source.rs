@@ -166,6 +166,21 @@ fn toml_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Secrets and variables are small; anything else is the wrong file.
+const LARGEST_SMALL: u64 = 1 << 20;
+
+/// The text of a file that a configuration refers to, or why there is none.
+pub(crate) fn read_small(path: &Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(LARGEST_SMALL + 1).read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LARGEST_SMALL {
+        return Err("it is larger than 1 MiB".to_owned());
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+}
+
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(format!("cannot read the configuration: {error}"))
         .file(path.to_string_lossy())

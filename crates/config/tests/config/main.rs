@@ -4,6 +4,7 @@
 mod files;
 mod golden;
 mod plans;
+mod published;
 mod whatever;
 
 use mainstay_config::{Context, Loaded};

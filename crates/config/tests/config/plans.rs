@@ -19,18 +19,39 @@ fn a_job_that_says_only_what_it_runs_has_every_default() {
     assert_eq!(plan.jobs, [JobPlan::new("web".to_owned().try_into().unwrap(), exec)]);
 }
 
+/// Lines that a table needs so that one of its other keys makes sense.
+fn needed(table: &str, name: &str) -> &'static str {
+    match table {
+        "jobs.NAME.while" if name != "source" => "source = \"y\"\n",
+        "jobs.NAME.health" if !["exec", "http", "tcp", "notify", "fd"].contains(&name) => {
+            "tcp = \"127.0.0.1:1\"\n"
+        }
+        "jobs.NAME.health.http" if name != "url" => "url = \"https://h\"\n",
+        "jobs.NAME.health.http.tls" => "[jobs.x.health.http]\nurl = \"https://h\"\n",
+        _ => "",
+    }
+}
+
 /// A file in which one key of a table is given.
 fn with(table: &str, name: &str, value: &str) -> String {
-    let table = table.replace("NAME", "x");
-    let exec = if name == "exec" && table == "jobs.x" { "" } else { "[jobs.x]\nexec = \"true\"\n" };
-    let header = if table == "jobs.x" && !exec.is_empty() { "" } else { &format!("[{table}]\n") };
-    format!("{exec}{header}{name} = {value}\n")
+    let needed = needed(table, name);
+    let (before, inside) = if needed.starts_with('[') { (needed, "") } else { ("", needed) };
+    let exec = if (table, name) == ("jobs.NAME", "exec") { "" } else { "exec = \"true\"\n" };
+    let line = if name.is_empty() { String::new() } else { format!("{name} = {value}\n") };
+    let others = "[jobs.y]\nexec = \"true\"\n[apps.z]\n";
+    let app = if table == "jobs.NAME.place" { "app = \"z\"\n" } else { "" };
+    let own = table.replace("NAME", if table.starts_with("apps") { "z" } else { "x" });
+    match table {
+        "jobs.NAME" => format!("[jobs.x]\n{exec}{line}{others}"),
+        "apps.NAME" => format!("[jobs.x]\n{exec}{others}{line}"),
+        _ => format!("[jobs.x]\n{exec}{app}{before}[{own}]\n{inside}{line}{others}"),
+    }
 }
 
 #[test]
 fn every_key_accepts_its_documented_default_and_nothing_changes() {
-    let bare = plan("[jobs.x]\nexec = \"true\"");
     for key in keys().iter().filter(|key| !key.default.is_empty()) {
+        let bare = plan(&with(key.table, "", ""));
         let text = with(key.table, key.name, key.default);
         assert_eq!(plan(&text), bare, "{}.{}", key.table, key.name);
     }
