@@ -2,3 +2,4 @@
 
 mod hold;
 mod life;
+mod node;
