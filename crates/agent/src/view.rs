@@ -51,7 +51,7 @@ pub struct JobStatus {
     pub health: Health,
     /// It runs as it should, or it rests and its last run ended as it should.
     pub as_desired: bool,
-    pub checks: Vec<serde_json::Value>,
+    pub checks: Vec<CheckStatus>,
     pub pid: Option<u32>,
     pub incarnation: u64,
     pub restarts: u64,
@@ -59,7 +59,7 @@ pub struct JobStatus {
     pub exit: Option<Exit>,
     /// When it entered its state.
     pub since: String,
-    pub waiting: Vec<serde_json::Value>,
+    pub waiting: Vec<Waiting>,
     pub app: Option<String>,
     pub args: Vec<String>,
     pub tree: Option<Tree>,
@@ -69,6 +69,26 @@ pub struct JobStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notify: BTreeMap<String, String>,
     pub log: Option<LogFigures>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckStatus {
+    pub name: String,
+    /// passing, failing, or unknown: not answered often enough yet.
+    pub state: String,
+    pub since: String,
+    /// What it said last.
+    pub output: String,
+}
+
+/// One thing that a job waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    pub source: String,
+    pub event: String,
+    pub since: String,
+    /// Why it can never come, if so.
+    pub reason: Option<String>,
 }
 
 /// What applying a plan changes.
