@@ -28,6 +28,17 @@ impl Plan {
     pub fn job(&self, name: &str) -> Option<&JobPlan> {
         self.jobs.iter().find(|job| job.name.as_str() == name)
     }
+
+    #[must_use]
+    pub fn app(&self, name: &str) -> Option<&AppPlan> {
+        self.apps.iter().find(|app| app.name.as_str() == name)
+    }
+
+    /// The app that the job belongs to.
+    #[must_use]
+    pub fn app_of(&self, job: &JobPlan) -> Option<&AppPlan> {
+        job.app.as_ref().and_then(|app| self.app(app.as_str()))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
