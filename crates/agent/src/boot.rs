@@ -8,7 +8,7 @@ use crate::{
     ask::Asker,
     crash::Crash,
     cron::Crons,
-    disabled::Disabled,
+    disabled::{self, Disabled},
     journal::{Journal, Recovered},
     lane::Lanes,
     link::{Link, LinkError},
@@ -20,11 +20,16 @@ use crate::{
     view::Facts,
 };
 use mainstay_core::{
+    job::Job,
+    name::Name,
     node::{Held, Input, Node},
     plan::Plan,
 };
 use mainstay_wire::link::{FORMAT, HeldJob, ToAgent, ToKeeper, Welcome};
-use std::{collections::VecDeque, env};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    env,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
@@ -60,12 +65,17 @@ pub async fn boot(
         plan = latest;
     }
     trace::set_level(&plan.node.log_level);
-    let Recovered { life, jobs, events, taken, .. } = recovered;
+    let Recovered { life, mut jobs, events, taken, .. } = recovered;
+    let disabled: BTreeSet<Name> = disabled::read(&options.state_dir).into_iter().collect();
+    for name in &disabled {
+        // A job that was never touched in this run is in no journal.
+        jobs.entry(name.clone()).or_insert_with(Job::disabled);
+    }
     // Nothing becomes visible before it is journaled, so without a step nothing has begun.
     let first = life.is_none() && welcome.jobs.is_empty() && welcome.records.is_empty();
     let node = match life {
         Some(life) => Node::restore(plan, life, jobs),
-        None => Node::new(plan),
+        None => Node::new_with_disabled(plan, &disabled),
     };
     let ring = Ring::new(welcome.run.clone(), events);
     let (asker, asks) = Asker::new(ring.clone(), options.source.clone());
@@ -138,7 +148,7 @@ fn apply(welcome: &Welcome, options: &Options) -> Result<(Plan, Journal, Recover
     Ok((plan, Journal::create(&options.run_dir, &welcome.run), Recovered::default()))
 }
 
-fn facts(held: &HeldJob) -> Option<(mainstay_core::name::Name, Facts)> {
+fn facts(held: &HeldJob) -> Option<(Name, Facts)> {
     let live = held.live.as_ref()?;
     let facts = Facts {
         incarnation: live.incarnation,
@@ -147,6 +157,14 @@ fn facts(held: &HeldJob) -> Option<(mainstay_core::name::Name, Facts)> {
         notify: live.notified.clone(),
     };
     Some((held.job.clone(), facts))
+}
+
+/// What a live job has said about itself, but for its regular signs of life.
+fn notice(held: &HeldJob) -> Option<(Name, u64, BTreeMap<String, String>)> {
+    let live = held.live.as_ref().filter(|live| live.spawned)?;
+    let mut fields = live.notified.clone();
+    fields.remove("WATCHDOG");
+    (!fields.is_empty()).then(|| (held.job.clone(), live.incarnation, fields))
 }
 
 /// One whose exec is still under way is not alive yet: `Spawned` or its end will follow.
@@ -160,6 +178,7 @@ fn held(job: HeldJob) -> Held {
 
 impl Agent {
     fn begin(&mut self, welcome: Welcome, first: bool) -> Result<(), End> {
+        let notices = welcome.jobs.iter().filter_map(notice).collect::<Vec<_>>();
         let input = match first {
             true => Input::Boot,
             false => Input::Attached {
@@ -169,6 +188,10 @@ impl Agent {
             },
         };
         self.take(input, Origin::World)?;
+        for (job, incarnation, fields) in notices {
+            // The last agent may not have got to it.
+            self.take_notice(job, incarnation, fields)?;
+        }
         for record in welcome.records {
             self.take_record(record)?;
         }

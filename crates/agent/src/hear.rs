@@ -5,6 +5,7 @@ use crate::{
     ask::Ask,
     lane,
     view::{self, Changes, Facts, JobStatus, Status},
+    why,
 };
 use mainstay_core::{
     name::Name,
@@ -166,7 +167,7 @@ impl Agent {
             }
             Ask::Status(asker) => drop(asker.send(self.status())),
             Ask::Job(name, asker) => drop(asker.send(self.job(&name))),
-            Ask::Why(name, asker) => drop(asker.send(view::why(&self.node, &name))),
+            Ask::Why(name, asker) => drop(asker.send(why::why(&self.node, &name))),
             Ask::Compare(plan, asker) => drop(asker.send(view::changes(&self.node, &plan))),
             Ask::Apply(plan, asker) => return self.apply(plan, asker),
             Ask::Figures(asker) => {
@@ -219,7 +220,7 @@ impl Agent {
 
     fn job(&self, name: &str) -> Option<JobStatus> {
         let plan = self.node.plan().job(name)?;
-        Some(view::job(plan, self.node.job(name)?, self.facts.get(name)))
+        Some(view::job(&self.node, plan, self.node.job(name)?, self.facts.get(name)))
     }
 }
 

@@ -34,6 +34,7 @@ mod taken;
 mod timers;
 mod trace;
 pub mod view;
+mod why;
 
 pub use agent::{Agent, End};
 pub use applied::state_dir as applied_state_dir;

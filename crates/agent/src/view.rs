@@ -3,10 +3,10 @@
 use mainstay_core::{
     event::{Event, Kind, Source},
     exit::Exit,
-    job::{Desired, Health, Job, Phase},
+    job::{CheckState, Desired, Health, Job, Phase, Verdict},
     name::Name,
-    node::{Node, NodePhase},
-    plan::{JobPlan, Plan},
+    node::{self, Node, NodePhase},
+    plan::{Check, JobPlan, Plan},
 };
 use mainstay_wire::{
     link::{LogFigures, Stray, Tree},
@@ -127,7 +127,12 @@ pub(crate) struct Facts {
     pub(crate) notify: BTreeMap<String, String>,
 }
 
-pub(crate) fn job(plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus {
+pub(crate) fn job(
+    node: &Node,
+    plan: &JobPlan,
+    job: &Job,
+    facts: Option<&Facts>,
+) -> JobStatus {
     let facts = facts.cloned().unwrap_or_default();
     JobStatus {
         name: plan.name.clone(),
@@ -135,15 +140,15 @@ pub(crate) fn job(plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus
         desired: job.desired(),
         health: job.health(),
         as_desired: job.is_as_desired(),
-        checks: Vec::new(),
+        checks: checks(plan, job),
         pid: job.pid(),
         incarnation: job.incarnation(),
         restarts: job.restarts(),
         exit: job.last_exit().cloned(),
         since: rfc3339(job.since()),
-        waiting: Vec::new(),
+        waiting: node.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
         app: plan.app.as_ref().map(ToString::to_string),
-        args: Vec::new(),
+        args: job.args().to_vec(),
         tree: facts.tree,
         unenforced: facts.unenforced,
         notify: facts.notify,
@@ -151,8 +156,31 @@ pub(crate) fn job(plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus
     }
 }
 
+fn checks(plan: &JobPlan, job: &Job) -> Vec<CheckStatus> {
+    let checks = plan.checks.iter().zip(job.checks());
+    let view = |(check, state): (&Check, &CheckState)| CheckStatus {
+        name: check.name.clone(),
+        state: match state.verdict() {
+            Verdict::Unknown => "unknown",
+            Verdict::Passing => "passing",
+            Verdict::Failing => "failing",
+        }
+        .to_owned(),
+        since: rfc3339(state.since()),
+        output: state.output().to_owned(),
+    };
+    checks.map(view).collect()
+}
+
+impl From<node::Waiting> for Waiting {
+    fn from(waiting: node::Waiting) -> Waiting {
+        let node::Waiting { source, event, since, reason } = waiting;
+        Waiting { source, event, since: rfc3339(since), reason }
+    }
+}
+
 pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus> {
-    node.jobs().map(|(plan, state)| job(plan, state, facts.get(&plan.name))).collect()
+    node.jobs().map(|(plan, state)| job(node, plan, state, facts.get(&plan.name))).collect()
 }
 
 /// An event as it is written: `{"seq","time","source","event","detail"}`.
@@ -183,9 +211,4 @@ pub(crate) fn changes(node: &Node, plan: &Plan) -> Changes {
         gone.map(|job| job.name.clone()).collect()
     };
     Changes { added: names(plan, old), removed: names(old, plan), ..Changes::default() }
-}
-
-pub(crate) fn why(node: &Node, name: &str) -> Option<Why> {
-    let job = node.plan().job(name)?.name.clone();
-    Some(Why { job, lines: Vec::new() })
 }

@@ -169,7 +169,8 @@ impl Job {
     }
 
     /// One that a user has disabled in an earlier run.
-    pub(crate) fn disabled() -> Job {
+    #[must_use]
+    pub fn disabled() -> Job {
         Job { desired: Desired::Disabled, ..Job::new() }
     }
 
