@@ -133,7 +133,8 @@ fn an_app_starts_and_stops_as_one() {
 
 #[test]
 fn the_command_describes_itself() {
-    let node = Setup::config("[node]\nexit = \"never\"\n").start();
+    let config = "[node]\nexit = \"never\"\n[jobs.web]\nexec = [\"sleep\", \"1000\"]\n";
+    let node = Setup::config(config).start();
     let schema: Value = serde_json::from_str(&node.must(&["schema"])).expect("JSON");
     assert!(schema["properties"]["jobs"].is_object(), "{schema}");
     for shell in ["bash", "zsh", "fish"] {

@@ -1,7 +1,7 @@
 //! Health: every kind of check, what it gates, and what a bad one does not disturb.
 
 use super::{position, said};
-use mainstay_tests::{Setup, is_alive, until};
+use mainstay_tests::{Scratch, Setup, is_alive, until};
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
@@ -74,7 +74,7 @@ fn an_http_check_gates_others_and_tells_when_it_turns() {
     assert_eq!(node.job("api")["checks"][0]["state"], "passing");
     server.set(500);
     events.wait_for("api", "unhealthy");
-    server.set(204);
+    server.set(201);
     events.wait_for("api", "healthy");
     assert_eq!(node.running("client"), pid, "a latch is not let go");
 }
@@ -97,12 +97,14 @@ fn every_kind_of_check_makes_its_job_healthy() {
         exec = ["sh", "-c", "sleep 0.2; echo >&7; exec sleep 1000"]
         health = {{ fd = 7 }}
         [jobs.notify]
-        exec = ["sh", "-c", "sleep 0.2; {} ; exec sleep 1000"]
+        exec = ["sh", "-c", "sleep 0.2; perl ./notify; exec sleep 1000"]
         health = {{ notify = true }}
         "#,
-        server.port, NOTIFY
+        server.port
     );
-    let node = Setup::config(config).start();
+    let scratch = Scratch::new();
+    scratch.script("notify", NOTIFY);
+    let node = Setup::config(config).launch_in(scratch);
     for job in ["tcp", "exec", "descriptor", "notify"] {
         let healthy = node.until_health(job, "healthy");
         assert_eq!(healthy["checks"][0]["state"], "passing", "{healthy}");
@@ -110,7 +112,11 @@ fn every_kind_of_check_makes_its_job_healthy() {
 }
 
 /// sd_notify without any tool but perl, which every Debian has.
-const NOTIFY: &str = r#"perl -MIO::Socket::UNIX -e 'my \$s = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Peer => \$ENV{NOTIFY_SOCKET}) or die \$!; print \$s qq(READY=1\\n)'"#;
+const NOTIFY: &str = r#"
+    use IO::Socket::UNIX;
+    my $socket = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Peer => $ENV{NOTIFY_SOCKET}) or die $!;
+    print $socket "READY=1\n";
+"#;
 
 #[test]
 fn a_check_that_hangs_is_killed_with_all_it_started_and_delays_nobody() {
