@@ -76,8 +76,7 @@ impl Crons {
         }
         self.offset = now.offset();
         let due = self.armed.iter().filter(|(_, armed)| armed.at <= now.wall);
-        let mut due: Vec<(i64, Name)> =
-            due.map(|(name, armed)| (armed.at, name.clone())).collect();
+        let mut due: Vec<(i64, Name)> = due.map(|(name, armed)| (armed.at, name.clone())).collect();
         due.sort();
         due.iter().for_each(|(_, name)| drop(self.armed.remove(name)));
         due.into_iter().map(|(_, name)| name).collect()

@@ -80,7 +80,12 @@ pub(crate) struct Step<'a> {
 #[serde(rename_all = "snake_case")]
 enum Line {
     Header(Header),
-    Base { life: Life, jobs: BTreeMap<Name, Job>, taken: Taken, plan: Option<Plan> },
+    Base {
+        life: Life,
+        jobs: BTreeMap<Name, Job>,
+        taken: Taken,
+        plan: Option<Plan>,
+    },
     Events(Vec<Event>),
     Step {
         events: Vec<Event>,

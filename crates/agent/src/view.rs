@@ -127,12 +127,7 @@ pub(crate) struct Facts {
     pub(crate) notify: BTreeMap<String, String>,
 }
 
-pub(crate) fn job(
-    node: &Node,
-    plan: &JobPlan,
-    job: &Job,
-    facts: Option<&Facts>,
-) -> JobStatus {
+pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus {
     let facts = facts.cloned().unwrap_or_default();
     JobStatus {
         name: plan.name.clone(),

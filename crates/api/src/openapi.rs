@@ -160,6 +160,9 @@ mod tests {
         let count = ids.len();
         ids.dedup();
         assert_eq!(ids.len(), count);
-        assert_eq!(document["paths"]["/v1/jobs/{job}/start"]["post"]["parameters"][0]["name"], "job");
+        assert_eq!(
+            document["paths"]["/v1/jobs/{job}/start"]["post"]["parameters"][0]["name"],
+            "job"
+        );
     }
 }

@@ -48,7 +48,8 @@ impl Keeper {
         let program = self.ground.program(&run.exec, &run.id.job, &[])?;
         let (read, write) = launch::pipe()?;
         let stdio = Some([self.ground.null.as_fd(), write.as_fd(), write.as_fd()]);
-        let cloned = spawn::spawn(&program, &Descriptors { stdio, extra: Vec::new(), placed: None }, None)?;
+        let cloned =
+            spawn::spawn(&program, &Descriptors { stdio, extra: Vec::new(), placed: None }, None)?;
         Ok(Task {
             id: run.id.clone(),
             pid: cloned.pid,

@@ -20,9 +20,9 @@ pub(crate) fn import(args: &ImportArgs) -> Result<i32, Failure> {
         };
         if args.json.json {
             let notes = imported.notes.iter();
-            let notes = notes.map(|note| {
-                json!({ "file": note.file, "line": note.line, "message": note.message })
-            });
+            let notes = notes.map(
+                |note| json!({ "file": note.file, "line": note.line, "message": note.message }),
+            );
             let notes: Vec<_> = notes.collect();
             print_json(&json!({ "file": file, "toml": imported.toml, "notes": notes }))?;
             continue;

@@ -38,9 +38,9 @@ pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
 }
 
 fn text(path: &Path) -> Result<String, Failure> {
-    path.to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::new(USAGE, format!("'{}' is not UTF-8", path.display()))
-    })
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::new(USAGE, format!("'{}' is not UTF-8", path.display())))
 }
 
 pub(crate) fn hold(args: HoldArgs) -> Result<i32, Failure> {

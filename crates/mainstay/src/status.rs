@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use mainstay_agent::view::{JobStatus, Status};
 use mainstay_core::{
     exit::Exit,
-    job::{Desired, Health, Phase},
+    job::{Health, Phase},
     node::NodePhase,
 };
 use serde::de::DeserializeOwned;
@@ -218,7 +218,8 @@ fn notes(job: &JobStatus) -> String {
         let said = check.output.lines().next().unwrap_or("it says nothing");
         text.push_str(&format!("{}: check {} fails: {said}\n", job.name, check.name));
     }
-    for waiting in job.waiting.iter().filter(|_| job.desired == Desired::Run) {
+    // One that waits for its next turn is as it should be.
+    for waiting in job.waiting.iter().filter(|one| !job.as_desired || one.reason.is_some()) {
         let reason = waiting.reason.as_ref().map_or(String::new(), |why| format!(": {why}"));
         let (source, event) = (&waiting.source, &waiting.event);
         text.push_str(&format!("{}: waits for {source} {event}{reason}\n", job.name));

@@ -1,7 +1,8 @@
 //! Health: every kind of check, what it gates, and what a bad one does not disturb.
 
 use super::{position, said};
-use mainstay_tests::{Scratch, Setup, is_alive, until};
+use mainstay_tests::{Scratch, Setup, is_alive, signal, until};
+use rustix::process::Signal;
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
@@ -164,4 +165,26 @@ fn the_end_of_a_healthy_job_is_told_as_unhealthy_once() {
     assert!(position(&order, "web", "healthy") < position(&order, "web", "unhealthy"));
     let count = order.iter().filter(|(_, event)| event == "unhealthy").count();
     assert_eq!(count, 1, "{order:?}");
+}
+
+#[test]
+fn a_job_may_say_that_it_is_ready_after_an_upgrade_and_to_another_agent() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.late]
+        exec = ["sh", "-c", "trap 'echo >&7' USR1; echo up; while :; do sleep 0.05; done"]
+        health = { fd = 7 }
+    "#;
+    let node = Setup::config(config).start();
+    let pid = node.running("late");
+    until("it listens", || (node.log("late") == ["up"]).then_some(()));
+    node.must(&["upgrade"]);
+    signal(node.agent(), Signal::KILL);
+    node.wait_until_ready();
+    assert_eq!(node.job("late")["health"], "unknown");
+    node.must(&["signal", "USR1", "late"]);
+    node.until_health("late", "healthy");
+    signal(node.agent(), Signal::KILL);
+    assert_eq!(node.until_health("late", "healthy")["pid"], pid);
 }

@@ -1,6 +1,7 @@
 //! One node: events and order, health, reload, control, and the example that people try first.
 
 mod control;
+mod crowd;
 mod health;
 mod quickstart;
 mod reload;

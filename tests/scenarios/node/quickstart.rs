@@ -42,7 +42,10 @@ fn the_quickstart_starts_in_order_answers_and_stops_in_order() {
 
     signal(node.keeper(), Signal::INT);
     assert_eq!(node.wait().code(), Some(0), "{}", node.stderr());
-    let order = { events.to_end(); said(&events) };
+    let order = {
+        events.to_end();
+        said(&events)
+    };
     let (web, database) =
         (position(&order, "web", "stopped"), position(&order, "database", "stopped"));
     assert!(web < database, "{order:?}");

@@ -34,8 +34,7 @@ const AFTER: &str = r#"
 #[test]
 fn a_reload_touches_what_has_changed_and_does_what_plan_said() {
     let node = Setup::config(BEFORE).start();
-    let [same, gone, other, live] =
-        ["same", "gone", "other", "live"].map(|job| node.running(job));
+    let [same, gone, other, live] = ["same", "gone", "other", "live"].map(|job| node.running(job));
     node.configure(AFTER);
     let plan: Value = serde_json::from_str(&node.must(&["plan", "--json"])).expect("JSON");
     assert_eq!(plan["added"], serde_json::json!(["fresh"]), "{plan}");

@@ -20,8 +20,8 @@ fn a_chain_runs_in_order_and_the_node_ends_with_it() {
     let mut events = node.events();
     events.to_end();
     let order = said(&events);
-    let [first, second, third] = ["first", "second", "third"]
-        .map(|job| position(&order, job, "exitSuccess"));
+    let [first, second, third] =
+        ["first", "second", "third"].map(|job| position(&order, job, "exitSuccess"));
     assert!(first < second && second < third, "{order:?}");
     assert_eq!(node.wait().code(), Some(0));
 }
@@ -140,4 +140,21 @@ fn a_wait_that_takes_too_long_is_given_up() {
     let mut events = node.events();
     events.wait_for("web", "timerExpired");
     node.until_state("web", "FATAL");
+}
+
+#[test]
+fn cron_waits_for_its_moment_and_a_user_need_not() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.report]
+        exec = ["echo", "now"]
+        when = { cron = "0 3 29 2 *", tz = "Asia/Kolkata" }
+    "#;
+    let node = Setup::config(config).start();
+    let waiting = node.job("report")["waiting"][0].clone();
+    assert_eq!(waiting["source"], "cron", "{waiting}");
+    assert!(node.log("report").is_empty());
+    node.must(&["start", "report", "--now"]);
+    assert_eq!(node.log("report"), ["now"]);
 }

@@ -78,9 +78,11 @@ impl HttpProbe {
         match &self.unix {
             Some(path) => {
                 let stream = UnixStream::connect(path).await;
-                self.secure(stream.map_err(|error| {
-                    format!("cannot connect to {}: {error}", path.display())
-                })?)
+                self.secure(
+                    stream.map_err(|error| {
+                        format!("cannot connect to {}: {error}", path.display())
+                    })?,
+                )
                 .await
             }
             None => {

@@ -299,6 +299,7 @@ fn command_line(command: &Command) -> String {
             let what = match id.what {
                 TaskKind::StopExec => "stop.exec",
                 TaskKind::Reload => "reload.exec",
+                TaskKind::Check(_) => "check.exec",
             };
             format!("{what} {} #{} until {}", id.job, id.incarnation, time(*deadline))
         }
