@@ -34,6 +34,7 @@
 //! often and how soon again).
 
 mod budget;
+mod change;
 mod ending;
 mod gate;
 mod health;
@@ -111,6 +112,9 @@ pub struct Job {
     /// The incarnation that ran for too long and is being killed for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     overran: Option<u64>,
+    /// It is gone from the configuration, and from here once its process is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    leaving: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -165,6 +169,7 @@ impl Job {
             history: History::default(),
             args: Vec::new(),
             overran: None,
+            leaving: false,
         }
     }
 
@@ -295,6 +300,9 @@ impl Job {
 
     /// `Some` once it has ended by itself and nothing but a user brings it back: did it end well?
     pub(crate) fn ended_for_good(&self) -> Option<bool> {
+        if self.leaving && !self.holds() {
+            return Some(true);
+        }
         match (&self.state, self.desired) {
             (State::Exited { well }, Desired::Rest | Desired::Disabled) => Some(*well),
             (State::Fatal, Desired::Rest | Desired::Disabled) => Some(false),

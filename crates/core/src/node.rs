@@ -11,6 +11,7 @@
 //! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
 //! them: boot, takeover, shutdown (`shutdown`).
 
+mod apply;
 mod command;
 mod input;
 mod life;
@@ -21,6 +22,7 @@ mod settle;
 mod shutdown;
 mod wiring;
 
+pub use apply::{Effect, Preview};
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
 pub use input::{Held, Input, Refusal, Request};
 pub use life::{Life, NodePhase};
@@ -108,11 +110,15 @@ impl Node {
         self.settle(&mut out);
         self.exit_if_empty(&mut out, was_over);
         self.moved = false;
-        self.life.seq = out.seq;
-        let touched = std::mem::take(&mut self.touched)
+        let touched = std::mem::take(&mut self.touched);
+        let touched: Vec<Name> = touched
             .into_iter()
             .filter_map(|at| Some(self.plan.jobs.get(at)?.name.clone()))
             .collect();
+        self.forget_those_gone(&mut out);
+        let touched =
+            touched.into_iter().filter(|name| self.wiring.place(name.as_str()).is_some()).collect();
+        self.life.seq = out.seq;
         Outcome { events: out.events, commands: out.commands, touched, answer }
     }
 

@@ -5,10 +5,12 @@
 
 mod app;
 mod check;
+mod diff;
 mod when;
 
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
+pub use diff::{Change, Changes, JobChange, diff};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 
 use crate::{name::Name, signal::Signal};

@@ -23,16 +23,16 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub(super) struct Gate {
     /// A trigger has come that no run has answered yet.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) pending: bool,
     /// Latches are not asked: a user said so, or it ran already.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) now: bool,
     /// All is there but the trigger.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) idle: bool,
     /// It is run on behalf of another job's end, and a shutdown lets it finish.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) errand: bool,
     /// The end of `when.timeout`, until the first launch.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,11 +46,6 @@ impl Gate {
     pub(super) fn is_default(&self) -> bool {
         *self == Gate::default()
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// What the node has found out about a job that waits.

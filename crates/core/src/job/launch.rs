@@ -44,7 +44,7 @@ impl Job {
         }
     }
 
-    fn renew(&mut self, args: Option<Vec<String>>) {
+    pub(super) fn renew(&mut self, args: Option<Vec<String>>) {
         self.desired = Desired::Run;
         self.budget = Budget::default();
         self.gate.pending = true;
@@ -182,7 +182,7 @@ impl Job {
     }
 }
 
-fn is_triggered_at_once(plan: &JobPlan) -> bool {
+pub(super) fn is_triggered_at_once(plan: &JobPlan) -> bool {
     match plan.when.trigger {
         Some(Trigger::Interval(_)) => true,
         Some(Trigger::Each(_) | Trigger::Cron(_)) | None => false,

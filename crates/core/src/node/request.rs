@@ -33,7 +33,7 @@ impl Node {
             Request::StartApp { app } | Request::StopApp { app } | Request::RestartApp { app } => {
                 Err(Refusal::NoSuchApp(app.to_string()))
             }
-            Request::Apply { plan: _ } => Ok(()),
+            Request::Apply { plan } => self.apply(out, *plan),
             Request::Shutdown => {
                 self.shut_down_asked(out);
                 Ok(())
@@ -52,6 +52,9 @@ impl Node {
         self.asked(out, job, |job, turn| {
             if stopping {
                 return Err(Refusal::NodeStopping);
+            }
+            if job.is_leaving() {
+                return Err(Refusal::NoSuchJob(turn.plan.name.to_string()));
             }
             if job.desired() == Desired::Disabled {
                 return Err(Refusal::Disabled(turn.plan.name.clone()));

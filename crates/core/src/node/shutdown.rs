@@ -110,9 +110,9 @@ impl Node {
             return;
         }
         let main = match (self.plan.node.exit, &self.life.course) {
-            (ExitRule::Main, Course::Running) => {
-                self.jobs().find(|(plan, job)| plan.main && job.ended_for_good().is_some())
-            }
+            (ExitRule::Main, Course::Running) => self.jobs().find(|(plan, job)| {
+                plan.main && !job.is_leaving() && job.ended_for_good().is_some()
+            }),
             (ExitRule::Main, Course::Starting | Course::Stopping(_))
             | (
                 ExitRule::All | ExitRule::Never,

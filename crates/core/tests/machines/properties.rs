@@ -8,9 +8,12 @@ use mainstay_core::{
     clock::{Mono, Now},
     event::{Kind, Source},
     exit::{Asked, Exit},
-    job::Job,
+    job::{Desired, Job, Phase},
     name::Name,
-    node::{Command, Held, Input, Node, Outcome, Request, TaskId, TaskKind, Token, Wait},
+    node::{
+        Command, Effect, Held, Input, Node, NodePhase, Outcome, Preview, Request, TaskId, TaskKind,
+        Token, Wait,
+    },
     plan::{
         Awaited, Check, Condition, ExitRule, JobPlan, NodePlan, OnLoss, Plan, Probe, Reach, Reload,
         Restart, RestartOn, SourceRef, Trigger, While,
@@ -38,6 +41,57 @@ proptest! {
             let before = node.clone();
             let outcome = node.step(Now { mono, wall: 1 }, input.clone());
             watch.check(&before, &node, &input, &outcome);
+        }
+    }
+
+    #[test]
+    fn a_new_plan_does_what_was_foretold(
+        plan in rich_plan(),
+        inputs in vec((input(), 0u64..20_000), 0..40),
+        next in subset(),
+    ) {
+        let mut node = Node::new(plan);
+        let mut mono = Mono(0);
+        for (input, ms) in inputs {
+            mono = mono.after(Duration::from_millis(ms));
+            node.step(Now { mono, wall: 1 }, input);
+        }
+        let (before, preview) = (node.clone(), node.preview(&next));
+        let input = Input::Request(Request::Apply { plan: Box::new(next.clone()) });
+        let outcome = node.step(Now { mono, wall: 1 }, input);
+        if outcome.answer != Some(Ok(())) {
+            prop_assert_eq!(journal(&before), journal(&node));
+            return Ok(());
+        }
+        let mut kept = node.plan().clone();
+        kept.jobs.retain(|plan| node.job(plan.name.as_str()).is_some_and(|it| !it.is_leaving()));
+        prop_assert_eq!(kept, next.clone());
+        // Once more: nothing is left to do.
+        let idle = |it: &Preview| it.effect == Effect::Keep;
+        prop_assert!(node.preview(&next).iter().all(idle));
+        if node.phase() == NodePhase::Stopping || before.phase() == NodePhase::Starting {
+            return Ok(());
+        }
+        for Preview { change, effect } in preview {
+            let stopped = outcome.commands.iter().any(|command| matches!(
+                command,
+                Command::Stop { job, .. } | Command::Kill { job, .. } if *job == change.job
+            ));
+            let (was, is) = (before.job(change.job.as_str()), node.job(change.job.as_str()));
+            let same_process = was.map(Job::incarnation) == is.map(Job::incarnation);
+            match effect {
+                Effect::Keep | Effect::Live | Effect::NotAgain | Effect::Later => {
+                    prop_assert!(!stopped);
+                    let up = was.is_some_and(|job| job.pid().is_some());
+                    prop_assert!(!up || same_process);
+                }
+                Effect::Restart | Effect::Start => {
+                    prop_assert_eq!(is.map(Job::desired), Some(Desired::Run));
+                    let up = [Some(Phase::Running), Some(Phase::Starting)];
+                    prop_assert!(!same_process || !up.contains(&is.map(Job::phase)));
+                }
+                Effect::Stop => prop_assert!(is.is_none_or(Job::is_leaving)),
+            }
         }
     }
 
@@ -199,6 +253,9 @@ impl Watch {
             }
         }
         for command in &outcome.commands {
+            if let Command::Forget { job } = command {
+                self.accounts.remove(job.as_str());
+            }
             if let Command::Spawn { job, incarnation, .. } = command {
                 let account = self.accounts.entry(job.to_string()).or_default();
                 let again = matches!(input, Input::Attached { .. })
@@ -302,6 +359,15 @@ fn rich_plan() -> impl Strategy<Value = Plan> {
     })
 }
 
+/// A plan without some of the jobs, whose conditions on them go with them.
+fn subset() -> impl Strategy<Value = Plan> {
+    (rich_plan(), [any::<bool>(), any::<bool>(), any::<bool>()]).prop_map(|(mut plan, keep)| {
+        let mut keep = keep.into_iter();
+        plan.jobs.retain(|_| keep.next().unwrap_or(true));
+        plan
+    })
+}
+
 fn event() -> impl Strategy<Value = Awaited> {
     prop_oneof![
         3 => Just(Awaited::Healthy),
@@ -379,6 +445,7 @@ fn input() -> impl Strategy<Value = Input> {
         ),
         1 => name().prop_map(|job| Input::CronDue { job }),
         1 => any::<bool>().prop_map(|on| Input::Request(Request::Maintenance { on })),
+        1 => subset().prop_map(|plan| Input::Request(Request::Apply { plan: Box::new(plan) })),
         6 => (name(), 0..9).prop_map(|(job, what)| Input::Request(match what {
             0 => Request::Start { job, args: None, now: false },
             5 => Request::Start { job, args: Some(vec!["-v".to_owned()]), now: true },
