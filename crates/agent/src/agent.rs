@@ -64,6 +64,8 @@ pub struct Agent {
     pub(crate) own: VecDeque<Input>,
     pub(crate) inspections: Replies<Figures>,
     pub(crate) upgrades: Replies<String>,
+    /// plan.json is not the plan in force; the journal is.
+    pub(crate) plan_unwritten: bool,
     /// The node has said that everything is over.
     pub(crate) over: Option<i32>,
 }
@@ -250,7 +252,9 @@ impl Agent {
             Origin::World | Origin::Record(_) | Origin::Asker(_) => None,
         };
         taken.into_iter().for_each(|token| self.taken.add(token));
-        let changes_nothing = outcome.events.is_empty() && outcome.touched.is_empty();
+        let changes_nothing = outcome.events.is_empty()
+            && outcome.touched.is_empty()
+            && forgotten(&outcome.commands).is_empty();
         if changes_nothing && !life_changed && taken.is_none() {
             return;
         }
@@ -259,10 +263,12 @@ impl Agent {
             Input::Request(Request::Apply { .. }) => (None, Some(node.plan())),
             input => (Some(input), None),
         };
+        let unwritten = self.plan_unwritten || outcome.commands.contains(&Command::Applied);
         let step = Step {
             now: *now,
             input,
             plan,
+            forgotten: forgotten(&outcome.commands),
             events: &outcome.events,
             jobs: outcome
                 .touched
@@ -280,6 +286,7 @@ impl Agent {
                 .chain(outcome.events.iter().cloned().map(Arc::new))
                 .collect(),
             taken: all_taken,
+            plan: unwritten.then(|| node.plan()),
         });
     }
 
@@ -383,6 +390,11 @@ impl Agent {
         let About { run, run_dir, state_dir, .. } = &self.about;
         let plan = self.node.plan();
         trace::set_level(&plan.node.log_level);
+        // Many may leave one after the other; until the last one has, the journal knows.
+        self.plan_unwritten = self.node.jobs().any(|(_, job)| job.is_leaving());
+        if self.plan_unwritten {
+            return self.say_ready();
+        }
         if let Err(error) = applied::write(run_dir, state_dir, run, plan) {
             tracing::error!("cannot write {}/plan.json: {error}", run_dir.display());
         }
@@ -400,6 +412,14 @@ impl Agent {
         let plan = self.node.plan().job(job.as_str())?;
         self.lanes.run(&mut self.link, plan, run)
     }
+}
+
+fn forgotten(commands: &[Command]) -> Vec<&Name> {
+    let job = |command| match command {
+        &Command::Forget { ref job } => Some(job),
+        _ => None,
+    };
+    commands.iter().filter_map(job).collect()
 }
 
 /// An input and what the node made of it.

@@ -56,14 +56,11 @@ pub async fn boot(
     crash: Crash,
 ) -> Result<(Agent, Asker), BootError> {
     let welcome = greet(&mut link).await?;
-    let (mut plan, journal, mut recovered) = match applied::read(&options.run_dir, &welcome.run) {
+    let (plan, journal, mut recovered) = match applied::read(&options.run_dir, &welcome.run) {
         Some(plan) => take_up(plan, &welcome, options),
         None => apply(&welcome, options)?,
     };
-    if let Some(latest) = recovered.plan.take() {
-        // Journaled, but perhaps not yet written down as applied.
-        plan = latest;
-    }
+    let plan = recovered.plan_in_force(plan);
     trace::set_level(&plan.node.log_level);
     let Recovered { life, mut jobs, events, taken, .. } = recovered;
     let disabled: BTreeSet<Name> = disabled::read(&options.state_dir).into_iter().collect();
@@ -103,6 +100,7 @@ pub async fn boot(
         own: VecDeque::new(),
         inspections: Default::default(),
         upgrades: Default::default(),
+        plan_unwritten: false,
         over: None,
     };
     agent.begin(welcome, first).map_err(BootError::Ended)?;

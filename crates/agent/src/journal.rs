@@ -22,7 +22,7 @@ use mainstay_sys::proc::boot_id;
 use mainstay_wire::link::FORMAT;
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fs::{self, File, OpenOptions},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
@@ -63,9 +63,12 @@ pub(crate) struct Step<'a> {
     /// `None`: it was the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<&'a Input>,
-    /// The plan that this step brought into force: plan.json follows only after the journal.
+    /// What a request brought into force: plan.json follows only after the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<&'a Plan>,
+    /// Jobs that were leaving and are gone from the plan now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) forgotten: Vec<&'a Name>,
     pub(crate) events: &'a [Event],
     /// The new state of each job that was touched.
     pub(crate) jobs: BTreeMap<&'a Name, &'a Job>,
@@ -93,6 +96,8 @@ enum Line {
         life: Option<Life>,
         taken: Option<u64>,
         plan: Option<Plan>,
+        #[serde(default)]
+        forgotten: Vec<Name>,
     },
 }
 
@@ -106,6 +111,8 @@ pub(crate) struct Recovered {
     pub(crate) taken: Taken,
     /// The latest plan that was applied since the last base; it may not be in plan.json yet.
     pub(crate) plan: Option<Plan>,
+    /// What has left that plan since.
+    forgotten: BTreeSet<Name>,
 }
 
 /// Everything at one moment, for a new base.
@@ -114,6 +121,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) node: &'a Node,
     pub(crate) events: Vec<Arc<Event>>,
     pub(crate) taken: &'a Taken,
+    /// If it is not in plan.json.
+    pub(crate) plan: Option<&'a Plan>,
 }
 
 #[derive(Debug)]
@@ -175,7 +184,7 @@ impl Journal {
     /// Adds a step. `moment` is everything as it is after that step.
     pub(crate) fn append<'a>(&mut self, step: &Step<'_>, moment: impl FnOnce() -> Moment<'a>) {
         match &mut self.state {
-            State::Open { size, .. } if *size > self.limit => self.rebase(&moment(), step.plan),
+            State::Open { size, .. } if *size > self.limit => self.rebase(&moment()),
             State::Open { file, size } => {
                 let mut bytes = Vec::with_capacity(512);
                 let written =
@@ -189,17 +198,15 @@ impl Journal {
                     }
                 }
             }
-            State::Failed { since } if since.elapsed() >= RETRY => {
-                self.rebase(&moment(), step.plan);
-            }
+            State::Failed { since } if since.elapsed() >= RETRY => self.rebase(&moment()),
             State::Failed { .. } => {}
         }
     }
 
-    fn rebase(&mut self, moment: &Moment<'_>, plan: Option<&Plan>) {
+    fn rebase(&mut self, moment: &Moment<'_>) {
         // Where space is short, state matters more than history.
         let written = [KEPT, KEPT / 20, 0].into_iter().find_map(|events| {
-            let bytes = match base(&self.header, moment, plan, events) {
+            let bytes = match base(&self.header, moment, events) {
                 Ok(bytes) => bytes,
                 Err(error) => return Some(Err(error)),
             };
@@ -241,17 +248,12 @@ fn reopen(path: &Path, valid: u64) -> io::Result<File> {
     Ok(file)
 }
 
-fn base(
-    header: &Header,
-    moment: &Moment<'_>,
-    plan: Option<&Plan>,
-    events: usize,
-) -> io::Result<Vec<u8>> {
+fn base(header: &Header, moment: &Moment<'_>, events: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let jobs = moment.node.jobs().map(|(plan, job)| (&plan.name, job)).collect();
     let skipped = moment.events.len().saturating_sub(events);
     encode(&mut bytes, &Written::Header(header))?;
-    let (life, taken) = (moment.node.life(), moment.taken);
+    let (life, taken, plan) = (moment.node.life(), moment.taken, moment.plan);
     encode(&mut bytes, &Written::Base { life, jobs, taken, plan })?;
     encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
     Ok(bytes)
@@ -289,11 +291,11 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
                 recovered = Recovered { life, jobs, taken, plan, ..Recovered::default() };
             }
             Line::Events(events) => recovered.add(events),
-            Line::Step { events, jobs, life, taken, plan } => {
+            Line::Step { events, jobs, life, taken, plan, forgotten } => {
                 recovered.add(events);
                 recovered.jobs.extend(jobs);
                 recovered.life = life.or(recovered.life);
-                recovered.plan = plan.or(recovered.plan);
+                recovered.change_plan(plan, forgotten);
                 taken.into_iter().for_each(|token| recovered.taken.add(token));
             }
         }
@@ -328,6 +330,22 @@ pub(crate) fn check(run_dir: &Path) -> Result<(), String> {
 }
 
 impl Recovered {
+    fn change_plan(&mut self, plan: Option<Plan>, forgotten: Vec<Name>) {
+        if plan.is_some() {
+            self.plan = plan;
+            self.forgotten.clear();
+        }
+        forgotten.iter().for_each(|name| drop(self.jobs.remove(name)));
+        self.forgotten.extend(forgotten);
+    }
+
+    /// The plan that was in force, given what plan.json says.
+    pub(crate) fn plan_in_force(&mut self, written: Plan) -> Plan {
+        let mut plan = self.plan.take().unwrap_or(written);
+        plan.jobs.retain(|job| !self.forgotten.contains(&job.name));
+        plan
+    }
+
     fn add(&mut self, events: Vec<Event>) {
         self.events.extend(events);
         let excess = self.events.len().saturating_sub(KEPT);

@@ -5,8 +5,8 @@ use mainstay_core::{
     exit::Exit,
     job::{CheckState, Desired, Health, Job, Phase, Verdict},
     name::Name,
-    node::{self, Node, NodePhase},
-    plan::{Check, JobPlan, Plan},
+    node::{self, Effect, Node, NodePhase, Preview},
+    plan::{self, Check, JobChange, JobPlan, Plan, diff},
 };
 use mainstay_wire::{
     link::{LogFigures, Stray, Tree},
@@ -97,6 +97,10 @@ pub struct Changes {
     pub added: Vec<Name>,
     pub removed: Vec<Name>,
     pub changed: Vec<Change>,
+    /// Keys of the node that differ.
+    pub node: Vec<String>,
+    /// The apps themselves differ.
+    pub apps: bool,
     /// Of the configuration, ready to be printed.
     #[serde(default)]
     pub warnings: String,
@@ -107,7 +111,7 @@ pub struct Change {
     pub job: Name,
     pub keys: Vec<String>,
     /// What becomes of the job.
-    pub effect: String,
+    pub effect: Effect,
 }
 
 /// Why a job is as it is, for people.
@@ -200,10 +204,17 @@ impl<'a> From<&'a Event> for EventView<'a> {
 }
 
 pub(crate) fn changes(node: &Node, plan: &Plan) -> Changes {
-    let old = node.plan();
-    let names = |plan: &Plan, other: &Plan| -> Vec<Name> {
-        let gone = plan.jobs.iter().filter(|job| other.job(job.name.as_str()).is_none());
-        gone.map(|job| job.name.clone()).collect()
-    };
-    Changes { added: names(plan, old), removed: names(old, plan), ..Changes::default() }
+    let whole = diff(node.plan(), plan);
+    let mut changes = Changes { node: whole.node, apps: whole.apps, ..Changes::default() };
+    for Preview { change: JobChange { job, change, keys }, effect } in node.preview(plan) {
+        match change {
+            plan::Change::Added => changes.added.push(job),
+            plan::Change::Removed => changes.removed.push(job),
+            plan::Change::Live | plan::Change::Restart => {
+                changes.changed.push(Change { job, keys, effect });
+            }
+            plan::Change::Unchanged => {}
+        }
+    }
+    changes
 }

@@ -8,6 +8,7 @@ use crate::{
     term::{Tint, print, print_json, stdout_color, tinted},
 };
 use mainstay_agent::view::Changes;
+use mainstay_core::node::Effect;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -68,7 +69,7 @@ fn lines(changes: &Changes, nothing: &str) -> String {
     }
     for change in &changes.changed {
         let keys = change.keys.join(", ");
-        let line = format!("~ {}  {} ({keys})", change.job, change.effect);
+        let line = format!("~ {}  {} ({keys})", change.job, effect(change.effect));
         text.push_str(&tinted(&line, Tint::Yellow, color));
         text.push('\n');
     }
@@ -76,8 +77,26 @@ fn lines(changes: &Changes, nothing: &str) -> String {
         text.push_str(&tinted(&format!("+ {job}"), Tint::Green, color));
         text.push('\n');
     }
+    if !changes.node.is_empty() {
+        text.push_str(&format!("~ [node]  {} applied live\n", changes.node.join(", ")));
+    }
+    if changes.apps {
+        text.push_str("~ [apps]  applied live\n");
+    }
     if text.is_empty() {
         text = format!("{nothing}\n");
     }
     text
+}
+
+fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Keep => "is the same",
+        Effect::Live => "goes on with what has changed",
+        Effect::Start => "is started",
+        Effect::Restart => "is restarted",
+        Effect::Stop => "is stopped",
+        Effect::NotAgain => "has ended well and is not run again",
+        Effect::Later => "rests, and has it when it is started next",
+    }
 }

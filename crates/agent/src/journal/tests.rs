@@ -76,6 +76,7 @@ impl Driven {
             now,
             input: Some(&input),
             plan: None,
+            forgotten: Vec::new(),
             events: &outcome.events,
             jobs: outcome
                 .touched
@@ -88,7 +89,7 @@ impl Driven {
         self.events.extend(outcome.events.iter().cloned().map(Arc::new));
         taken.into_iter().for_each(|token| self.taken.add(token));
         let (node, events, taken) = (&self.node, &self.events, &self.taken);
-        self.journal.append(&step, || Moment { node, events: events.clone(), taken });
+        self.journal.append(&step, || Moment { node, events: events.clone(), taken, plan: None });
     }
 
     fn live_through_something(&mut self) {
