@@ -86,7 +86,7 @@ impl fmt::Display for Format {
 /// the notes, and files that it includes are looked for beside it.
 pub fn import(format: Format, text: &str, path: &Path) -> Result<Imported, Errors> {
     let name = path.to_string_lossy();
-    // For its cap on size.
+    // For its cap on size and its line numbers.
     let sources = Sources::text(&name, text)?;
     match format {
         Format::Procfile => procfile::import(&sources),

@@ -3,6 +3,7 @@
 
 mod files;
 mod golden;
+mod importers;
 mod plans;
 mod published;
 mod whatever;
