@@ -176,6 +176,7 @@ fn held(job: HeldJob) -> Held {
 
 impl Agent {
     fn begin(&mut self, welcome: Welcome, first: bool) -> Result<(), End> {
+        let held_now = welcome.jobs.clone();
         let notices = welcome.jobs.iter().filter_map(notice).collect::<Vec<_>>();
         let input = match first {
             true => Input::Boot,
@@ -186,6 +187,7 @@ impl Agent {
             },
         };
         self.take(input, Origin::World)?;
+        self.forget_strangers(&held_now);
         for (job, incarnation, fields) in notices {
             // The last agent may not have got to it.
             self.take_notice(job, incarnation, fields)?;
@@ -199,6 +201,20 @@ impl Agent {
         self.compress_leftovers();
         self.say_ready();
         Ok(self.link.flush()?)
+    }
+
+    /// What the keeper holds for jobs that have left the plan: the last agent died before it could
+    /// say so.
+    fn forget_strangers(&mut self, held: &[HeldJob]) {
+        for HeldJob { job, live, .. } in held {
+            if self.node.plan().job(job.as_str()).is_some() {
+                continue;
+            }
+            if let Some(live) = live {
+                self.say(&ToKeeper::Kill { job: job.clone(), incarnation: live.incarnation });
+            }
+            self.say(&ToKeeper::Forget { job: job.clone() });
+        }
     }
 
     fn compress_leftovers(&self) {
