@@ -16,6 +16,7 @@ pub use std::process::Command;
 pub struct Setup {
     config: Option<String>,
     directory: Option<PathBuf>,
+    import: Option<(String, PathBuf)>,
     command: Vec<String>,
     env: Vec<(String, String)>,
     before: Vec<String>,
@@ -32,6 +33,13 @@ impl Setup {
     #[must_use]
     pub fn example(path: impl Into<PathBuf>) -> Setup {
         Setup { directory: Some(path.into()), ..Setup::default() }
+    }
+
+    /// `mainstay run --from FORMAT FILE`
+    #[must_use]
+    pub fn import(format: &str, file: &Path) -> Setup {
+        let import = Some((format.to_owned(), file.to_owned()));
+        Setup { import, ..Setup::default() }
     }
 
     /// `mainstay run -- COMMAND…`
@@ -117,6 +125,9 @@ impl Node {
         command.envs(self.setup.env.iter().cloned());
         if self.setup.config.is_some() {
             command.arg("-c").arg(self.path().join("mainstay.toml"));
+        }
+        if let Some((format, file)) = &self.setup.import {
+            command.arg("--from").arg(format).arg(file);
         }
         if let Some(path) = &self.setup.directory {
             command.arg("-c").arg(path);

@@ -3,6 +3,7 @@
 mod control;
 mod crowd;
 mod health;
+mod import;
 mod quickstart;
 mod reload;
 mod when;
