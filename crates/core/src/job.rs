@@ -49,7 +49,16 @@ pub use health::{CheckState, Verdict};
 pub(crate) use stop::Force;
 pub(crate) use turn::{Shutting, Turn};
 
-use crate::{clock::Mono, event::Kind, exit::Exit, history::History, node::Wait, plan::Awaited};
+use crate::{
+    clock::Mono,
+    event::Kind,
+    exit::Exit,
+    history::History,
+    node::Wait,
+    plan::{Awaited, JobPlan},
+};
+pub(crate) use budget::STABLE;
+
 use budget::Budget;
 use gate::Gate;
 use serde::{Deserialize, Serialize};
@@ -152,8 +161,15 @@ struct Process {
 }
 
 impl Job {
-    /// A job that the plan wants to run and that has not run yet.
-    pub(crate) fn new() -> Job {
+    /// A job that has not run yet. The plan wants it to run, unless an app has to say when.
+    pub(crate) fn new(plan: &JobPlan) -> Job {
+        Job {
+            desired: if plan.app.is_none() { Desired::Run } else { Desired::Rest },
+            ..Job::fresh()
+        }
+    }
+
+    fn fresh() -> Job {
         Job {
             state: State::Stopped,
             desired: Desired::Run,
@@ -176,7 +192,7 @@ impl Job {
     /// One that a user has disabled in an earlier run.
     #[must_use]
     pub fn disabled() -> Job {
-        Job { desired: Desired::Disabled, ..Job::new() }
+        Job { desired: Desired::Disabled, ..Job::fresh() }
     }
 
     #[must_use]
