@@ -5,10 +5,12 @@
 
 mod app;
 mod check;
+mod diff;
 mod when;
 
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
+pub use diff::{Change, Changes, JobChange, diff};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 
 use crate::{name::Name, signal::Signal};
@@ -27,6 +29,17 @@ impl Plan {
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobPlan> {
         self.jobs.iter().find(|job| job.name.as_str() == name)
+    }
+
+    #[must_use]
+    pub fn app(&self, name: &str) -> Option<&AppPlan> {
+        self.apps.iter().find(|app| app.name.as_str() == name)
+    }
+
+    /// The app that the job belongs to.
+    #[must_use]
+    pub fn app_of(&self, job: &JobPlan) -> Option<&AppPlan> {
+        job.app.as_ref().and_then(|app| self.app(app.as_str()))
     }
 }
 
