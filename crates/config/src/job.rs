@@ -183,7 +183,7 @@ pub(crate) static JOB: Table<Job> = Table {
             "instances",
             Kind::Integer,
             "",
-            Restart,
+            Live,
             "Run it so many times, as NAME-1, NAME-2, …; {instance} in its strings is the number.",
             |_, v, r| r.integer(v, 1..=i64::from(MOST_INSTANCES)).map(|_| ()),
         ),

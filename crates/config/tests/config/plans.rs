@@ -1,11 +1,11 @@
 //! What is written becomes what is meant.
 
 use super::{job, loaded, plan, refused};
-use mainstay_config::{Kind, keys};
+use mainstay_config::{Key, Kind, Reload as OnReload, keys};
 use mainstay_core::{
     plan::{
-        Awaited, Condition, Cron, ExitRule, FileFormat, ForwardFormat, JobPlan, OnFailure, OnLoss,
-        Probe, Reach, Reload, RestartOn, SourceRef, Stderr, StopOrder, Trigger, While,
+        Awaited, Change, Condition, Cron, ExitRule, FileFormat, ForwardFormat, JobPlan, OnFailure,
+        OnLoss, Probe, Reach, Reload, RestartOn, SourceRef, Stderr, StopOrder, Trigger, While,
     },
     signal::Signal,
 };
@@ -205,6 +205,55 @@ fn a_word_for_a_shell_is_a_warning_and_stays_an_argument() {
     let loaded = loaded("[jobs.a]\nexec = \"echo a | cat\"");
     assert_eq!(loaded.plan.jobs[0].exec, ["echo", "a", "|", "cat"]);
     assert_eq!(loaded.warnings.len(), 1);
+}
+
+/// A value that a key does not have by default.
+fn other_value(key: &Key) -> String {
+    match (key.name, key.kind) {
+        ("sockets", _) => "{ a = \"127.0.0.1:1\" }".to_owned(),
+        ("app", _) => "\"z\"".to_owned(),
+        ("http", _) | ("url", _) => "\"https://other/\"".to_owned(),
+        ("method", _) => "\"HEAD\"".to_owned(),
+        ("tcp", _) => "\"127.0.0.1:2\"".to_owned(),
+        (_, Kind::Bool) => (key.default != "true").to_string(),
+        (_, Kind::Duration) => "\"77s\"".to_owned(),
+        (_, Kind::Size) => "\"77M\"".to_owned(),
+        (_, Kind::Signal) => "\"SIGUSR1\"".to_owned(),
+        (_, Kind::Mode) => "0o077".to_owned(),
+        (_, Kind::Integers | Kind::Accounts) => "[7]".to_owned(),
+        (_, Kind::Statuses) => "204".to_owned(),
+        (_, Kind::Map) => "{ a = \"b\" }".to_owned(),
+        (_, Kind::OneOf(words) | Kind::OneOfOrTable(words)) => {
+            let other = words.iter().map(|word| format!("\"{word}\""));
+            other.into_iter().find(|word| word != key.default).unwrap()
+        }
+        (_, Kind::Integer | Kind::Number | Kind::Limit) => "7".to_owned(),
+        _ => "\"other\"".to_owned(),
+    }
+}
+
+#[test]
+fn a_reload_does_with_each_key_what_the_registry_says() {
+    // Tables are tried key by key, and these need more than themselves.
+    let apart = ["within", "env_file", "source", "once", "each", "cron", "tz", "instances"];
+    let mut tried = 0;
+    for key in keys().iter().filter(|key| key.table.starts_with("jobs.NAME")) {
+        let table = matches!(key.kind, Kind::Table | Kind::Tables);
+        if table || apart.contains(&key.name) || key.table == "jobs.NAME.when" {
+            continue;
+        }
+        let before = plan(&with(key.table, "", "").replace("[jobs.x.reload]\n", ""));
+        let after = plan(&with(key.table, key.name, &other_value(key)));
+        let changes = mainstay_core::plan::diff(&before, &after);
+        let x = changes.jobs.iter().find(|change| change.job.as_str() == "x").unwrap();
+        let expected = match key.reload {
+            OnReload::Live => Change::Live,
+            OnReload::Restart => Change::Restart,
+        };
+        assert_eq!(x.change, expected, "{}.{}", key.table, key.name);
+        tried += 1;
+    }
+    assert!(tried > 60, "only {tried}");
 }
 
 fn of(source: &str, event: Awaited) -> Condition {
