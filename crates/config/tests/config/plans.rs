@@ -396,3 +396,19 @@ fn many_instances_with_the_same_mistake_are_told_once() {
     );
     assert!(told.ends_with("error: 2 mistakes"), "{told}");
 }
+
+#[test]
+fn each_job_knows_the_lines_it_is_written_on() {
+    let loaded = loaded(
+        "[jobs.a]\nexec = \"a\"\n\n[jobs.b]\nexec = \"b\"\ninstances = 2\nwhen = { source = \"a\", once = \"healthy\" }\n",
+    );
+    let places: Vec<(&str, &str, Option<&str>)> = loaded
+        .places
+        .iter()
+        .map(|it| (it.job.as_str(), it.at.as_str(), it.when.as_deref()))
+        .collect();
+    let when = Some("test.toml:7");
+    let expected =
+        [("a", "test.toml:1", None), ("b-1", "test.toml:4", when), ("b-2", "test.toml:4", when)];
+    assert_eq!(places, expected);
+}
