@@ -1,7 +1,7 @@
 //! From the texts to the plan: parse each file, merge what they say, and judge the whole.
 
 use crate::{
-    Context, Loaded,
+    Context, JobPlace, Loaded,
     app::APP,
     diag::Errors,
     health,
@@ -12,7 +12,7 @@ use crate::{
     order,
     reader::Reader,
     source::Sources,
-    value::as_i64,
+    value::{Span, as_i64},
 };
 use mainstay_core::{
     name::Name,
@@ -63,8 +63,14 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     order::settle(&mut r, &mut jobs);
     membership(&mut r, &apps, &jobs);
     let apps = apps.into_iter().map(|(app, _)| app).collect();
+    let places = jobs.iter().map(|it| place(&r, it)).collect();
     let plan = judge(&mut r, node, jobs, apps);
-    Ok(Loaded { warnings: r.finish()?, plan })
+    Ok(Loaded { warnings: r.finish()?, plan, places })
+}
+
+fn place(r: &Reader<'_>, it: &Placed) -> JobPlace {
+    let line = |span: Span| r.file_line(it.at.file, span.start);
+    JobPlace { job: it.job.plan.name.clone(), at: line(it.at.span), when: it.job.when_at.map(line) }
 }
 
 fn tree<'t>(r: &mut Reader<'_>, text: &'t str) -> DeTable<'t> {

@@ -31,6 +31,7 @@ pub(crate) struct Job {
     pub(crate) main: Option<Span>,
     pub(crate) sockets: Vec<Span>,
     pub(crate) when: when::Written,
+    pub(crate) when_at: Option<Span>,
     pub(crate) follow: Follow,
     pub(crate) checks: Vec<health::Placed>,
     /// Of the files; `env` goes over them.
@@ -58,6 +59,7 @@ impl Job {
             main: None,
             sockets: Vec::new(),
             when: when::Written::default(),
+            when_at: None,
             follow: Follow::default(),
             checks: Vec::new(),
             env_files: Vec::new(),
@@ -91,7 +93,10 @@ pub(crate) static JOB: Table<Job> = Table {
             Live,
             "When it starts: conditions that must be met once, and at most one trigger; default: at \
              startup.",
-            |job, v, r| when::read(v, r).map(|it| job.when = it),
+            |job, v, r| {
+                job.when_at = Some(v.span);
+                when::read(v, r).map(|it| job.when = it)
+            },
         ),
         key(
             "while",
@@ -183,7 +188,7 @@ pub(crate) static JOB: Table<Job> = Table {
             "instances",
             Kind::Integer,
             "",
-            Restart,
+            Live,
             "Run it so many times, as NAME-1, NAME-2, …; {instance} in its strings is the number.",
             |_, v, r| r.integer(v, 1..=i64::from(MOST_INSTANCES)).map(|_| ()),
         ),

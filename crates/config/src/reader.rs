@@ -236,6 +236,13 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// The line something is on.
+    pub(crate) fn file_line(&self, file: usize, offset: usize) -> String {
+        self.sources.get(file).map_or_else(String::new, |source| {
+            format!("{}:{}", source.name, source.line(offset) + 1)
+        })
+    }
+
     /// The warnings, or the errors if there are any.
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, Errors> {
         self.found.sort_by_key(|found| found.order);

@@ -171,6 +171,11 @@ const LARGEST_SMALL: u64 = 1 << 20;
 
 /// The text of a file that a configuration refers to, or why there is none.
 pub(crate) fn read_small(path: &Path) -> Result<String, String> {
+    // A pipe or a terminal might never answer.
+    let regular = fs::metadata(path).map_err(|error| error.to_string())?.is_file();
+    if !regular {
+        return Err("it is not a regular file".to_owned());
+    }
     let mut bytes = Vec::new();
     fs::File::open(path)
         .and_then(|file| file.take(LARGEST_SMALL + 1).read_to_end(&mut bytes))

@@ -1,7 +1,7 @@
 //! The configuration being written: tables in order, with the notes that belong to them.
 
 use super::{Imported, Note};
-use mainstay_core::name::Name;
+use mainstay_core::name::{Name, NameError};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
@@ -187,7 +187,11 @@ impl Names {
             .skip_while(|c| !c.is_ascii_alphanumeric())
             .take(LONGEST)
             .collect();
-        let base = if Name::new(&base).is_ok() { base } else { "job".to_owned() };
+        let base = match Name::new(&base) {
+            Ok(_) => base,
+            Err(NameError::Reserved(_)) => format!("{base}_job"),
+            Err(NameError::Shape(_)) => "job".to_owned(),
+        };
         let fits = Name::new(wanted).is_ok() && (instances.is_none() || wanted.len() <= LONGEST);
         let mut name = if fits { wanted.to_owned() } else { base.clone() };
         let number = self.last.entry(base.clone()).or_insert(1);

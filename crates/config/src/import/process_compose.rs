@@ -150,6 +150,8 @@ fn about(draft: &mut Draft, whole: &mut Whole, key: &str, node: &Node) {
         "log_location" | "log_level" | "log_length" | "log_configuration" => {
             draft.note(node.line, format!("{key}: see mainstay logs, and the table [log]"));
         }
+        // Extensions, which anchors live in.
+        _ if key.starts_with("x-") => {}
         _ if matches!(node.value, Value::Scalar { .. }) => {
             draft.note(node.line, format!("'{key}' is not mapped"));
         }

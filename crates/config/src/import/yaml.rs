@@ -87,7 +87,7 @@ struct Open {
 
 enum Kind {
     List(Vec<Node>),
-    Map { pairs: Vec<(String, Node)>, key: Option<String> },
+    Map { pairs: Vec<(String, Node)>, key: Option<(String, usize)> },
 }
 
 /// The first document.
@@ -155,9 +155,10 @@ pub(super) fn parse(text: &str) -> Result<Node, Bad> {
                     let Some(name) = node.text() else {
                         return Err(bad(node.line, "a key that is no text"));
                     };
-                    *key = Some(name.to_owned());
+                    *key = Some((name.to_owned(), node.line));
                 }
-                Some(name) => pairs.push((name, node)),
+                // What belongs to a key is found where the key is.
+                Some((name, line)) => pairs.push((name, Node { line, ..node })),
             },
         }
     }
@@ -200,12 +201,15 @@ mod tests {
 
     #[test]
     fn a_document_becomes_a_tree_with_lines() {
-        let tree =
-            parse("a: &x\n  k: 1\n  l: 'true'\nb:\n  <<: *x\n  k: 2\nc: [1, two]\n").unwrap();
-        let b = tree.get("b").unwrap();
-        assert_eq!((b.get("k").unwrap().number(), b.get("k").unwrap().line), (Some(2), 6));
+        let tree = parse("a: &x\n  k: 1\n  l: 'true'\nb:\n  <<: *x\n  k: 2\nc: [1, two]\n")
+            .expect("valid");
+        let b = tree.get("b").expect("valid");
+        assert_eq!(
+            (b.get("k").expect("there").number(), b.get("k").expect("there").line),
+            (Some(2), 6)
+        );
         assert_eq!(b.get("l").and_then(Node::text), Some("true"));
-        assert_eq!(tree.get("c").unwrap().line, 7);
+        assert_eq!(tree.get("c").expect("there").line, 7);
     }
 
     #[test]
@@ -215,7 +219,7 @@ mod tests {
             let all = vec![format!("*a{}", n - 1); 10].join(",");
             text.push_str(&format!("a{n}: &a{n} [{all}]\n"));
         }
-        assert_eq!(parse(&text).unwrap_err().why, "it is too large");
+        assert_eq!(parse(&text).expect_err("refused").why, "it is too large");
         assert!(parse(&"[".repeat(100_000)).is_err());
         assert!(parse(&"- ".repeat(100_000)).is_err());
         assert!(parse("").is_err());
