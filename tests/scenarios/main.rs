@@ -8,6 +8,7 @@ mod faults;
 mod hold;
 mod life;
 mod link;
+mod node;
 mod notify;
 mod output;
 mod process;

@@ -15,6 +15,8 @@ pub use std::process::Command;
 #[derive(Debug, Default)]
 pub struct Setup {
     config: Option<String>,
+    directory: Option<PathBuf>,
+    import: Option<(String, PathBuf)>,
     command: Vec<String>,
     env: Vec<(String, String)>,
     before: Vec<String>,
@@ -27,6 +29,19 @@ impl Setup {
     #[must_use]
     pub fn config(text: impl Into<String>) -> Setup {
         Setup { config: Some(text.into()), ..Setup::default() }
+    }
+
+    /// A node with this configuration, a file or directory that is not the test's own.
+    #[must_use]
+    pub fn example(path: impl Into<PathBuf>) -> Setup {
+        Setup { directory: Some(path.into()), ..Setup::default() }
+    }
+
+    /// `mainstay run --from FORMAT FILE`
+    #[must_use]
+    pub fn import(format: &str, file: &Path) -> Setup {
+        let import = Some((format.to_owned(), file.to_owned()));
+        Setup { import, ..Setup::default() }
     }
 
     /// `mainstay run -- COMMAND…`
@@ -140,6 +155,12 @@ impl Node {
         if self.setup.config.is_some() {
             command.arg("-c").arg(self.path().join("mainstay.toml"));
         }
+        if let Some((format, file)) = &self.setup.import {
+            command.arg("--from").arg(format).arg(file);
+        }
+        if let Some(path) = &self.setup.directory {
+            command.arg("-c").arg(path);
+        }
         if !self.setup.command.is_empty() {
             command.arg("--").args(&self.setup.command);
         }
@@ -149,6 +170,12 @@ impl Node {
             .stderr(file("stderr"))
             .current_dir(self.path());
         self.child = Some(command.spawn().expect("the binary can be started"));
+    }
+
+    /// Writes another configuration, which only a reload makes count.
+    pub fn configure(&self, text: &str) {
+        let path = self.path().join("mainstay.toml");
+        fs::write(path, text).expect("a scratch directory can be written");
     }
 
     pub fn wait_until_ready(&self) {
@@ -240,6 +267,13 @@ impl Node {
     pub fn until_state(&self, name: &str, state: &str) -> Value {
         until(&format!("{name} is {state}"), || {
             Some(self.job(name)).filter(|job| job["state"] == state)
+        })
+    }
+
+    /// Waits until a job is as healthy as this; the job.
+    pub fn until_health(&self, name: &str, health: &str) -> Value {
+        until(&format!("{name} is {health}"), || {
+            Some(self.job(name)).filter(|job| job["health"] == health)
         })
     }
 

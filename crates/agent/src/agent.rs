@@ -2,15 +2,19 @@
 //! commands, in this order and without waiting anywhere.
 
 use crate::{
+    applied,
     archive::Archive,
     ask::{Accepted, Ask},
     clock,
     crash::{Crash, Crashed, Point},
+    cron::{Clocks, Crons},
+    disabled::Disabled,
     hear::Replies,
     identity::Run,
     journal::{Journal, Moment, Step},
     lane::{Lanes, LookedUp},
     link::{Link, LinkError},
+    probe::Probes,
     ring::Ring,
     taken::Taken,
     timers::Timers,
@@ -18,9 +22,10 @@ use crate::{
     view::Facts,
 };
 use mainstay_core::{
-    clock::Now,
+    clock::{Mono, Now},
     name::Name,
-    node::{Command, Input, Node, Outcome, Refusal, Request, TaskId},
+    node::{Command, Input, Node, Outcome, Refusal, Request, TaskId, TaskKind},
+    plan::{Probe, Trigger},
 };
 use mainstay_wire::link::{Figures, ToKeeper};
 use std::{
@@ -54,10 +59,15 @@ pub struct Agent {
     pub(crate) upgrade: u64,
     pub(crate) timers: Timers,
     pub(crate) lanes: Lanes,
+    pub(crate) probes: Probes,
+    pub(crate) crons: Crons,
+    pub(crate) disabled: Disabled,
     /// Inputs that this agent has made itself.
     pub(crate) own: VecDeque<Input>,
     pub(crate) inspections: Replies<Figures>,
     pub(crate) upgrades: Replies<String>,
+    /// plan.json is not the plan in force; the journal is.
+    pub(crate) plan_unwritten: bool,
     /// The node has said that everything is over.
     pub(crate) over: Option<i32>,
 }
@@ -124,6 +134,11 @@ impl Agent {
         self.about.agent_restarts > 0 || self.upgrade > 0
     }
 
+    /// Returns when what outlives the run is on the disk.
+    pub(crate) async fn settled(&self) {
+        self.disabled.settled().await;
+    }
+
     /// The link, for what is left to say once the loop has ended.
     #[must_use]
     pub fn into_link(self) -> Link {
@@ -136,12 +151,21 @@ impl Agent {
             Some(ask) = self.asks.recv() => self.answer(ask),
             () = self.timers.due() => self.wake(),
             found = self.lanes.looked_up() => self.proceed(found),
+            checked = self.probes.answered() => self.take(checked, Origin::World),
+            () = self.crons.due() => self.ring_crons(),
         }
     }
 
     fn wake(&mut self) -> Result<(), End> {
         while let Some(token) = self.timers.take_due(clock::mono()) {
             self.take(Input::Timer { token }, Origin::World)?;
+        }
+        Ok(())
+    }
+
+    fn ring_crons(&mut self) -> Result<(), End> {
+        for job in self.crons.take_due(Clocks::now()) {
+            self.take(Input::CronDue { job }, Origin::World)?;
         }
         Ok(())
     }
@@ -168,6 +192,7 @@ impl Agent {
     fn step(&mut self, input: Input, origin: Origin) -> Result<(), End> {
         self.crash.reach(Point::Input)?;
         let before = self.incarnation_before(&input);
+        self.settle_probes(&input);
         let decided = self.decide(input);
         self.write_down(&decided, &origin);
         self.crash.reach(Point::Journaled)?;
@@ -192,14 +217,36 @@ impl Agent {
     fn incarnation_before(&self, input: &Input) -> u64 {
         let Input::Request(request) = input else { return 0 };
         let job = match request {
-            Request::Start { job }
+            Request::Start { job, .. }
+            | Request::Disable { job }
+            | Request::Enable { job }
+            | Request::Reload { job }
             | Request::Stop { job }
             | Request::Kill { job }
             | Request::Restart { job }
             | Request::Signal { job, .. } => self.node.job(job.as_str()),
-            Request::Shutdown => None,
+            Request::Maintenance { .. }
+            | Request::StartApp { .. }
+            | Request::StopApp { .. }
+            | Request::RestartApp { .. }
+            | Request::Apply { .. }
+            | Request::Shutdown => None,
         };
         job.map_or(0, mainstay_core::job::Job::incarnation)
+    }
+
+    /// Keeps count of what checks are under way.
+    fn settle_probes(&mut self, input: &Input) {
+        match input {
+            Input::Checked { job, incarnation, check, .. } => {
+                self.probes.finished(job, *incarnation, *check);
+            }
+            Input::Exited { job, incarnation, .. } => {
+                let checks = self.node.plan().job(job.as_str()).map_or(0, |job| job.checks.len());
+                self.probes.cancel(job, checks, *incarnation);
+            }
+            _ => {}
+        }
     }
 
     fn decide(&mut self, input: Input) -> Decided {
@@ -219,14 +266,23 @@ impl Agent {
         };
         let upgrade = matches!(input, Input::Attached { .. }).then_some(self.upgrade);
         taken.into_iter().for_each(|token| self.taken.add(token));
-        let changes_nothing = outcome.events.is_empty() && outcome.touched.is_empty();
+        let changes_nothing = outcome.events.is_empty()
+            && outcome.touched.is_empty()
+            && forgotten(&outcome.commands).is_empty();
         if changes_nothing && !life_changed && taken.is_none() {
             return;
         }
         let (node, ring, all_taken, told) = (&self.node, &self.ring, &self.taken, self.upgrade);
+        let (input, plan) = match input {
+            Input::Request(Request::Apply { .. }) => (None, Some(node.plan())),
+            input => (Some(input), None),
+        };
+        let unwritten = self.plan_unwritten || outcome.commands.contains(&Command::Applied);
         let step = Step {
             now: *now,
             input,
+            plan,
+            forgotten: forgotten(&outcome.commands),
             events: &outcome.events,
             jobs: outcome
                 .touched
@@ -246,6 +302,7 @@ impl Agent {
                 .collect(),
             taken: all_taken,
             upgrade: told,
+            plan: unwritten.then(|| node.plan()),
         });
     }
 
@@ -266,7 +323,9 @@ impl Agent {
 
     fn carry_out(&mut self, command: Command) {
         let failed = match command {
-            Command::Spawn { job, incarnation } => self.start(&job, Run::Incarnation(incarnation)),
+            Command::Spawn { job, incarnation, args } => {
+                self.start(&job, Run::Incarnation { incarnation, args })
+            }
             Command::RunTask { id, deadline } => {
                 self.start(&id.job.clone(), Run::Task { id, deadline })
             }
@@ -283,6 +342,27 @@ impl Agent {
                 self.timers.set(token, at);
                 None
             }
+            Command::Probe { job, incarnation, check, deadline } => {
+                self.probe(job, incarnation, check, deadline)
+            }
+            Command::ArmCron { job } => {
+                self.arm(&job);
+                None
+            }
+            Command::Forget { job } => {
+                self.probes.forget(&job);
+                self.crons.forget(&job);
+                self.facts.remove(&job);
+                self.lanes.send(&mut self.link, ToKeeper::Forget { job })
+            }
+            Command::Applied => {
+                self.applied();
+                None
+            }
+            Command::KeepDisabled { jobs } => {
+                self.disabled.keep(jobs);
+                None
+            }
             Command::Exit { code } => {
                 self.over = Some(code);
                 None
@@ -291,10 +371,72 @@ impl Agent {
         self.own.extend(failed);
     }
 
+    fn probe(
+        &mut self,
+        job: Name,
+        incarnation: u64,
+        check: usize,
+        deadline: Mono,
+    ) -> Option<Input> {
+        let plan = self.node.plan().job(job.as_str())?;
+        let probe = &plan.checks.get(check)?.probe;
+        if !self.probes.begin(&job, incarnation, check) {
+            return None;
+        }
+        match probe {
+            Probe::Exec(_) => {
+                let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
+                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline })
+            }
+            Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
+                self.probes.ask(&job, incarnation, check, probe, deadline);
+                None
+            }
+        }
+    }
+
+    fn arm(&mut self, job: &Name) {
+        let plan = self.node.plan().job(job.as_str());
+        if let Some(Trigger::Cron(cron)) = plan.and_then(|plan| plan.when.trigger.as_ref()) {
+            self.crons.arm(job, cron, Clocks::now());
+        }
+    }
+
+    /// A new plan is in force.
+    fn applied(&mut self) {
+        let About { run, run_dir, state_dir, .. } = &self.about;
+        let plan = self.node.plan();
+        trace::set_level(&plan.node.log_level);
+        // Many may leave one after the other; until the last one has, the journal knows.
+        self.plan_unwritten = self.node.jobs().any(|(_, job)| job.is_leaving());
+        if self.plan_unwritten {
+            return self.say_ready();
+        }
+        if let Err(error) = applied::write(run_dir, state_dir, run, plan) {
+            tracing::error!("cannot write {}/plan.json: {error}", run_dir.display());
+        }
+        self.say_ready();
+    }
+
+    /// What the keeper needs to know to stop the node by itself.
+    pub(crate) fn say_ready(&mut self) {
+        let stop_timeout = self.node.plan().node.stop_timeout.as_millis();
+        let stop_timeout_ms = u64::try_from(stop_timeout).unwrap_or(u64::MAX);
+        self.say(&ToKeeper::Ready { stop_timeout_ms });
+    }
+
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
         let plan = self.node.plan().job(job.as_str())?;
         self.lanes.run(&mut self.link, plan, run)
     }
+}
+
+fn forgotten(commands: &[Command]) -> Vec<&Name> {
+    let job = |command| match command {
+        Command::Forget { job } => Some(job),
+        _ => None,
+    };
+    commands.iter().filter_map(job).collect()
 }
 
 /// An input and what the node made of it.

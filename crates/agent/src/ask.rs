@@ -1,10 +1,14 @@
 //! What the API asks the agent, and how it gets its answers.
 
 use crate::{
+    options::{Loaded, Source},
     ring::Ring,
-    view::{JobStatus, Status},
+    view::{Changes, JobStatus, Status, Why},
 };
-use mainstay_core::node::{Refusal, Request};
+use mainstay_core::{
+    node::{Refusal, Request},
+    plan::Plan,
+};
 use mainstay_wire::link::Figures;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::{mpsc, oneshot};
@@ -16,6 +20,9 @@ pub(crate) enum Ask {
     Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
     Status(oneshot::Sender<Status>),
     Job(String, oneshot::Sender<Option<JobStatus>>),
+    Why(String, oneshot::Sender<Option<Why>>),
+    Compare(Box<Plan>, oneshot::Sender<Changes>),
+    Apply(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
     Figures(oneshot::Sender<Figures>),
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
 }
@@ -37,12 +44,13 @@ pub struct Gone;
 pub struct Asker {
     asks: mpsc::Sender<Ask>,
     ring: Arc<Ring>,
+    source: Arc<Source>,
 }
 
 impl Asker {
-    pub(crate) fn new(ring: Arc<Ring>) -> (Asker, mpsc::Receiver<Ask>) {
+    pub(crate) fn new(ring: Arc<Ring>, source: Source) -> (Asker, mpsc::Receiver<Ask>) {
         let (asks, line) = mpsc::channel(LINE);
-        (Asker { asks, ring }, line)
+        (Asker { asks, ring, source: Arc::new(source) }, line)
     }
 
     #[must_use]
@@ -68,6 +76,30 @@ impl Asker {
         self.ask(|answer| Ask::Job(name.to_owned(), answer)).await
     }
 
+    /// Why a job is as it is.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn why(&self, name: &str) -> Result<Option<Why>, Gone> {
+        self.ask(|answer| Ask::Why(name.to_owned(), answer)).await
+    }
+
+    /// What applying a plan would change.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn compare(&self, plan: Plan) -> Result<Changes, Gone> {
+        self.ask(|answer| Ask::Compare(Box::new(plan), answer)).await
+    }
+
+    /// Brings a plan into force; what that changes.
+    ///
+    /// # Errors
+    /// [`Gone`], or inside: why it was not taken.
+    pub async fn apply(&self, plan: Plan) -> Result<Result<Changes, Refusal>, Gone> {
+        self.ask(|answer| Ask::Apply(Box::new(plan), answer)).await
+    }
+
     /// What the keeper counts: takes as long as the keeper does.
     ///
     /// # Errors
@@ -82,6 +114,15 @@ impl Asker {
     /// [`Gone`]
     pub async fn upgrade(&self, binary: Option<PathBuf>) -> Result<String, Gone> {
         self.ask(|answer| Ask::Upgrade(binary, answer)).await
+    }
+
+    /// The configuration as it is written now.
+    ///
+    /// # Errors
+    /// [`Gone`], or inside: the diagnostics, ready to be printed.
+    pub async fn load(&self) -> Result<Result<Loaded, String>, Gone> {
+        let source = self.source.clone();
+        tokio::task::spawn_blocking(move || source.load()).await.map_err(|_| Gone)
     }
 
     async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Gone> {

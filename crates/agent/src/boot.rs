@@ -7,21 +7,29 @@ use crate::{
     archive::Archive,
     ask::Asker,
     crash::Crash,
+    cron::Crons,
+    disabled::{self, Disabled},
     journal::{Journal, Recovered},
     lane::Lanes,
     link::{Link, LinkError},
-    options::{Options, Source, context},
+    options::Options,
+    probe::Probes,
     ring::Ring,
     timers::Timers,
     trace,
     view::Facts,
 };
 use mainstay_core::{
+    job::Job,
+    name::Name,
     node::{Held, Input, Node},
     plan::Plan,
 };
 use mainstay_wire::link::{FORMAT, HeldJob, ToAgent, ToKeeper, Upgraded, Welcome};
-use std::{collections::VecDeque, env};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    env,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
@@ -48,20 +56,26 @@ pub async fn boot(
     crash: Crash,
 ) -> Result<(Agent, Asker), BootError> {
     let welcome = greet(&mut link).await?;
-    let (plan, journal, recovered) = match applied::read(&options.run_dir, &welcome.run) {
+    let (plan, journal, mut recovered) = match applied::read(&options.run_dir, &welcome.run) {
         Some(plan) => take_up(plan, &welcome, options),
         None => apply(&welcome, options)?,
     };
+    let plan = recovered.plan_in_force(plan);
     trace::set_level(&plan.node.log_level);
-    let Recovered { life, jobs, events, taken, upgrade } = recovered;
+    let Recovered { life, mut jobs, events, taken, upgrade, .. } = recovered;
+    let disabled: BTreeSet<Name> = disabled::read(&options.state_dir).into_iter().collect();
+    for name in &disabled {
+        // A job that was never touched in this run is in no journal.
+        jobs.entry(name.clone()).or_insert_with(Job::disabled);
+    }
     // Nothing becomes visible before it is journaled, so without a step nothing has begun.
     let first = life.is_none() && welcome.jobs.is_empty() && welcome.records.is_empty();
     let node = match life {
         Some(life) => Node::restore(plan, life, jobs),
-        None => Node::new(plan),
+        None => Node::new_with_disabled(plan, &disabled),
     };
     let ring = Ring::new(welcome.run.clone(), events);
-    let (asker, asks) = Asker::new(ring.clone());
+    let (asker, asks) = Asker::new(ring.clone(), options.source.clone());
     let mut agent = Agent {
         about: About {
             run: welcome.run.clone(),
@@ -81,9 +95,13 @@ pub async fn boot(
         upgrade,
         timers: Timers::default(),
         lanes: Lanes::new(),
+        probes: Probes::new(),
+        crons: Crons::default(),
+        disabled: Disabled::start(&options.state_dir),
         own: VecDeque::new(),
         inspections: Default::default(),
         upgrades: Default::default(),
+        plan_unwritten: false,
         over: None,
     };
     agent.begin(welcome, first).map_err(BootError::Ended)?;
@@ -113,7 +131,11 @@ fn apply(welcome: &Welcome, options: &Options) -> Result<(Plan, Journal, Recover
     if !welcome.jobs.is_empty() {
         tracing::warn!("the applied plan cannot be read: applying the configuration as it is now");
     }
-    let plan = load(&options.source)?;
+    let loaded = options.source.load().map_err(BootError::Config)?;
+    if !loaded.warnings.is_empty() {
+        eprintln!("{}", loaded.warnings.trim_end());
+    }
+    let plan = loaded.plan;
     let written = applied::write(&options.run_dir, &welcome.state_dir, &welcome.run, &plan);
     if let Err(error) = written {
         tracing::error!(
@@ -125,28 +147,7 @@ fn apply(welcome: &Welcome, options: &Options) -> Result<(Plan, Journal, Recover
     Ok((plan, Journal::create(&options.run_dir, &welcome.run), Recovered::default()))
 }
 
-fn load(source: &Source) -> Result<Plan, BootError> {
-    let context = context();
-    match source {
-        Source::Command { command, restart } => {
-            mainstay_config::single(command, restart.as_deref(), &context)
-                .map_err(BootError::Config)
-        }
-        Source::Config(path) => {
-            let path =
-                mainstay_config::find(path.as_deref(), &context).map_err(BootError::Config)?;
-            let loaded = mainstay_config::load(&path, &context).map_err(|errors| {
-                BootError::Config(format!("the configuration is invalid\n{}", errors.render(false)))
-            })?;
-            for warning in &loaded.warnings {
-                eprintln!("{}", warning.render(false));
-            }
-            Ok(loaded.plan)
-        }
-    }
-}
-
-fn facts(held: &HeldJob) -> Option<(mainstay_core::name::Name, Facts)> {
+fn facts(held: &HeldJob) -> Option<(Name, Facts)> {
     let live = held.live.as_ref()?;
     let facts = Facts {
         incarnation: live.incarnation,
@@ -155,6 +156,14 @@ fn facts(held: &HeldJob) -> Option<(mainstay_core::name::Name, Facts)> {
         notify: live.notified.clone(),
     };
     Some((held.job.clone(), facts))
+}
+
+/// What a live job has said about itself, but for its regular signs of life.
+fn notice(held: &HeldJob) -> Option<(Name, u64, BTreeMap<String, String>)> {
+    let live = held.live.as_ref().filter(|live| live.spawned)?;
+    let mut fields = live.notified.clone();
+    fields.remove("WATCHDOG");
+    (!fields.is_empty()).then(|| (held.job.clone(), live.incarnation, fields))
 }
 
 /// One whose exec is still under way is not alive yet: `Spawned` or its end will follow.
@@ -168,6 +177,8 @@ fn held(job: HeldJob) -> Held {
 
 impl Agent {
     fn begin(&mut self, welcome: Welcome, first: bool) -> Result<(), End> {
+        let held_now = welcome.jobs.clone();
+        let notices = welcome.jobs.iter().filter_map(notice).collect::<Vec<_>>();
         let input = match first {
             true => Input::Boot,
             false => Input::Attached {
@@ -177,6 +188,11 @@ impl Agent {
             },
         };
         self.take(input, Origin::World)?;
+        self.forget_strangers(&held_now);
+        for (job, incarnation, fields) in notices {
+            // The last agent may not have got to it.
+            self.take_notice(job, incarnation, fields)?;
+        }
         for record in welcome.records {
             self.take_record(record)?;
         }
@@ -184,9 +200,7 @@ impl Agent {
             self.hear(ToAgent::Signalled { token, signal })?;
         }
         self.compress_leftovers();
-        let stop_timeout = self.node.plan().node.stop_timeout.as_millis();
-        let stop_timeout_ms = u64::try_from(stop_timeout).unwrap_or(u64::MAX);
-        self.say(&ToKeeper::Ready { stop_timeout_ms });
+        self.say_ready();
         Ok(self.link.flush()?)
     }
 
@@ -199,6 +213,20 @@ impl Agent {
             (upgrade.from, upgrade.to)
         })
         .collect()
+    }
+
+    /// What the keeper holds for jobs that have left the plan: the last agent died before it could
+    /// say so.
+    fn forget_strangers(&mut self, held: &[HeldJob]) {
+        for HeldJob { job, live, .. } in held {
+            if self.node.plan().job(job.as_str()).is_some() {
+                continue;
+            }
+            if let Some(live) = live {
+                self.say(&ToKeeper::Kill { job: job.clone(), incarnation: live.incarnation });
+            }
+            self.say(&ToKeeper::Forget { job: job.clone() });
+        }
     }
 
     fn compress_leftovers(&self) {

@@ -3,15 +3,20 @@
 use crate::{
     agent::{Agent, End, Origin},
     ask::Ask,
-    view::{self, Facts, JobStatus, Status},
+    lane,
+    view::{self, Changes, Facts, JobStatus, Status},
+    why,
 };
 use mainstay_core::{
     name::Name,
-    node::{Input, Request},
-    plan::Reach,
+    node::{Input, Refusal, Request, TaskId, TaskKind},
+    plan::{Plan, Reach},
 };
 use mainstay_wire::link::{self, ExitRecord, ToAgent, ToKeeper};
-use std::collections::HashMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 use tokio::sync::oneshot;
 
 /// Who waits for which answer of the keeper.
@@ -57,11 +62,8 @@ impl Agent {
             }
             ToAgent::Exited(record) => self.take_record(record),
             ToAgent::TaskDone { id, exit, output, truncated } => {
-                if !output.is_empty() {
-                    let cut = if truncated { " (cut)" } else { "" };
-                    tracing::info!("{}: its stop command said{cut}: {}", id.job, output.trim_end());
-                }
-                self.take(Input::TaskDone { id: id.clone(), exit }, Origin::Task(id))
+                tell_output(&id, &output, truncated);
+                self.take(lane::task_done(id.clone(), exit, &output), Origin::Task(id))
             }
             // An earlier agent has written it down: only its thanks got lost.
             ToAgent::Asked { token, .. } | ToAgent::Signalled { token, .. }
@@ -77,8 +79,7 @@ impl Agent {
                 self.take(Input::Signalled { signal }, Origin::Token(token))
             }
             ToAgent::Notified { job, incarnation, fields } => {
-                self.note(&job, incarnation, fields);
-                Ok(())
+                self.take_notice(job, incarnation, fields)
             }
             ToAgent::LogGap { job, lines } => {
                 self.take(Input::LogGap { job, lines }, Origin::World)
@@ -129,12 +130,27 @@ impl Agent {
         self.take(Input::Request(request), Origin::Token(token))
     }
 
-    fn note(
+    pub(crate) fn take_notice(
         &mut self,
-        job: &Name,
+        job: Name,
         incarnation: u64,
-        fields: std::collections::BTreeMap<String, String>,
-    ) {
+        fields: BTreeMap<String, String>,
+    ) -> Result<(), End> {
+        let says = |name: &str| fields.get(name).is_some_and(|value| value == "1");
+        let watchdog_every = fields
+            .get("WATCHDOG_USEC")
+            .and_then(|value| value.parse().ok())
+            .map(Duration::from_micros);
+        let (ready, watchdog) = (says("READY"), says("WATCHDOG"));
+        self.note(&job, incarnation, fields);
+        if !ready && !watchdog && watchdog_every.is_none() {
+            return Ok(());
+        }
+        let notified = Input::Notified { job, incarnation, ready, watchdog, watchdog_every };
+        self.take(notified, Origin::World)
+    }
+
+    fn note(&mut self, job: &Name, incarnation: u64, fields: BTreeMap<String, String>) {
         let facts = self.facts.entry(job.clone()).or_default();
         if incarnation > facts.incarnation {
             *facts = Facts { incarnation, ..Facts::default() };
@@ -151,6 +167,9 @@ impl Agent {
             }
             Ask::Status(asker) => drop(asker.send(self.status())),
             Ask::Job(name, asker) => drop(asker.send(self.job(&name))),
+            Ask::Why(name, asker) => drop(asker.send(why::why(&self.node, &name))),
+            Ask::Compare(plan, asker) => drop(asker.send(view::changes(&self.node, &plan))),
+            Ask::Apply(plan, asker) => return self.apply(plan, asker),
             Ask::Figures(asker) => {
                 let id = self.inspections.expect(asker);
                 self.say(&ToKeeper::Inspect { id });
@@ -163,6 +182,21 @@ impl Agent {
             }
         }
         Ok(self.link.flush()?)
+    }
+
+    fn apply(
+        &mut self,
+        plan: Box<Plan>,
+        asker: oneshot::Sender<Result<Changes, Refusal>>,
+    ) -> Result<(), End> {
+        let changes = view::changes(&self.node, &plan);
+        let (sender, mut answer) = oneshot::channel();
+        self.take(Input::Request(Request::Apply { plan }), Origin::Asker(sender))?;
+        // A step answers before it returns.
+        if let Ok(answer) = answer.try_recv() {
+            let _ = asker.send(answer.map(|_| changes));
+        }
+        Ok(())
     }
 
     fn status(&self) -> Status {
@@ -186,6 +220,19 @@ impl Agent {
 
     fn job(&self, name: &str) -> Option<JobStatus> {
         let plan = self.node.plan().job(name)?;
-        Some(view::job(plan, self.node.job(name)?, self.facts.get(name)))
+        Some(view::job(&self.node, plan, self.node.job(name)?, self.facts.get(name)))
+    }
+}
+
+fn tell_output(id: &TaskId, output: &str, truncated: bool) {
+    let what = match id.what {
+        TaskKind::StopExec => "stop",
+        TaskKind::Reload => "reload",
+        // Part of its answer.
+        TaskKind::Check(_) => return,
+    };
+    if !output.is_empty() {
+        let cut = if truncated { " (cut)" } else { "" };
+        tracing::info!("{}: its {what} command said{cut}: {}", id.job, output.trim_end());
     }
 }

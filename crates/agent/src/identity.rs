@@ -1,6 +1,11 @@
 //! From a job's plan to what the keeper needs: every name looked up, every default filled in.
 
-use mainstay_core::{clock::Mono, name::Name, node::TaskId, plan::JobPlan};
+use mainstay_core::{
+    clock::Mono,
+    name::Name,
+    node::{TaskId, TaskKind},
+    plan::{JobPlan, Probe, Reload},
+};
 use mainstay_sys::user::{User, lookup_group, lookup_user};
 use mainstay_wire::link::{Exec, Identity, RunTask, Spawn, ToKeeper};
 use rustix::process::{getegid, geteuid};
@@ -20,7 +25,7 @@ pub(crate) enum LookupError {
 /// What is to be run for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Run {
-    Incarnation(u64),
+    Incarnation { incarnation: u64, args: Vec<String> },
     Task { id: TaskId, deadline: Mono },
 }
 
@@ -32,11 +37,12 @@ pub(crate) fn needs_lookup(plan: &JobPlan) -> bool {
 /// The message that starts it. Looks names up: not for the loop if [`needs_lookup`].
 pub(crate) fn message(plan: &JobPlan, run: &Run, now: Mono) -> Result<ToKeeper, LookupError> {
     match run {
-        Run::Incarnation(incarnation) => {
-            Ok(ToKeeper::Spawn(Box::new(spawn(plan, *incarnation, exec(plan, &plan.exec)?))))
+        Run::Incarnation { incarnation, args } => {
+            let exec = exec(plan, &[plan.exec.as_slice(), args].concat())?;
+            Ok(ToKeeper::Spawn(Box::new(spawn(plan, *incarnation, exec))))
         }
         Run::Task { id, deadline } => {
-            let argv = plan.stop.exec.as_deref().unwrap_or_default();
+            let argv = command(plan, id.what);
             let timeout = deadline.since(now).as_millis();
             Ok(ToKeeper::RunTask(Box::new(RunTask {
                 id: id.clone(),
@@ -44,6 +50,21 @@ pub(crate) fn message(plan: &JobPlan, run: &Run, now: Mono) -> Result<ToKeeper, 
                 timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
             })))
         }
+    }
+}
+
+/// What a task of the job executes.
+fn command(plan: &JobPlan, what: TaskKind) -> &[String] {
+    match what {
+        TaskKind::StopExec => plan.stop.exec.as_deref().unwrap_or_default(),
+        TaskKind::Reload => match &plan.reload {
+            Some(Reload::Exec(command)) => command,
+            Some(Reload::Signal(_)) | None => &[],
+        },
+        TaskKind::Check(check) => match plan.checks.get(check).map(|check| &check.probe) {
+            Some(Probe::Exec(command)) => command,
+            _ => &[],
+        },
     }
 }
 
@@ -55,7 +76,11 @@ fn spawn(plan: &JobPlan, incarnation: u64, exec: Exec) -> Spawn {
         exec,
         limits: plan.limits.clone(),
         sockets: plan.sockets.clone(),
-        notify: plan.notify,
+        notify: plan.notify || plan.checks.iter().any(|check| check.probe == Probe::Notify),
+        ready_fd: plan.checks.iter().find_map(|check| match check.probe {
+            Probe::Fd(number) => i32::try_from(number).ok(),
+            _ => None,
+        }),
         stderr: plan.stderr,
         log: plan.log.clone(),
         stop_signal: plan.stop.signal,

@@ -16,12 +16,13 @@ use mainstay_core::{
     job::Job,
     name::Name,
     node::{Input, Life, Node},
+    plan::Plan,
 };
 use mainstay_sys::proc::boot_id;
 use mainstay_wire::link::FORMAT;
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fs::{self, File, OpenOptions},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
@@ -44,7 +45,14 @@ struct Header {
 #[serde(rename_all = "snake_case")]
 enum Written<'a> {
     Header(&'a Header),
-    Base { life: &'a Life, jobs: BTreeMap<&'a Name, &'a Job>, taken: &'a Taken, upgrade: u64 },
+    Base {
+        life: &'a Life,
+        jobs: BTreeMap<&'a Name, &'a Job>,
+        taken: &'a Taken,
+        upgrade: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plan: Option<&'a Plan>,
+    },
     Events(&'a [Arc<Event>]),
     Step(&'a Step<'a>),
 }
@@ -53,7 +61,15 @@ enum Written<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct Step<'a> {
     pub(crate) now: Now,
-    pub(crate) input: &'a Input,
+    /// `None`: it was the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<&'a Input>,
+    /// What a request brought into force: plan.json follows only after the journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<&'a Plan>,
+    /// Jobs that were leaving and are gone from the plan now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) forgotten: Vec<&'a Name>,
     pub(crate) events: &'a [Event],
     /// The new state of each job that was touched.
     pub(crate) jobs: BTreeMap<&'a Name, &'a Job>,
@@ -76,6 +92,7 @@ enum Line {
         jobs: BTreeMap<Name, Job>,
         taken: Taken,
         upgrade: u64,
+        plan: Option<Plan>,
     },
     Events(Vec<Event>),
     Step {
@@ -84,6 +101,9 @@ enum Line {
         life: Option<Life>,
         taken: Option<u64>,
         upgrade: Option<u64>,
+        plan: Option<Plan>,
+        #[serde(default)]
+        forgotten: Vec<Name>,
     },
 }
 
@@ -97,6 +117,10 @@ pub(crate) struct Recovered {
     pub(crate) taken: Taken,
     /// The last upgrade that was told.
     pub(crate) upgrade: u64,
+    /// The latest plan that was applied since the last base; it may not be in plan.json yet.
+    pub(crate) plan: Option<Plan>,
+    /// What has left that plan since.
+    forgotten: BTreeSet<Name>,
 }
 
 /// Everything at one moment, for a new base.
@@ -106,6 +130,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) events: Vec<Arc<Event>>,
     pub(crate) taken: &'a Taken,
     pub(crate) upgrade: u64,
+    /// If it is not in plan.json.
+    pub(crate) plan: Option<&'a Plan>,
 }
 
 #[derive(Debug)]
@@ -236,8 +262,9 @@ fn base(header: &Header, moment: &Moment<'_>, events: usize) -> io::Result<Vec<u
     let jobs = moment.node.jobs().map(|(plan, job)| (&plan.name, job)).collect();
     let skipped = moment.events.len().saturating_sub(events);
     encode(&mut bytes, &Written::Header(header))?;
-    let Moment { taken, upgrade, .. } = *moment;
-    encode(&mut bytes, &Written::Base { life: moment.node.life(), jobs, taken, upgrade })?;
+    let Moment { taken, upgrade, plan, .. } = *moment;
+    let life = moment.node.life();
+    encode(&mut bytes, &Written::Base { life, jobs, taken, upgrade, plan })?;
     encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
     Ok(bytes)
 }
@@ -269,15 +296,16 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
             Line::Header(read) if read == *header && valid == 0 => {}
             Line::Header(_) => return None,
             Line::Base { .. } | Line::Events(_) | Line::Step { .. } if valid == 0 => return None,
-            Line::Base { life, jobs, taken, upgrade } => {
-                recovered =
-                    Recovered { life: Some(life), jobs, taken, upgrade, ..Recovered::default() };
+            Line::Base { life, jobs, taken, upgrade, plan } => {
+                let life = Some(life);
+                recovered = Recovered { life, jobs, taken, upgrade, plan, ..Recovered::default() };
             }
             Line::Events(events) => recovered.add(events),
-            Line::Step { events, jobs, life, taken, upgrade } => {
+            Line::Step { events, jobs, life, taken, upgrade, plan, forgotten } => {
                 recovered.add(events);
                 recovered.jobs.extend(jobs);
                 recovered.life = life.or(recovered.life);
+                recovered.change_plan(plan, forgotten);
                 taken.into_iter().for_each(|token| recovered.taken.add(token));
                 recovered.upgrade = upgrade.unwrap_or(0).max(recovered.upgrade);
             }
@@ -313,6 +341,22 @@ pub(crate) fn check(run_dir: &Path) -> Result<(), String> {
 }
 
 impl Recovered {
+    fn change_plan(&mut self, plan: Option<Plan>, forgotten: Vec<Name>) {
+        if plan.is_some() {
+            self.plan = plan;
+            self.forgotten.clear();
+        }
+        forgotten.iter().for_each(|name| drop(self.jobs.remove(name)));
+        self.forgotten.extend(forgotten);
+    }
+
+    /// The plan that was in force, given what plan.json says.
+    pub(crate) fn plan_in_force(&mut self, written: Plan) -> Plan {
+        let mut plan = self.plan.take().unwrap_or(written);
+        plan.jobs.retain(|job| !self.forgotten.contains(&job.name));
+        plan
+    }
+
     fn add(&mut self, events: Vec<Event>) {
         self.events.extend(events);
         let excess = self.events.len().saturating_sub(KEPT);

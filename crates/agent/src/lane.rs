@@ -7,11 +7,12 @@ use crate::{
     clock,
     identity::{self, LookupError, Run},
     link::Link,
+    probe::{self, Verdict},
 };
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
-    node::Input,
+    node::{Input, TaskId, TaskKind},
     plan::JobPlan,
 };
 use mainstay_wire::link::ToKeeper;
@@ -115,10 +116,11 @@ fn deliver(link: &mut Link, message: &ToKeeper) -> Option<Input> {
     let error = format!("arguments and environment are too long: {error}");
     match message {
         ToKeeper::Spawn(spawn) => {
-            Some(never_ran(spawn.job.clone(), Run::Incarnation(spawn.incarnation), error))
+            let run = Run::Incarnation { incarnation: spawn.incarnation, args: Vec::new() };
+            Some(never_ran(spawn.job.clone(), run, error))
         }
         ToKeeper::RunTask(task) => {
-            Some(Input::TaskDone { id: task.id.clone(), exit: Exit::Error { error, errno: E2BIG } })
+            Some(task_done(task.id.clone(), Exit::Error { error, errno: E2BIG }, ""))
         }
         _ => {
             tracing::error!("a message to the keeper is lost: {error}");
@@ -132,9 +134,21 @@ const E2BIG: i32 = 7;
 fn never_ran(job: Name, run: Run, error: String) -> Input {
     let exit = Exit::Error { error, errno: 0 };
     match run {
-        Run::Incarnation(incarnation) => {
+        Run::Incarnation { incarnation, .. } => {
             Input::Exited { job, incarnation, exit, asked: Asked::None }
         }
-        Run::Task { id, .. } => Input::TaskDone { id, exit },
+        Run::Task { id, .. } => task_done(id, exit, ""),
+    }
+}
+
+/// The end of a task; that of an exec check is its answer.
+pub(crate) fn task_done(id: TaskId, exit: Exit, output: &str) -> Input {
+    match id.what {
+        TaskKind::Check(check) => {
+            let Verdict { passed, output } = probe::of_task(&exit, output);
+            let TaskId { job, incarnation, .. } = id;
+            Input::Checked { job, incarnation, check, passed, output }
+        }
+        TaskKind::StopExec | TaskKind::Reload => Input::TaskDone { id, exit },
     }
 }

@@ -1,6 +1,7 @@
 //! What an agent is started with.
 
-use mainstay_config::Context;
+use mainstay_config::{Context, Errors, Format};
+use mainstay_core::plan::Plan;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -17,6 +18,50 @@ pub enum Source {
     Config(Option<PathBuf>),
     /// One command, without a file.
     Command { command: Vec<String>, restart: Option<String> },
+    /// What another supervisor reads.
+    Import { format: Format, file: PathBuf },
+}
+
+/// A configuration that was found valid.
+#[derive(Debug)]
+pub struct Loaded {
+    pub plan: Plan,
+    /// Ready to be printed; empty if there are none.
+    pub warnings: String,
+}
+
+impl Source {
+    /// Reads it, as it is now. May take as long as a disk does: not for the loop.
+    ///
+    /// # Errors
+    /// The diagnostics, ready to be printed.
+    pub fn load(&self) -> Result<Loaded, String> {
+        let context = context();
+        match self {
+            Source::Command { command, restart } => {
+                let plan = mainstay_config::single(command, restart.as_deref(), &context)?;
+                Ok(Loaded { plan, warnings: String::new() })
+            }
+            Source::Import { format, file } => {
+                let invalid = |errors: Errors| errors.render(false);
+                let imported = mainstay_config::import_file(*format, file).map_err(invalid)?;
+                let name = format!("{} (as imported)", file.display());
+                let loaded =
+                    mainstay_config::parse(&name, &imported.toml, &context).map_err(invalid)?;
+                let notes = imported.notes.iter().map(|note| format!("mainstay: {note}\n"));
+                Ok(Loaded { plan: loaded.plan, warnings: notes.collect() })
+            }
+            Source::Config(path) => {
+                let path = mainstay_config::find(path.as_deref(), &context)?;
+                let loaded = mainstay_config::load(&path, &context).map_err(|errors| {
+                    format!("the configuration is invalid\n{}", errors.render(false))
+                })?;
+                let warnings = loaded.warnings.iter();
+                let warnings = warnings.map(|warning| warning.render(false) + "\n").collect();
+                Ok(Loaded { plan: loaded.plan, warnings })
+            }
+        }
+    }
 }
 
 /// What a configuration may refer to: this process's host name and environment.

@@ -93,6 +93,7 @@ where
             }
             let _ = ending.send(true);
             let _ = timeout(FAREWELL, api).await;
+            let _ = timeout(FAREWELL, agent.settled()).await;
             say_over(agent, code).await
         }
         End::Link(error) => lost(options, keeper.as_ref(), &error),

@@ -97,6 +97,16 @@ pub(crate) fn event(event: &Event, cause: &Input) {
         Kind::StrayKilled { pid, command } => {
             tracing::warn!("killed stray process {pid} ({command})");
         }
+        Kind::TimerExpired => tracing::warn!("{source}: what it waits for did not come in time"),
+        Kind::Check { name, passing: true, .. } => tracing::debug!("{source}: check {name} passes"),
+        Kind::Check { name, output, .. } => {
+            let said = output.lines().next().unwrap_or_default();
+            tracing::warn!("{source}: check {name} fails: {said}");
+        }
+        Kind::Reloaded { added, changed, removed } => {
+            let (added, changed, removed) = (added.len(), changed.len(), removed.len());
+            tracing::info!("reloaded: {added} jobs added, {changed} changed, {removed} removed");
+        }
         Kind::Signal { signal } => tracing::info!("received {signal}"),
         Kind::Startup
         | Kind::ExitSuccess { .. }
@@ -104,6 +114,10 @@ pub(crate) fn event(event: &Event, cause: &Input) {
         | Kind::Unhealthy
         | Kind::Stopping
         | Kind::Stopped
+        | Kind::EnterMaintenance
+        | Kind::ExitMaintenance
+        | Kind::Enabled
+        | Kind::Disabled
         | Kind::State { .. } => tracing::debug!("{source}: {:?}", event.kind),
     }
 }

@@ -3,10 +3,10 @@
 use mainstay_core::{
     event::{Event, Kind, Source},
     exit::Exit,
-    job::{Desired, Health, Job, Phase},
+    job::{CheckState, Desired, Health, Job, Phase, Verdict},
     name::Name,
-    node::{Node, NodePhase},
-    plan::JobPlan,
+    node::{self, Effect, Node, NodePhase, Preview},
+    plan::{self, Check, JobChange, JobPlan, Plan, diff},
 };
 use mainstay_wire::{
     link::{LogFigures, Stray, Tree},
@@ -51,7 +51,7 @@ pub struct JobStatus {
     pub health: Health,
     /// It runs as it should, or it rests and its last run ended as it should.
     pub as_desired: bool,
-    pub checks: Vec<serde_json::Value>,
+    pub checks: Vec<CheckStatus>,
     pub pid: Option<u32>,
     pub incarnation: u64,
     pub restarts: u64,
@@ -59,7 +59,7 @@ pub struct JobStatus {
     pub exit: Option<Exit>,
     /// When it entered its state.
     pub since: String,
-    pub waiting: Vec<serde_json::Value>,
+    pub waiting: Vec<Waiting>,
     pub app: Option<String>,
     pub args: Vec<String>,
     pub tree: Option<Tree>,
@@ -71,6 +71,57 @@ pub struct JobStatus {
     pub log: Option<LogFigures>,
 }
 
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckStatus {
+    pub name: String,
+    /// passing, failing, or unknown: not answered often enough yet.
+    pub state: String,
+    pub since: String,
+    /// What it said last.
+    pub output: String,
+}
+
+/// One thing that a job waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    pub source: String,
+    pub event: String,
+    pub since: String,
+    /// Why it can never come, if so.
+    pub reason: Option<String>,
+}
+
+/// What applying a plan changes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Changes {
+    pub added: Vec<Name>,
+    pub removed: Vec<Name>,
+    pub changed: Vec<Change>,
+    /// Keys of the node that differ.
+    pub node: Vec<String>,
+    /// The apps themselves differ.
+    pub apps: bool,
+    /// Of the configuration, ready to be printed.
+    #[serde(default)]
+    pub warnings: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    pub job: Name,
+    pub keys: Vec<String>,
+    /// What becomes of the job.
+    pub effect: Effect,
+}
+
+/// Why a job is as it is, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Why {
+    pub job: Name,
+    /// Five at most.
+    pub lines: Vec<String>,
+}
+
 /// What the agent knows of a job beyond what is decided about it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
@@ -80,7 +131,7 @@ pub(crate) struct Facts {
     pub(crate) notify: BTreeMap<String, String>,
 }
 
-pub(crate) fn job(plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus {
+pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus {
     let facts = facts.cloned().unwrap_or_default();
     JobStatus {
         name: plan.name.clone(),
@@ -88,15 +139,15 @@ pub(crate) fn job(plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus
         desired: job.desired(),
         health: job.health(),
         as_desired: job.is_as_desired(),
-        checks: Vec::new(),
+        checks: checks(plan, job),
         pid: job.pid(),
         incarnation: job.incarnation(),
         restarts: job.restarts(),
         exit: job.last_exit().cloned(),
         since: rfc3339(job.since()),
-        waiting: Vec::new(),
-        app: None,
-        args: Vec::new(),
+        waiting: node.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
+        app: plan.app.as_ref().map(ToString::to_string),
+        args: job.args().to_vec(),
         tree: facts.tree,
         unenforced: facts.unenforced,
         notify: facts.notify,
@@ -104,8 +155,31 @@ pub(crate) fn job(plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus
     }
 }
 
+fn checks(plan: &JobPlan, job: &Job) -> Vec<CheckStatus> {
+    let checks = plan.checks.iter().zip(job.checks());
+    let view = |(check, state): (&Check, &CheckState)| CheckStatus {
+        name: check.name.clone(),
+        state: match state.verdict() {
+            Verdict::Unknown => "unknown",
+            Verdict::Passing => "passing",
+            Verdict::Failing => "failing",
+        }
+        .to_owned(),
+        since: rfc3339(state.since()),
+        output: state.output().to_owned(),
+    };
+    checks.map(view).collect()
+}
+
+impl From<node::Waiting> for Waiting {
+    fn from(waiting: node::Waiting) -> Waiting {
+        let node::Waiting { source, event, since, reason } = waiting;
+        Waiting { source, event, since: rfc3339(since), reason }
+    }
+}
+
 pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus> {
-    node.jobs().map(|(plan, state)| job(plan, state, facts.get(&plan.name))).collect()
+    node.jobs().map(|(plan, state)| job(node, plan, state, facts.get(&plan.name))).collect()
 }
 
 /// An event as it is written: `{"seq","time","source","event","detail"}`.
@@ -127,4 +201,20 @@ impl<'a> From<&'a Event> for EventView<'a> {
             kind: &event.kind,
         }
     }
+}
+
+pub(crate) fn changes(node: &Node, plan: &Plan) -> Changes {
+    let whole = diff(node.plan(), plan);
+    let mut changes = Changes { node: whole.node, apps: whole.apps, ..Changes::default() };
+    for Preview { change: JobChange { job, change, keys }, effect } in node.preview(plan) {
+        match change {
+            plan::Change::Added => changes.added.push(job),
+            plan::Change::Removed => changes.removed.push(job),
+            plan::Change::Live | plan::Change::Restart => {
+                changes.changed.push(Change { job, keys, effect });
+            }
+            plan::Change::Unchanged => {}
+        }
+    }
+    changes
 }

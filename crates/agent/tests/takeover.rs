@@ -36,7 +36,15 @@ restart = { on = "failure", delay = "0s" }
 [jobs.hooked]
 exec = "hooked"
 stop = { signal = "SIGINT", exec = "drain" }
+
+[jobs.old]
+exec = "old"
 "#;
+
+/// What the configuration says later: `old` is gone, `fresh` is new.
+fn later() -> String {
+    CONFIG.replace("old", "fresh")
+}
 
 /// What a keeper holds over the deaths of agents.
 #[derive(Default)]
@@ -87,6 +95,10 @@ impl World {
             ToKeeper::Ack { record } => self.records.retain(|kept| kept.record != record),
             ToKeeper::Taken { token } => self.signals.retain(|(kept, _)| *kept != token),
             ToKeeper::Ready { .. } => self.heard.push("ready"),
+            ToKeeper::Forget { job } => {
+                let live = self.jobs.remove(&job).and_then(|(_, live)| live);
+                assert_eq!(live, None, "{job} is forgotten and runs");
+            }
             other => panic!("not expected: {other:?}"),
         }
     }
@@ -283,8 +295,21 @@ async fn until(asker: &Asker, job: &str, wanted: impl Fn(Phase, u64) -> bool) ->
     }
 }
 
-/// The life of a node: a failure, a stop with a hook, a signal that ends everything.
-async fn live(keeper: &Keeper, asker: &Asker) -> bool {
+/// Waits until a job is no longer part of the plan; false if the agent is gone.
+async fn gone(asker: &Asker, job: &str) -> bool {
+    let mut changes = asker.events().subscribe();
+    loop {
+        changes.mark_unchanged();
+        match asker.job(job).await {
+            Ok(None) => return true,
+            Ok(Some(_)) if changes.changed().await.is_ok() => {}
+            Ok(Some(_)) | Err(_) => return false,
+        }
+    }
+}
+
+/// The life of a node: a failure, a stop with a hook, a reload, a signal that ends everything.
+async fn live(keeper: &Keeper, dir: &Dir, asker: &Asker) -> bool {
     if !until(asker, "flaky", |phase, _| phase == Phase::Running).await {
         return false;
     }
@@ -298,6 +323,17 @@ async fn live(keeper: &Keeper, asker: &Asker) -> bool {
         return false;
     }
     if !until(asker, "hooked", |phase, _| phase == Phase::Stopped).await {
+        return false;
+    }
+    if matches!(asker.job("fresh").await, Ok(None)) {
+        fs::write(dir.0.join("mainstay.toml"), later()).expect("a configuration");
+        let Ok(Ok(loaded)) = asker.load().await else { return false };
+        if asker.apply(loaded.plan).await.is_err() {
+            return false;
+        }
+    }
+    if !until(asker, "fresh", |phase, _| phase == Phase::Running).await || !gone(asker, "old").await
+    {
         return false;
     }
     if keeper.world().next_token == 0 {
@@ -325,7 +361,7 @@ async fn tell(name: &str, crash: Option<(Point, u64)>) -> Told {
         };
         let end = tokio::select! {
             end = agent.run() => end,
-            true = live(&keeper, &asker) => unreachable!("it never returns true"),
+            true = live(&keeper, &dir, &asker) => unreachable!("it never returns true"),
         };
         client.read(&asker);
         match end {
@@ -336,6 +372,7 @@ async fn tell(name: &str, crash: Option<(Point, u64)>) -> Told {
                 let world = keeper.world();
                 assert!(world.signals.is_empty() && world.records.is_empty(), "all acknowledged");
                 assert!(world.jobs.values().all(|(_, live)| live.is_none()), "nothing lives");
+                assert!(!world.jobs.contains_key("old"), "the keeper was told to forget it");
                 let (story, spawned) = (client.story(), world.spawned.clone());
                 for (at, event) in client.seen.iter().enumerate() {
                     assert_eq!(event.seq, at as u64 + 1, "numbered without a hole");
@@ -360,7 +397,7 @@ fn an_undisturbed_life_reads_as_expected() {
     assert_eq!(told.code, 0);
     let spawned: Vec<String> =
         told.spawned.iter().map(|(job, run)| format!("{job}-{run}")).collect();
-    assert_eq!(spawned, ["web-1", "flaky-1", "hooked-1", "flaky-2"]);
+    assert_eq!(spawned, ["web-1", "flaky-1", "hooked-1", "old-1", "flaky-2", "fresh-1"]);
     let failures = told.story.iter().filter(|line| line.contains("ExitFailed")).count();
     assert!(failures >= 1, "{:#?}", told.story);
 }

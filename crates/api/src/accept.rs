@@ -3,7 +3,10 @@
 use crate::routes;
 use axum::Router;
 use futures_util::FutureExt;
-use hyper::server::conn::http1;
+use hyper::{
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -28,7 +31,9 @@ use tokio::{
 
 /// A client has so long to say what it wants.
 const HEADER: Duration = Duration::from_secs(10);
-const MOST: usize = 2048;
+const MOST: usize = 4096;
+/// Of a connection, in each direction: thousands may be open.
+const BUFFER: usize = 16 << 10;
 /// Files that the agent needs for itself.
 const RESERVED: u64 = 64;
 
@@ -113,17 +118,17 @@ async fn connection(
     mut ending: watch::Receiver<bool>,
     spoken: Arc<AtomicBool>,
 ) {
-    let routes = routes.layer(axum::middleware::from_fn(
-        move |request: axum::extract::Request, next: axum::middleware::Next| {
-            spoken.store(true, Ordering::Relaxed);
-            next.run(request)
-        },
-    ));
+    let routes = TowerToHyperService::new(routes);
+    let routes = service_fn(move |request| {
+        spoken.store(true, Ordering::Relaxed);
+        routes.call(request)
+    });
     let mut served = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes))
+            .max_buf_size(BUFFER)
+            .serve_connection(TokioIo::new(stream), routes)
     );
     tokio::select! {
         // A client that hangs up in the middle is no news.

@@ -11,9 +11,13 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use mainstay_agent::{Accepted, view::JobStatus};
+use mainstay_agent::{
+    Accepted,
+    view::{JobStatus, Why},
+};
 use mainstay_core::{name::Name, node::Request, plan, signal::Signal};
 use serde::Deserialize;
+use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 type Answer = Result<Json<JobStatus>, Problem>;
@@ -35,13 +39,30 @@ pub(crate) struct Wait {
     wait: Option<String>,
 }
 
+impl Wait {
+    pub(crate) fn patience(&self) -> Result<Duration, Problem> {
+        match &self.wait {
+            Some(text) => mainstay_config::duration(text).map_err(Problem::bad_request),
+            None => Ok(goal::PATIENCE),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StartBody {
+    args: Option<Vec<String>>,
+    #[serde(default)]
+    now: bool,
+}
+
 pub(crate) async fn start(
     State(reach): State<Reach>,
     Path(name): Path<String>,
     Asked(wait): Asked<Wait>,
-    Body(Nothing {}): Body<Nothing>,
+    Body(StartBody { args, now }): Body<StartBody>,
 ) -> Answer {
-    let request = Request::Start { job: known(&name)? };
+    let request = Request::Start { job: known(&name)?, args, now };
     pursue(&reach, &name, request, wait, |_| Goal::Up { beyond: 0 }).await
 }
 
@@ -90,8 +111,47 @@ pub(crate) async fn signal(
     Body(SignalBody { signal, to }): Body<SignalBody>,
 ) -> Answer {
     let to = to.unwrap_or(plan::Reach::Leader);
-    reach.asker.request(Request::Signal { job: known(&name)?, signal, to }).await??;
-    Ok(Json(current(&reach, &name).await?))
+    done(&reach, &name, Request::Signal { job: known(&name)?, signal, to }).await
+}
+
+pub(crate) async fn reload(
+    State(reach): State<Reach>,
+    Path(name): Path<String>,
+    Asked(Nothing {}): Asked<Nothing>,
+    Body(Nothing {}): Body<Nothing>,
+) -> Answer {
+    done(&reach, &name, Request::Reload { job: known(&name)? }).await
+}
+
+pub(crate) async fn enable(
+    State(reach): State<Reach>,
+    Path(name): Path<String>,
+    Asked(Nothing {}): Asked<Nothing>,
+    Body(Nothing {}): Body<Nothing>,
+) -> Answer {
+    done(&reach, &name, Request::Enable { job: known(&name)? }).await
+}
+
+pub(crate) async fn disable(
+    State(reach): State<Reach>,
+    Path(name): Path<String>,
+    Asked(Nothing {}): Asked<Nothing>,
+    Body(Nothing {}): Body<Nothing>,
+) -> Answer {
+    done(&reach, &name, Request::Disable { job: known(&name)? }).await
+}
+
+pub(crate) async fn why(
+    State(reach): State<Reach>,
+    Path(name): Path<String>,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Result<Json<Why>, Problem> {
+    Ok(Json(reach.asker.why(&name).await?.ok_or_else(|| Problem::no_such_job(&name))?))
+}
+
+async fn done(reach: &Reach, name: &str, request: Request) -> Answer {
+    reach.asker.request(request).await??;
+    Ok(Json(current(reach, name).await?))
 }
 
 fn known(name: &str) -> Result<Name, Problem> {
@@ -110,10 +170,7 @@ async fn pursue(
     wait: Wait,
     goal: impl FnOnce(&Accepted) -> Goal,
 ) -> Answer {
-    let patience = match wait.wait {
-        Some(text) => mainstay_config::duration(&text).map_err(Problem::bad_request)?,
-        None => goal::PATIENCE,
-    };
+    let patience = wait.patience()?;
     let deadline = Instant::now() + patience;
     let mut changes = reach.asker.events().subscribe();
     let accepted = reach.asker.request(request).await??;
@@ -137,7 +194,7 @@ async fn pursue(
     }
 }
 
-fn why_failed(job: &JobStatus) -> String {
+pub(crate) fn why_failed(job: &JobStatus) -> String {
     let exit = job.exit.as_ref().map_or_else(String::new, |exit| format!(": {exit}"));
     format!("{} is {}{exit}", job.name, word(job))
 }

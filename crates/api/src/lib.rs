@@ -6,19 +6,19 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod apps;
 mod body;
 mod events;
 mod goal;
 mod jobs;
 mod node;
+mod openapi;
 mod problem;
+mod table;
 
 pub use accept::serve;
 
-use axum::{
-    Router,
-    routing::{get, post},
-};
+use axum::Router;
 use mainstay_agent::Asker;
 use problem::Problem;
 use tokio::sync::watch;
@@ -32,17 +32,7 @@ struct Reach {
 }
 
 fn routes(asker: Asker, ending: watch::Receiver<bool>) -> Router {
-    Router::new()
-        .route("/v1/status", get(node::status))
-        .route("/v1/shutdown", post(node::shutdown))
-        .route("/v1/upgrade", post(node::upgrade))
-        .route("/v1/events", get(events::stream))
-        .route("/v1/jobs/{job}", get(jobs::one))
-        .route("/v1/jobs/{job}/start", post(jobs::start))
-        .route("/v1/jobs/{job}/stop", post(jobs::stop))
-        .route("/v1/jobs/{job}/restart", post(jobs::restart))
-        .route("/v1/jobs/{job}/kill", post(jobs::kill))
-        .route("/v1/jobs/{job}/signal", post(jobs::signal))
+    table::router()
         .fallback(async || Problem::no_such_route())
         .method_not_allowed_fallback(async || Problem::wrong_method())
         .with_state(Reach { asker, ending })

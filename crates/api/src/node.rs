@@ -8,7 +8,7 @@ use crate::{
 use axum::{Json, extract::State, http::StatusCode};
 use mainstay_agent::{
     Asker,
-    view::{Keeper, Status},
+    view::{Changes, Keeper, Status},
 };
 use mainstay_core::node::Request;
 use mainstay_wire::link::Figures;
@@ -61,6 +61,42 @@ pub(crate) async fn shutdown(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     reach.asker.request(Request::Shutdown).await??;
     Ok((StatusCode::ACCEPTED, Json(json!({ "state": "stopping" }))))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Maintenance {
+    on: bool,
+}
+
+pub(crate) async fn maintenance(
+    State(reach): State<Reach>,
+    Body(Maintenance { on }): Body<Maintenance>,
+) -> Result<Json<Value>, Problem> {
+    reach.asker.request(Request::Maintenance { on }).await??;
+    Ok(Json(json!({ "state": reach.asker.status().await?.state })))
+}
+
+/// What a reload would do.
+pub(crate) async fn plan(
+    State(reach): State<Reach>,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Result<Json<Changes>, Problem> {
+    let loaded = reach.asker.load().await?.map_err(Problem::invalid)?;
+    let mut changes = reach.asker.compare(loaded.plan).await?;
+    changes.warnings = loaded.warnings;
+    Ok(Json(changes))
+}
+
+/// Does it.
+pub(crate) async fn reload(
+    State(reach): State<Reach>,
+    Body(Nothing {}): Body<Nothing>,
+) -> Result<Json<Changes>, Problem> {
+    let loaded = reach.asker.load().await?.map_err(Problem::invalid)?;
+    let mut changes = reach.asker.apply(loaded.plan).await??;
+    changes.warnings = loaded.warnings;
+    Ok(Json(changes))
 }
 
 #[derive(Debug, Deserialize)]

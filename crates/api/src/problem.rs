@@ -38,6 +38,11 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, detail)
     }
 
+    /// The configuration cannot be applied; nothing was changed.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
     pub(crate) fn too_long() -> Problem {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "a body may hold 1 MiB at most")
     }
@@ -77,8 +82,11 @@ impl From<Gone> for Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Problem {
         let status = match &refusal {
-            Refusal::NoSuchJob(_) => StatusCode::NOT_FOUND,
-            Refusal::NotRunning(_) | Refusal::NodeStopping => StatusCode::CONFLICT,
+            Refusal::NoSuchJob(_) | Refusal::NoSuchApp(_) => StatusCode::NOT_FOUND,
+            Refusal::NotRunning(_)
+            | Refusal::NoReload(_)
+            | Refusal::Disabled(_)
+            | Refusal::NodeStopping => StatusCode::CONFLICT,
         };
         Problem::new(status, refusal.to_string())
     }

@@ -1,4 +1,5 @@
-//! `${VAR}`, `${VAR:-default}`, `${VAR:?message}` in strings; `$${` stands for a literal `${`.
+//! `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:/path}` in strings; `$${` stands for a
+//! literal `${`.
 //!
 //! As in a shell, `:-` and `:?` take an empty variable for an unset one. A `$` before anything else
 //! is an ordinary character.
@@ -15,7 +16,12 @@ fn problem<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, 
     Err(Problem { message: message.into(), help: help.into() })
 }
 
-pub(crate) fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, Problem> {
+/// `file` gives what `${file:…}` stands for.
+pub(crate) fn expand(
+    text: &str,
+    env: &BTreeMap<String, String>,
+    file: &mut dyn FnMut(&str) -> Result<String, Problem>,
+) -> Result<String, Problem> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -34,7 +40,10 @@ pub(crate) fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<Strin
                 "close it, put a word with blanks in quotes, or write $${ for a literal ${",
             );
         };
-        out.push_str(&look_up(inside, env)?);
+        match inside.strip_prefix("file:") {
+            Some(path) => out.push_str(&file(path)?),
+            None => out.push_str(&look_up(inside, env)?),
+        }
         rest = tail;
     }
     out.push_str(rest);
@@ -42,9 +51,6 @@ pub(crate) fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<Strin
 }
 
 fn look_up(inside: &str, env: &BTreeMap<String, String>) -> Result<String, Problem> {
-    if inside.starts_with("file:") {
-        return problem("${file:…} is not supported yet", "use a variable for now: ${NAME}");
-    }
     let end = inside.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(inside.len());
     let (name, rule) = inside.split_at(end);
     let value = env.get(name);
@@ -84,7 +90,7 @@ fn look_up(inside: &str, env: &BTreeMap<String, String>) -> Result<String, Probl
 fn not_understood(inside: &str) -> Result<String, Problem> {
     problem(
         format!("'${{{inside}}}' is not understood"),
-        "write ${VAR}, ${VAR:-default} or ${VAR:?message}, or $${ for a literal ${",
+        "write ${VAR}, ${VAR:-default}, ${VAR:?message} or ${file:/path}, or $${ for a literal ${",
     )
 }
 
@@ -95,7 +101,11 @@ mod tests {
     fn with(text: &str) -> Result<String, String> {
         let env = [("A", "1"), ("EMPTY", ""), ("NEST", "${A}")];
         let env = env.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-        expand(text, &env).map_err(|problem| problem.message)
+        let mut file = |path: &str| match path {
+            "/secret" => Ok("s3cret".to_owned()),
+            _ => problem("cannot read it", ""),
+        };
+        expand(text, &env, &mut file).map_err(|problem| problem.message)
     }
 
     #[test]
@@ -115,6 +125,7 @@ mod tests {
             ("$${A}", "${A}"),
             ("$$${A}", "$${A}"),
             ("${B:-é}ü", "éü"),
+            ("<${file:/secret}>", "<s3cret>"),
         ] {
             assert_eq!(with(text).as_deref(), Ok(expected), "{text}");
         }
@@ -131,7 +142,7 @@ mod tests {
             ("${1}", "'${1}' is not understood"),
             ("${A-b}", "'${A-b}' is not understood"),
             ("${A:-${B}}", "'${A:-${B}' is not understood"),
-            ("${file:/run/x}", "${file:…} is not supported yet"),
+            ("${file:/gone}", "cannot read it"),
         ] {
             assert_eq!(with(text).as_ref().map_err(String::as_str), Err(expected), "{text}");
         }

@@ -1,7 +1,7 @@
 //! `[jobs.NAME]`: one command, and all that is declared about it.
 
 use crate::{
-    address,
+    address, app, env_file, health,
     key::{
         Kind,
         Reload::{Live, Restart},
@@ -9,10 +9,13 @@ use crate::{
     },
     limits::LIMITS,
     log::{LOG, Logging},
+    node::Place,
     reader::Reader,
-    restart,
+    reload, restart,
+    source::read_small,
     stop::STOP,
     value::{Span, Value, as_i64},
+    when::{self, Follow, WHILE},
 };
 use mainstay_core::{
     name::{Name, NameError},
@@ -27,7 +30,47 @@ pub(crate) struct Job {
     pub(crate) restart: bool,
     pub(crate) main: Option<Span>,
     pub(crate) sockets: Vec<Span>,
+    pub(crate) when: when::Written,
+    pub(crate) when_at: Option<Span>,
+    pub(crate) follow: Follow,
+    pub(crate) checks: Vec<health::Placed>,
+    /// Of the files; `env` goes over them.
+    env_files: Vec<(String, String)>,
+    pub(crate) app: Option<Span>,
+    pub(crate) place: Option<Span>,
 }
+
+/// A job, and where its name is.
+pub(crate) struct Placed {
+    pub(crate) job: Job,
+    pub(crate) at: Place,
+    /// The name in the file.
+    pub(crate) written: String,
+    /// Not the first of its instances: its mistakes have been told.
+    pub(crate) echo: bool,
+}
+
+impl Job {
+    pub(crate) fn new(plan: JobPlan) -> Job {
+        Job {
+            plan,
+            exec: false,
+            restart: false,
+            main: None,
+            sockets: Vec::new(),
+            when: when::Written::default(),
+            when_at: None,
+            follow: Follow::default(),
+            checks: Vec::new(),
+            env_files: Vec::new(),
+            app: None,
+            place: None,
+        }
+    }
+}
+
+/// More are several jobs, or a fleet.
+pub(crate) const MOST_INSTANCES: u32 = 1000;
 
 pub(crate) static JOB: Table<Job> = Table {
     keys: &[
@@ -42,6 +85,40 @@ pub(crate) static JOB: Table<Job> = Table {
                 job.exec = true;
                 r.command(v).map(|exec| job.plan.exec = exec)
             },
+        ),
+        key(
+            "when",
+            Kind::Tables,
+            "",
+            Live,
+            "When it starts: conditions that must be met once, and at most one trigger; default: at \
+             startup.",
+            |job, v, r| {
+                job.when_at = Some(v.span);
+                when::read(v, r).map(|it| job.when = it)
+            },
+        ),
+        key(
+            "while",
+            Kind::Table,
+            "",
+            Live,
+            "Another job that it follows: it runs while that one is healthy.",
+            |job, v, r| {
+                r.nested(v, &WHILE, &mut job.follow)?;
+                if job.follow.source.is_none() {
+                    return r.wrong(v.span, "'source' is missing", "add source = \"JOB\"");
+                }
+                Some(())
+            },
+        ),
+        key(
+            "health",
+            Kind::Tables,
+            "",
+            Live,
+            "Checks; the job is healthy while all of them pass, and without any when it runs.",
+            |job, v, r| health::read(v, r).map(|it| job.checks = it),
         ),
         key(
             "main",
@@ -60,7 +137,8 @@ pub(crate) static JOB: Table<Job> = Table {
             Kind::OneOfOrTable(restart::WORDS),
             "\"on-failure\"",
             Live,
-            "What follows an exit that nobody asked for; default for a main job: never.",
+            "What follows an exit that nobody asked for; default for a main or triggered job and for \
+             one that runs when another stops: never.",
             |job, v, r| {
                 job.restart = true;
                 restart::read(v, r).map(|it| job.plan.restart = it)
@@ -87,9 +165,33 @@ pub(crate) static JOB: Table<Job> = Table {
                 Some(())
             },
         ),
+        key(
+            "timeout",
+            Kind::Duration,
+            "",
+            Live,
+            "The longest run: past it the job is killed, which is a failure; default: no limit.",
+            |job, v, r| r.period(v).map(|it| job.plan.timeout = Some(it)),
+        ),
         key("stop", Kind::Table, "{}", Live, "How it is asked to end.", |job, v, r| {
             r.nested(v, &STOP, &mut job.plan.stop)
         }),
+        key(
+            "reload",
+            Kind::Table,
+            "",
+            Live,
+            "What mainstay reload JOB does: send a signal, or run a command.",
+            |job, v, r| reload::read(v, r).map(|it| job.plan.reload = Some(it)),
+        ),
+        key(
+            "instances",
+            Kind::Integer,
+            "",
+            Live,
+            "Run it so many times, as NAME-1, NAME-2, …; {instance} in its strings is the number.",
+            |_, v, r| r.integer(v, 1..=i64::from(MOST_INSTANCES)).map(|_| ()),
+        ),
         key(
             "user",
             Kind::Account,
@@ -127,8 +229,33 @@ pub(crate) static JOB: Table<Job> = Table {
             Kind::Map,
             "{}",
             Restart,
-            "Variables to set over the inherited environment.",
-            |job, v, r| r.map(v, variable).map(|it| job.plan.env = it),
+            "Variables to set over the inherited environment; values may be secrets: \
+             ${file:/path}.",
+            |job, v, r| {
+                let all = r.map(v, variable)?;
+                job.plan.secrets =
+                    all.iter().filter(|it| it.secret).map(|it| it.name.clone()).collect();
+                job.plan.env = all.into_iter().map(|it| (it.name, it.value)).collect();
+                Some(())
+            },
+        ),
+        key(
+            "env_file",
+            Kind::Texts,
+            "",
+            Restart,
+            "Files with NAME=value lines, read when the configuration is; env goes over them. \
+             Relative to the file that says so.",
+            |job, v, r| {
+                let paths = match v.de {
+                    DeValue::Array(_) => r.list(v, |r, one| Some((r.filled(one)?, one.span)))?,
+                    _ => vec![(r.filled(v)?, v.span)],
+                };
+                for (path, span) in paths {
+                    job.env_files.extend(variables(r, &path, span)?);
+                }
+                Some(())
+            },
         ),
         key(
             "umask",
@@ -194,37 +321,95 @@ pub(crate) static JOB: Table<Job> = Table {
                 Some(())
             },
         ),
+        key(
+            "app",
+            Kind::Text,
+            "",
+            Live,
+            "The app it belongs to: it starts and stops with it, in order.",
+            |job, v, r| {
+                let name = r.filled(v)?;
+                match Name::new(&name) {
+                    Ok(name) => job.plan.app = Some(name),
+                    Err(error) => return r.wrong(v.span, error.to_string(), "name an app"),
+                }
+                job.app = Some(v.span);
+                Some(())
+            },
+        ),
+        key("place", Kind::Table, "", Live, "Where it stands in its app.", |job, v, r| {
+            job.place = Some(v.span);
+            app::place(v, r).map(|it| job.plan.place = it)
+        }),
     ],
-    later: &[
-        "when",
-        "while",
-        "health",
-        "reload",
-        "timeout",
-        "instances",
-        "env_file",
-        "session",
-        "stdin",
-        "tty",
-        "advertise",
-        "app",
-        "place",
-        "cluster",
-    ],
+    later: &["session", "stdin", "tty", "advertise", "cluster"],
     refused: &[],
 };
 
 /// By these a process is known to belong to a job; another value would hide it.
 const COOKIE: [&str; 2] = ["MAINSTAY_RUN", "MAINSTAY_JOB"];
 
-fn variable(r: &mut Reader<'_>, name: &str, at: Span, v: Value<'_>) -> Option<(String, String)> {
+struct Variable {
+    name: String,
+    value: String,
+    secret: bool,
+}
+
+fn variable(r: &mut Reader<'_>, name: &str, at: Span, v: Value<'_>) -> Option<Variable> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return r.wrong(at, "not a name for a variable", "use a name without '='");
     }
     if COOKIE.contains(&name) {
         return r.wrong(at, "mainstay sets this one itself", "remove it, or use another name");
     }
-    Some((name.to_owned(), r.scalar(v)?))
+    let (value, secret) = r.secret(|r| r.scalar(v))?;
+    Some(Variable { name: name.to_owned(), value, secret })
+}
+
+/// The variables of a file.
+fn variables(r: &mut Reader<'_>, path: &str, span: Span) -> Option<Vec<(String, String)>> {
+    let text = match read_small(&r.directory().join(path)) {
+        Ok(text) => text,
+        Err(why) => {
+            let help = "check the path and its permissions";
+            return r.wrong(span, format!("cannot read '{path}': {why}"), help);
+        }
+    };
+    let bad = match env_file::parse(&text) {
+        Ok(all) => {
+            let own = all.iter().find(|(name, _)| COOKIE.contains(&name.as_str()));
+            if let Some((name, _)) = own {
+                let message = format!("{path}: mainstay sets {name} itself");
+                return r.wrong(span, message, "remove it there");
+            }
+            return Some(all);
+        }
+        Err(bad) => bad,
+    };
+    for bad in bad.iter().take(10) {
+        let message = format!("{path}:{}: {}", bad.line, bad.why);
+        r.wrong::<()>(span, message, "correct it there");
+    }
+    None
+}
+
+impl Job {
+    /// Puts `env` over what the files say.
+    pub(crate) fn merge_env(&mut self) {
+        let mut merged: Vec<(String, String)> = Vec::new();
+        let mut at: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+        let all = self.env_files.drain(..).chain(self.plan.env.drain(..));
+        for (name, value) in all {
+            match at.get(&name).and_then(|at| merged.get_mut(*at)) {
+                Some(pair) => pair.1 = value,
+                None => {
+                    at.insert(name.clone(), merged.len());
+                    merged.push((name, value));
+                }
+            }
+        }
+        self.plan.env = merged;
+    }
 }
 
 fn socket(r: &mut Reader<'_>, name: &str, at: Span, v: Value<'_>) -> Option<(Socket, Span)> {

@@ -4,7 +4,10 @@
 //! a key (type, default, meaning, what a reload does) together with the code that reads it, so that
 //! reference, schema, diagnostics and parser cannot tell different stories.
 
-use crate::{job, limits, log, node, reader::Reader, restart, stop, value::Value};
+use crate::{
+    app, health, http, job, limits, log, node, reader::Reader, reload, restart, stop, value::Value,
+    when,
+};
 use std::sync::LazyLock;
 
 /// What there is to know about a key.
@@ -47,6 +50,16 @@ pub enum Kind {
     OneOfOrTable(&'static [&'static str]),
     /// A table whose keys are listed under its own name.
     Table,
+    /// Such a table, or a list of them.
+    Tables,
+    /// A string, or a table with the keys of its own name.
+    TextOrTable,
+    /// A string or a list of strings.
+    Texts,
+    /// An event by name, or a signal.
+    Event,
+    /// HTTP status codes: a number, `"2xx"`, `"200-299"`, or a list of these.
+    Statuses,
     /// A table of names that the user chooses, to strings.
     Map,
 }
@@ -69,6 +82,11 @@ impl Kind {
             Kind::Command => "a command: a string or a list of strings",
             Kind::OneOfOrTable(_) => "a string or a table",
             Kind::Table => "a table",
+            Kind::Tables => "a table or a list of tables",
+            Kind::TextOrTable => "a string or a table",
+            Kind::Texts => "a string or a list of strings",
+            Kind::Event => "an event",
+            Kind::Statuses => "a status code, a range of them, or a list",
             Kind::Map => "a table of strings",
         }
     }
@@ -76,7 +94,8 @@ impl Kind {
     /// What the values inside such a value are.
     pub(crate) fn element(self) -> Kind {
         match self {
-            Kind::Command | Kind::Map => Kind::Text,
+            Kind::Command | Kind::Map | Kind::Texts => Kind::Text,
+            Kind::Tables => Kind::Table,
             Kind::Integers => Kind::Integer,
             Kind::Accounts => Kind::Account,
             other => other,
@@ -138,11 +157,19 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(log::LOG.listed("log"))
         .chain(log::KEEP.listed("log.keep"))
         .chain(job::JOB.listed("jobs.NAME"))
+        .chain(when::WHEN.listed("jobs.NAME.when"))
+        .chain(when::WHILE.listed("jobs.NAME.while"))
+        .chain(health::HEALTH.listed("jobs.NAME.health"))
+        .chain(http::HTTP.listed("jobs.NAME.health.http"))
+        .chain(http::TLS.listed("jobs.NAME.health.http.tls"))
         .chain(limits::LIMITS.listed("jobs.NAME.limits"))
         .chain(stop::STOP.listed("jobs.NAME.stop"))
+        .chain(reload::RELOAD.listed("jobs.NAME.reload"))
         .chain(restart::RESTART.listed("jobs.NAME.restart"))
+        .chain(app::PLACE.listed("jobs.NAME.place"))
         .chain(log::LOG.listed("jobs.NAME.log").filter(|key| key.name != log::LEVEL))
         .chain(log::KEEP.listed("jobs.NAME.log.keep"))
+        .chain(app::APP.listed("apps.NAME"))
         .collect()
 });
 

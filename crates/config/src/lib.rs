@@ -11,33 +11,46 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod app;
 mod assemble;
 mod diag;
 mod duration;
+mod env_file;
 mod expand;
 mod find;
+mod health;
+mod http;
+mod import;
 mod job;
 mod key;
 mod limits;
 mod log;
 mod nearest;
 mod node;
+mod order;
 mod reader;
+mod reference;
+mod reload;
 mod restart;
+mod schema;
 mod single;
 mod size;
 mod source;
 mod stop;
 mod value;
+mod when;
 mod words;
 
 pub use diag::{Diagnostic, Errors, Severity, Spot};
 pub use find::find;
+pub use import::{Format, Imported, Note, import, import_file};
 pub use key::{Key, Kind, Reload, keys};
+pub use reference::reference;
+pub use schema::schema;
 pub use single::single;
 pub use source::Sources;
 
-use mainstay_core::plan::Plan;
+use mainstay_core::{name::Name, plan::Plan};
 use std::{collections::BTreeMap, path::Path};
 
 /// What a configuration may refer to without having written it.
@@ -53,8 +66,20 @@ pub struct Context {
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub plan: Plan,
+    /// Where each job of the plan is written, in its order.
+    pub places: Vec<JobPlace>,
     /// Things that are allowed and probably not meant.
     pub warnings: Vec<Diagnostic>,
+}
+
+/// Where a job is written, for messages about it later on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobPlace {
+    pub job: Name,
+    /// `file:line` of its name.
+    pub at: String,
+    /// `file:line` of its `when`, if it has one.
+    pub when: Option<String>,
 }
 
 /// Reads a file, or the `*.toml` files of a directory in lexical order as one configuration.

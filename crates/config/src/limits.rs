@@ -1,11 +1,7 @@
 //! `limits` of a job: rlimits by name, and what its cgroup may use.
 
 use crate::{
-    key::{
-        Entry, Kind, Refused,
-        Reload::{Live, Restart},
-        Table, key,
-    },
+    key::{Entry, Kind, Refused, Reload::Restart, Table, key},
     reader::Reader,
     value::Value,
 };
@@ -13,26 +9,33 @@ use mainstay_core::plan::Limits;
 
 pub(crate) static LIMITS: Table<Limits> = Table {
     keys: &[
-        key("memory", Kind::Size, "", Live, "Memory of all its processes (cgroup).", |it, v, r| {
-            let size = r.size(v)?;
-            if size == 0 {
-                return r.wrong(
-                    v.span,
-                    "must be above zero",
-                    "use for example \"512M\", or remove the key",
-                );
-            }
-            it.memory = Some(size);
-            Some(())
-        }),
-        key("cpus", Kind::Number, "", Live, "How many CPUs it may use (cgroup).", |it, v, r| {
+        key(
+            "memory",
+            Kind::Size,
+            "",
+            Restart,
+            "Memory of all its processes (cgroup).",
+            |it, v, r| {
+                let size = r.size(v)?;
+                if size == 0 {
+                    return r.wrong(
+                        v.span,
+                        "must be above zero",
+                        "use for example \"512M\", or remove the key",
+                    );
+                }
+                it.memory = Some(size);
+                Some(())
+            },
+        ),
+        key("cpus", Kind::Number, "", Restart, "How many CPUs it may use (cgroup).", |it, v, r| {
             r.positive(v).map(|cpus| it.cpus = Some(cpus))
         }),
         key(
             "pids",
             Kind::Integer,
             "",
-            Live,
+            Restart,
             "How many processes it may have (cgroup).",
             |it, v, r| r.count(v, 1).map(|pids| it.pids = Some(u64::from(pids))),
         ),

@@ -11,7 +11,11 @@ use crate::{
     source::Sources,
     value::Value,
 };
-use std::{collections::BTreeSet, ops::Range};
+use std::{
+    collections::BTreeSet,
+    ops::Range,
+    path::{Path, PathBuf},
+};
 use toml::de::DeTable;
 
 /// Beyond this nothing more is collected: it is the wrong file.
@@ -25,8 +29,25 @@ pub(crate) struct Reader<'a> {
     /// The tables being read, outermost first.
     path: Vec<String>,
     found: Vec<Diagnostic>,
+    /// How many of them are errors.
+    errors: usize,
+    /// The instance being read, for `{instance}`.
+    pub(crate) instance: Option<u32>,
+    /// Whether a secret may be read here, and whether one was.
+    pub(crate) secret: Secret,
+    /// What is found now has been told before.
+    quiet: bool,
     /// Lines that are no TOML. What was made of them says nothing about what was meant.
     broken: BTreeSet<(usize, usize)>,
+}
+
+/// What `${file:…}` may do where a string is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Secret {
+    Refused,
+    Allowed,
+    /// Allowed, and the string holds one.
+    Used,
 }
 
 impl<'a> Reader<'a> {
@@ -37,6 +58,10 @@ impl<'a> Reader<'a> {
             file: 0,
             path: Vec::new(),
             found: Vec::new(),
+            errors: 0,
+            instance: None,
+            secret: Secret::Refused,
+            quiet: false,
             broken: BTreeSet::new(),
         }
     }
@@ -65,6 +90,37 @@ impl<'a> Reader<'a> {
         let result = what(self);
         self.path.pop();
         result
+    }
+
+    /// Reads something that may hold a secret; says whether it does.
+    pub(crate) fn secret<T>(
+        &mut self,
+        read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
+    ) -> Option<(T, bool)> {
+        self.secret = Secret::Allowed;
+        let value = read(self);
+        let used = self.secret == Secret::Used;
+        self.secret = Secret::Refused;
+        value.map(|value| (value, used))
+    }
+
+    /// Does something whose mistakes are not told if they have been already.
+    pub(crate) fn quiet<R>(&mut self, quiet: bool, what: impl FnOnce(&mut Reader<'a>) -> R) -> R {
+        let was = std::mem::replace(&mut self.quiet, quiet);
+        let result = what(self);
+        self.quiet = was;
+        result
+    }
+
+    /// How many errors have been found.
+    pub(crate) fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// The directory that relative paths in the file being read start from.
+    pub(crate) fn directory(&self) -> PathBuf {
+        let name = self.sources.get(self.file).map_or("", |source| source.name.as_str());
+        Path::new(name).parent().map(Path::to_owned).unwrap_or_default()
     }
 
     pub(crate) fn not_yet(&mut self, name: &str, span: Range<usize>) {
@@ -144,6 +200,7 @@ impl<'a> Reader<'a> {
         if let Some(source) = self.sources.get(0)
             && clean
         {
+            self.errors += 1;
             self.found.push(Diagnostic::error(message).help(help).file(&source.name));
         }
     }
@@ -151,11 +208,22 @@ impl<'a> Reader<'a> {
     pub(crate) fn report(&mut self, span: Range<usize>, mut found: Diagnostic) {
         let Some(source) = self.sources.get(self.file) else { return };
         let line = source.line(span.start);
-        if self.found.len() >= MOST_FOUND || self.broken.contains(&(self.file, line)) {
+        // Warnings must not crowd out an error: what has one must not be taken for valid.
+        let many = match found.severity {
+            Severity::Error => self.errors >= MOST_FOUND,
+            Severity::Warning => self.found.len() - self.errors >= MOST_FOUND,
+        };
+        found.order = (self.file, span.start);
+        let told = |it: &Diagnostic| it.order == found.order && it.message == found.message;
+        if self.quiet
+            || many
+            || self.broken.contains(&(self.file, line))
+            || self.found.iter().any(told)
+        {
             return;
         }
+        self.errors += usize::from(found.severity == Severity::Error);
         found = found.file(&source.name);
-        found.order = (self.file, span.start);
         found.spot = Some(source.spot(span));
         self.found.push(found);
     }
@@ -165,6 +233,13 @@ impl<'a> Reader<'a> {
         self.sources.get(file).map_or_else(String::new, |source| {
             let spot = source.spot(offset..offset);
             format!("{}:{}:{}", source.name, spot.line, spot.column)
+        })
+    }
+
+    /// The line something is on.
+    pub(crate) fn file_line(&self, file: usize, offset: usize) -> String {
+        self.sources.get(file).map_or_else(String::new, |source| {
+            format!("{}:{}", source.name, source.line(offset) + 1)
         })
     }
 

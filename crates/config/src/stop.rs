@@ -1,8 +1,7 @@
 //! `stop` of a job: how it is asked to end.
 
 use crate::key::{Kind, Reload::Live, Table, key};
-use mainstay_core::{plan::Stop, signal::Signal};
-use toml::de::DeValue;
+use mainstay_core::plan::Stop;
 
 pub(crate) static STOP: Table<Stop> = Table {
     keys: &[
@@ -12,20 +11,7 @@ pub(crate) static STOP: Table<Stop> = Table {
             "\"SIGTERM\"",
             Live,
             "The signal that asks it to end; SIGKILL follows after the timeout.",
-            |stop, v, r| {
-                let text = match v.de {
-                    DeValue::Integer(number) => number.to_string(),
-                    _ => r.text(v)?,
-                };
-                match text.parse::<Signal>() {
-                    Ok(signal) => stop.signal = signal,
-                    Err(_) => {
-                        let help = "use for example SIGTERM, HUP, RTMIN+3 or 15";
-                        return r.wrong(v.span, format!("'{text}' is not a signal"), help);
-                    }
-                }
-                Some(())
-            },
+            |stop, v, r| r.signal(v).map(|signal| stop.signal = signal),
         ),
         key(
             "to",

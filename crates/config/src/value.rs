@@ -5,12 +5,15 @@
 
 use crate::{
     duration,
-    expand::expand,
+    expand::{Problem, expand},
     key::{Key, Kind, Table},
     nearest::nearest,
-    reader::Reader,
-    size, words,
+    reader::{Reader, Secret},
+    size,
+    source::read_small,
+    words,
 };
+use mainstay_core::signal::Signal;
 use serde::de::{DeserializeOwned, IntoDeserializer, value::StrDeserializer};
 use std::{ops::Range, ops::RangeInclusive, time::Duration};
 use toml::{
@@ -74,7 +77,24 @@ impl Reader<'_> {
     }
 
     fn expanded(&mut self, v: Value<'_>, text: &str) -> Option<String> {
-        let text = match expand(text, &self.ctx.env) {
+        let numbered = self.instance.map(|n| text.replace("{instance}", &n.to_string()));
+        let (directory, mut secret) = (self.directory(), self.secret);
+        let mut file = |path: &str| match secret {
+            Secret::Refused => Err(Problem {
+                message: "${file:…} is a secret, and this is shown to others".to_owned(),
+                help: "put it into env, or into the headers of a check".to_owned(),
+            }),
+            Secret::Allowed | Secret::Used => {
+                secret = Secret::Used;
+                read_small(&directory.join(path)).map(without_line_end).map_err(|why| Problem {
+                    message: format!("cannot read '{path}': {why}"),
+                    help: "check the path and its permissions".to_owned(),
+                })
+            }
+        };
+        let expanded = expand(numbered.as_deref().unwrap_or(text), &self.ctx.env, &mut file);
+        self.secret = secret;
+        let text = match expanded {
             Ok(text) => text,
             Err(problem) => return self.wrong(v.span, problem.message, problem.help),
         };
@@ -184,6 +204,29 @@ impl Reader<'_> {
         }
     }
 
+    /// A duration that something happens in or after: at least a millisecond.
+    pub(crate) fn period(&mut self, v: Value<'_>) -> Option<Duration> {
+        let period = self.duration(v)?;
+        if period < Duration::from_millis(1) {
+            return self.wrong(v.span, "too short", "use at least \"1ms\"");
+        }
+        Some(period)
+    }
+
+    pub(crate) fn signal(&mut self, v: Value<'_>) -> Option<Signal> {
+        let text = match v.de {
+            DeValue::Integer(number) => number.to_string(),
+            _ => self.text(v)?,
+        };
+        match text.parse::<Signal>() {
+            Ok(signal) => Some(signal),
+            Err(_) => {
+                let help = "use for example SIGTERM, HUP, RTMIN+3 or 15";
+                self.wrong(v.span, format!("'{text}' is not a signal"), help)
+            }
+        }
+    }
+
     pub(crate) fn size(&mut self, v: Value<'_>) -> Option<u64> {
         let (read, shown) = match v.de {
             DeValue::String(text) => {
@@ -277,6 +320,28 @@ impl Reader<'_> {
         Some(())
     }
 
+    /// A table, or a list of such tables; each with where it is.
+    pub(crate) fn tables<T>(
+        &mut self,
+        v: Value<'_>,
+        table: &'static Table<T>,
+        new: fn() -> T,
+    ) -> Option<Vec<(T, Span)>> {
+        let one = |r: &mut Self, v: Value<'_>| {
+            let mut it = new();
+            r.nested(v, table, &mut it)?;
+            Some((it, v.span))
+        };
+        match v.de {
+            DeValue::Array(array) if array.is_empty() => {
+                self.wrong(v.span, "the list is empty", "remove the key, or write a table")
+            }
+            DeValue::Array(_) => self.list(v, one),
+            DeValue::Table(_) => one(self, v).map(|it| vec![it]),
+            _ => self.unfit(v),
+        }
+    }
+
     pub(crate) fn is_table<'v>(&mut self, v: Value<'v>) -> Option<&'v DeTable<'v>> {
         match v.de {
             DeValue::Table(table) => Some(table),
@@ -346,6 +411,17 @@ impl Reader<'_> {
         };
         self.wrong(v.span, message, help)
     }
+}
+
+/// Files of secrets are written with one, and it is not meant.
+fn without_line_end(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    text
 }
 
 pub(crate) fn as_i64(number: &DeInteger<'_>) -> Option<i64> {

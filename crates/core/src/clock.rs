@@ -26,6 +26,11 @@ impl Mono {
     }
 
     #[must_use]
+    pub fn before(self, time: Duration) -> Mono {
+        Mono(self.0.saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    #[must_use]
     pub fn since(self, earlier: Mono) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

@@ -57,6 +57,24 @@ pub enum Kind {
     Unhealthy,
     Stopping,
     Stopped,
+    /// The job has waited for its conditions as long as `when.timeout` lets it.
+    TimerExpired,
+    EnterMaintenance,
+    ExitMaintenance,
+    /// A check has changed its mind.
+    Check {
+        name: String,
+        passing: bool,
+        output: String,
+    },
+    Enabled,
+    Disabled,
+    /// A new plan is in force.
+    Reloaded {
+        added: Vec<Name>,
+        changed: Vec<Name>,
+        removed: Vec<Name>,
+    },
     /// For observers: cannot be waited for by a job.
     State {
         from: Phase,

@@ -34,12 +34,18 @@
 //! often and how soon again).
 
 mod budget;
+mod change;
 mod ending;
+mod gate;
+mod health;
 mod launch;
+mod running;
 mod stop;
 mod takeover;
 mod turn;
 
+pub(crate) use gate::{Pass, is_triggered};
+pub use health::{CheckState, Verdict};
 pub(crate) use stop::Force;
 pub(crate) use turn::{Shutting, Turn};
 
@@ -47,11 +53,14 @@ use crate::{
     clock::Mono,
     event::Kind,
     exit::Exit,
-    node::{Refusal, Wait},
-    plan::Reach,
-    signal::Signal,
+    history::History,
+    node::Wait,
+    plan::{Awaited, JobPlan},
 };
+pub(crate) use budget::STABLE;
+
 use budget::Budget;
+use gate::Gate;
 use serde::{Deserialize, Serialize};
 use stop::Ladder;
 
@@ -99,6 +108,22 @@ pub struct Job {
     budget: Budget,
     last_exit: Option<Exit>,
     since: i64,
+    #[serde(default, skip_serializing_if = "Gate::is_default")]
+    gate: Gate,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checks: Vec<CheckState>,
+    /// What it has said at least once.
+    #[serde(default, skip_serializing_if = "History::is_empty")]
+    history: History,
+    /// A user's, behind the plan's, for as long as it is desired.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    args: Vec<String>,
+    /// The incarnation that ran for too long and is being killed for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    overran: Option<u64>,
+    /// It is gone from the configuration, and from here once its process is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    leaving: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -136,8 +161,15 @@ struct Process {
 }
 
 impl Job {
-    /// A job that the plan wants to run and that has not run yet.
-    pub(crate) fn new() -> Job {
+    /// A job that has not run yet. The plan wants it to run, unless an app has to say when.
+    pub(crate) fn new(plan: &JobPlan) -> Job {
+        Job {
+            desired: if plan.app.is_none() { Desired::Run } else { Desired::Rest },
+            ..Job::fresh()
+        }
+    }
+
+    fn fresh() -> Job {
         Job {
             state: State::Stopped,
             desired: Desired::Run,
@@ -148,7 +180,19 @@ impl Job {
             budget: Budget::default(),
             last_exit: None,
             since: 0,
+            gate: Gate::default(),
+            checks: Vec::new(),
+            history: History::default(),
+            args: Vec::new(),
+            overran: None,
+            leaving: false,
         }
+    }
+
+    /// One that a user has disabled in an earlier run.
+    #[must_use]
+    pub fn disabled() -> Job {
+        Job { desired: Desired::Disabled, ..Job::fresh() }
     }
 
     #[must_use]
@@ -222,8 +266,15 @@ impl Job {
         }
     }
 
+    /// Behind the arguments of the plan, for as long as it is desired.
+    #[must_use]
+    pub fn args(&self) -> &[String] {
+        &self.args
+    }
+
     /// What is observed is what is desired: it runs as it should, or it rests and its last run
-    /// ended as it should. Nothing is under way and nothing was given up.
+    /// ended as it should, or it waits for nothing but its trigger. Nothing is under way and
+    /// nothing was given up.
     #[must_use]
     pub fn is_as_desired(&self) -> bool {
         match (&self.state, self.desired) {
@@ -231,8 +282,8 @@ impl Job {
             (State::Stopped | State::Exited { well: true }, Desired::Rest | Desired::Disabled) => {
                 true
             }
+            (State::Stopped | State::Exited { well: true }, Desired::Run) => self.gate.idle,
             (State::Running { .. }, Desired::Rest | Desired::Disabled)
-            | (State::Stopped | State::Exited { well: true }, Desired::Run)
             | (
                 State::Starting { .. }
                 | State::Backoff { .. }
@@ -252,36 +303,58 @@ impl Job {
         }
     }
 
+    /// It will restart by itself.
+    pub(crate) fn backs_off(&self) -> bool {
+        self.restarts_at().is_some()
+    }
+
+    /// It is there, will be again, or rests only because a user wanted that.
+    pub(crate) fn may_run_anyway(&self) -> bool {
+        let stopped_by_user = self.desired == Desired::Rest && self.ended_for_good().is_none();
+        self.holds() || self.backs_off() || stopped_by_user
+    }
+
     /// `Some` once it has ended by itself and nothing but a user brings it back: did it end well?
     pub(crate) fn ended_for_good(&self) -> Option<bool> {
-        match self.state {
-            State::Exited { well } => Some(well),
-            State::Fatal => Some(false),
-            State::Stopped
-            | State::Starting { .. }
-            | State::Running { .. }
-            | State::Backoff { .. }
-            | State::Stopping { .. } => None,
+        if self.leaving && !self.holds() {
+            return Some(true);
+        }
+        match (&self.state, self.desired) {
+            (State::Exited { well }, Desired::Rest | Desired::Disabled) => Some(*well),
+            (State::Fatal, Desired::Rest | Desired::Disabled) => Some(false),
+            (State::Exited { .. } | State::Fatal, Desired::Run)
+            | (
+                State::Stopped
+                | State::Starting { .. }
+                | State::Running { .. }
+                | State::Backoff { .. }
+                | State::Stopping { .. },
+                Desired::Run | Desired::Rest | Desired::Disabled,
+            ) => None,
         }
     }
 
-    /// A user's signal.
-    pub(crate) fn signal(
-        &self,
-        turn: &mut Turn<'_>,
-        signal: Signal,
-        to: Reach,
-    ) -> Result<(), Refusal> {
-        if self.pid().is_none() {
-            return Err(Refusal::NotRunning(turn.plan.name.clone()));
-        }
-        turn.signal(self.incarnation, signal, to);
-        Ok(())
+    pub(crate) fn has_said(&self, event: Awaited) -> bool {
+        self.history.has(event)
+    }
+
+    pub(crate) fn note(&mut self, event: Awaited) {
+        self.history.note(event);
     }
 
     /// A wait is over. One that belongs to another incarnation or state no longer matters; one
     /// that comes too early is set again, so that an impatient clock costs nothing.
     pub(crate) fn timer(&mut self, turn: &mut Turn<'_>, incarnation: u64, wait: Wait) {
+        match wait {
+            // What starts the next incarnation does not belong to the last one.
+            Wait::Interval => return self.interval_over(turn),
+            Wait::Started
+            | Wait::Backoff
+            | Wait::StopTimeout
+            | Wait::When
+            | Wait::Longest
+            | Wait::Check(_) => {}
+        }
         if incarnation != self.incarnation {
             return;
         }
@@ -289,6 +362,10 @@ impl Job {
             Wait::Started => self.start_seconds_over(turn),
             Wait::Backoff => self.backoff_over(turn),
             Wait::StopTimeout => self.stop_timeout_over(turn),
+            Wait::When => self.when_timeout_over(turn),
+            Wait::Longest => self.longest_run_over(turn),
+            Wait::Check(check) => self.check_due(turn, check),
+            Wait::Interval => {}
         }
     }
 

@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod event;
 pub mod exit;
+mod history;
 pub mod job;
 pub mod name;
 pub mod node;

@@ -11,27 +11,39 @@
 //! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
 //! them: boot, takeover, shutdown (`shutdown`).
 
+mod apply;
+mod apps;
 mod command;
 mod input;
 mod life;
+mod order;
+mod outlook;
+mod request;
+mod settle;
 mod shutdown;
+mod wiring;
 
+pub use apply::{Effect, Preview};
+pub use apps::AppPhase;
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
 pub use input::{Held, Input, Refusal, Request};
 pub use life::{Life, NodePhase};
+pub use outlook::Waiting;
 
 use crate::{
     clock::Now,
-    event::{Kind, Source},
+    event::{Event, Kind, Source},
     exit::Exit,
-    job::{Force, Job, Turn},
+    history::awaited,
+    job::{Job, Turn},
     name::Name,
     outbox::Outbox,
-    plan::{JobPlan, Plan},
+    plan::{Awaited, JobPlan, Plan},
     signal::Signal,
 };
 use life::Course;
 use std::collections::{BTreeMap, BTreeSet};
+use wiring::Wiring;
 
 #[derive(Debug, Clone)]
 pub struct Node {
@@ -39,24 +51,36 @@ pub struct Node {
     life: Life,
     /// In the order of the plan.
     jobs: Vec<Job>,
-    places: BTreeMap<Name, usize>,
-    /// Places of the jobs that this step has changed.
-    touched: BTreeSet<usize>,
+    wiring: Wiring,
+    /// The jobs that this step has changed, as they were before it; `None`: not there.
+    touched: BTreeMap<usize, Option<Job>>,
+    /// In this step something has come to another phase: the node may have come to its end.
+    moved: bool,
 }
 
 impl Node {
     #[must_use]
     pub fn new(plan: Plan) -> Node {
-        Node::restore(plan, Life::new(), BTreeMap::new())
+        Node::new_with_disabled(plan, &BTreeSet::new())
+    }
+
+    /// A node with jobs that a user disabled in an earlier run.
+    #[must_use]
+    pub fn new_with_disabled(plan: Plan, disabled: &BTreeSet<Name>) -> Node {
+        let jobs = disabled.iter().map(|name| (name.clone(), Job::disabled())).collect();
+        Node::restore(plan, Life::new(), jobs)
     }
 
     /// A node as an earlier agent journaled it. A job without a journaled state is new.
     #[must_use]
     pub fn restore(plan: Plan, life: Life, mut jobs: BTreeMap<Name, Job>) -> Node {
-        let places = plan.jobs.iter().enumerate().map(|(at, job)| (job.name.clone(), at)).collect();
-        let jobs =
-            plan.jobs.iter().map(|job| jobs.remove(&job.name).unwrap_or_else(Job::new)).collect();
-        Node { plan, life, jobs, places, touched: BTreeSet::new() }
+        let wiring = Wiring::new(&plan);
+        let jobs = plan
+            .jobs
+            .iter()
+            .map(|job| jobs.remove(&job.name).unwrap_or_else(|| Job::new(job)))
+            .collect();
+        Node { plan, life, jobs, wiring, touched: BTreeMap::new(), moved: false }
     }
 
     #[must_use]
@@ -76,7 +100,7 @@ impl Node {
 
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&Job> {
-        self.jobs.get(*self.places.get(name)?)
+        self.jobs.get(self.wiring.place(name)?)
     }
 
     /// In the order of the file.
@@ -86,12 +110,21 @@ impl Node {
 
     pub fn step(&mut self, now: Now, input: Input) -> Outcome {
         let mut out = Outbox::new(now, self.life.seq);
+        let was_over = self.was_over(&input);
         let answer = self.take(&mut out, input);
-        self.life.seq = out.seq;
-        let touched = std::mem::take(&mut self.touched)
+        self.settle(&mut out);
+        self.exit_if_empty(&mut out, was_over);
+        self.moved = false;
+        let touched = std::mem::take(&mut self.touched);
+        let touched: Vec<Name> = touched
             .into_iter()
-            .filter_map(|at| Some(self.plan.jobs.get(at)?.name.clone()))
+            .filter(|(at, before)| self.jobs.get(*at) != before.as_ref())
+            .filter_map(|(at, _)| Some(self.plan.jobs.get(at)?.name.clone()))
             .collect();
+        self.forget_those_gone(&mut out);
+        let touched =
+            touched.into_iter().filter(|name| self.wiring.place(name.as_str()).is_some()).collect();
+        self.life.seq = out.seq;
         Outcome { events: out.events, commands: out.commands, touched, answer }
     }
 
@@ -116,6 +149,19 @@ impl Node {
             Input::Timer { token: Token::ShutdownDeadline } => self.shutdown_time_over(out),
             Input::Request(request) => return Some(self.requested(out, request)),
             Input::Signalled { signal } => self.signalled(out, signal),
+            Input::Checked { job, incarnation, check, passed, output } => {
+                self.one(out, &job, |job, turn| {
+                    job.checked(turn, incarnation, check, passed, &output);
+                });
+            }
+            Input::Notified { job, incarnation, ready, watchdog, watchdog_every } => {
+                self.one(out, &job, |job, turn| {
+                    job.notified(turn, incarnation, ready, watchdog, watchdog_every);
+                });
+            }
+            Input::CronDue { job } => {
+                self.one(out, &job, |job, turn| job.cron_due(turn));
+            }
             Input::LogGap { job, lines } => out.emit(Source::Job(job), Kind::LogGap { lines }),
             Input::StrayKilled { pid, command } => {
                 out.emit(Source::NODE, Kind::StrayKilled { pid, command });
@@ -128,8 +174,9 @@ impl Node {
         match self.life.course {
             Course::Starting => {
                 self.begin(out);
-                self.each(out, Job::boot);
-                self.exit_without_jobs(out);
+                self.each(out, Job::arm);
+                self.start_apps(out);
+                self.look_again(out);
             }
             Course::Running | Course::Stopping(_) => {}
         }
@@ -137,6 +184,7 @@ impl Node {
 
     fn begin(&mut self, out: &mut Outbox) {
         out.emit(Source::NODE, Kind::Startup);
+        self.life.note(Awaited::Startup);
         self.life.course = Course::Running;
     }
 
@@ -154,8 +202,8 @@ impl Node {
         for (from, to) in upgraded {
             out.emit(Source::NODE, Kind::Upgraded { from, to });
         }
-        let found = self.life.phase();
-        if found == NodePhase::Starting {
+        let unborn = self.life.phase() == NodePhase::Starting;
+        if unborn {
             // The earlier agent has not even journaled the boot.
             self.begin(out);
         }
@@ -165,59 +213,12 @@ impl Node {
                 held.get(&turn.plan.name).map_or((0, None), |held| (held.highest, held.live));
             job.attached(turn, highest, live);
         });
-        match found {
-            NodePhase::Starting => self.exit_without_jobs(out),
-            NodePhase::Running | NodePhase::Maintenance => {}
-            NodePhase::Stopping => self.resume_shutdown(out),
+        if unborn {
+            self.each(out, Job::arm);
+            self.start_apps(out);
         }
-    }
-
-    fn requested(&mut self, out: &mut Outbox, request: Request) -> Result<(), Refusal> {
-        match request {
-            Request::Start { job } => self.wanted(out, &job, Job::start),
-            Request::Restart { job } => self.wanted(out, &job, Job::restart),
-            Request::Stop { job } => self.asked(out, &job, |job, turn| {
-                job.stop(turn, Force::Grace);
-                Ok(())
-            }),
-            Request::Kill { job } => self.asked(out, &job, |job, turn| {
-                job.stop(turn, Force::Kill);
-                Ok(())
-            }),
-            Request::Signal { job, signal, to } => {
-                self.asked(out, &job, |job, turn| job.signal(turn, signal, to))
-            }
-            Request::Shutdown => {
-                self.shut_down_asked(out);
-                Ok(())
-            }
-        }
-    }
-
-    /// Something that makes a job run, which a node that stops does not do.
-    fn wanted(
-        &mut self,
-        out: &mut Outbox,
-        job: &Name,
-        deed: fn(&mut Job, &mut Turn<'_>),
-    ) -> Result<(), Refusal> {
-        let stopping = self.life.shutting().is_some();
-        self.asked(out, job, |job, turn| {
-            if stopping {
-                return Err(Refusal::NodeStopping);
-            }
-            deed(job, turn);
-            Ok(())
-        })
-    }
-
-    fn asked(
-        &mut self,
-        out: &mut Outbox,
-        job: &Name,
-        deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        self.one(out, job, deed).unwrap_or_else(|| Err(Refusal::NoSuchJob(job.to_string())))
+        self.resume_shutdown(out);
+        self.look_again(out);
     }
 
     fn signalled(&mut self, out: &mut Outbox, signal: Signal) {
@@ -227,56 +228,64 @@ impl Node {
         }
     }
 
-    /// Lets one job decide, and the node draw its conclusions. `None`: there is no such job.
+    /// Lets one job decide. `None`: there is no such job.
     fn one<T>(
         &mut self,
         out: &mut Outbox,
         name: &Name,
         deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> T,
     ) -> Option<T> {
-        let at = *self.places.get(name)?;
-        let (answer, exit) = self.act(out, at, deed)?;
-        if let Some(exit) = exit {
-            self.process_ended(out, at, &exit);
-        }
-        Some(answer)
+        let at = self.wiring.place(name.as_str())?;
+        let answer = self.act(out, at, deed);
+        self.consider(out, at);
+        answer
     }
 
     fn each(&mut self, out: &mut Outbox, mut deed: impl FnMut(&mut Job, &mut Turn<'_>)) {
-        let ends: Vec<(usize, Exit)> = (0..self.jobs.len())
-            .filter_map(|at| Some((at, self.act(out, at, &mut deed)?.1?)))
-            .collect();
-        for (at, exit) in ends {
-            self.process_ended(out, at, &exit);
+        for at in 0..self.jobs.len() {
+            self.act(out, at, &mut deed);
         }
     }
 
-    /// The one place where a job changes: finds out if it did, and if a process ended.
+    /// The one place where a job changes: finds out if it did, what it said, and if a process
+    /// ended.
     fn act<T>(
         &mut self,
         out: &mut Outbox,
         at: usize,
         deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> T,
-    ) -> Option<(T, Option<Exit>)> {
+    ) -> Option<T> {
         let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get_mut(at)?);
         let (before, told) = (job.clone(), out.events.len());
-        let answer = deed(job, &mut Turn { plan, shutting: self.life.shutting(), out });
-        if *job != before {
-            self.touched.insert(at);
+        let hooks = !self.wiring.stopping_hooks(at).is_empty();
+        let answer = deed(job, &mut Turn { plan, hooks, shutting: self.life.shutting(), out });
+        let said = &out.events[told..];
+        said.iter().filter_map(awaited).for_each(|event| job.note(event));
+        if let Some(exit) = last_exit(said).filter(|_| !job.holds()) {
+            Node::process_ended(&mut self.life, plan, exit);
         }
-        let exit = if job.holds() { None } else { last_exit(&out.events[told..]) };
-        Some((answer, exit))
+        if *job != before {
+            self.touched.entry(at).or_insert(Some(before));
+        }
+        Some(answer)
     }
 }
 
-fn last_exit(events: &[crate::event::Event]) -> Option<Exit> {
+fn last_exit(events: &[Event]) -> Option<&Exit> {
     events.iter().rev().find_map(|event| match &event.kind {
-        Kind::ExitSuccess { exit, .. } | Kind::ExitFailed { exit, .. } => Some(exit.clone()),
+        Kind::ExitSuccess { exit, .. } | Kind::ExitFailed { exit, .. } => Some(exit),
         Kind::Startup
         | Kind::Healthy
         | Kind::Unhealthy
         | Kind::Stopping
         | Kind::Stopped
+        | Kind::TimerExpired
+        | Kind::EnterMaintenance
+        | Kind::ExitMaintenance
+        | Kind::Check { .. }
+        | Kind::Enabled
+        | Kind::Disabled
+        | Kind::Reloaded { .. }
         | Kind::State { .. }
         | Kind::Signal { .. }
         | Kind::AgentRestarted { .. }

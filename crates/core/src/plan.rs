@@ -3,6 +3,16 @@
 //! `config` makes it from a file, the agent applies it and keeps it as `plan.json`, so that the
 //! next agent goes on with what was applied and not with what somebody edited since.
 
+mod app;
+mod check;
+mod diff;
+mod when;
+
+pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
+pub use check::{Check, Http, HttpTls, Probe};
+pub use diff::{Change, Changes, JobChange, diff};
+pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
+
 use crate::{name::Name, signal::Signal};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
@@ -12,12 +22,24 @@ pub struct Plan {
     pub node: NodePlan,
     /// In the order of the file.
     pub jobs: Vec<JobPlan>,
+    pub apps: Vec<AppPlan>,
 }
 
 impl Plan {
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobPlan> {
         self.jobs.iter().find(|job| job.name.as_str() == name)
+    }
+
+    #[must_use]
+    pub fn app(&self, name: &str) -> Option<&AppPlan> {
+        self.apps.iter().find(|app| app.name.as_str() == name)
+    }
+
+    /// The app that the job belongs to.
+    #[must_use]
+    pub fn app_of(&self, job: &JobPlan) -> Option<&AppPlan> {
+        job.app.as_ref().and_then(|app| self.app(app.as_str()))
     }
 }
 
@@ -65,6 +87,29 @@ pub struct JobPlan {
     pub notify: bool,
     pub stderr: Stderr,
     pub log: Log,
+    pub when: When,
+    /// `while`
+    pub follows: Option<While>,
+    /// `health`
+    pub checks: Vec<Check>,
+    /// The longest run: past it the tree is killed, which counts as a failure.
+    pub timeout: Option<Duration>,
+    pub reload: Option<Reload>,
+    pub app: Option<Name>,
+    pub place: Place,
+    /// The name in the file that this job is an instance of.
+    pub instance_of: Option<Name>,
+    /// Names of `env` whose values are secret: shown nowhere.
+    pub secrets: Vec<String>,
+}
+
+/// What `mainstay reload JOB` does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reload {
+    Signal(Signal),
+    /// Run as a task.
+    Exec(Vec<String>),
 }
 
 /// What happens after an exit that nobody asked for.
@@ -222,6 +267,15 @@ impl JobPlan {
             notify: false,
             stderr: Stderr::Joined,
             log: Log::default(),
+            when: When::default(),
+            follows: None,
+            checks: Vec::new(),
+            timeout: None,
+            reload: None,
+            app: None,
+            place: Place::default(),
+            instance_of: None,
+            secrets: Vec::new(),
         }
     }
 }

@@ -56,6 +56,7 @@ impl Keeper {
             limits: Limits::default(),
             sockets: Vec::new(),
             notify: false,
+            ready_fd: None,
             stderr: Stderr::Joined,
             log: Log::default(),
             stop_signal: Signal::TERM,

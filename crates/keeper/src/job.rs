@@ -49,6 +49,8 @@ pub(crate) struct Process {
     pub(crate) oom_before: u64,
     /// What it has said by sd_notify, the latest of each.
     pub(crate) notified: BTreeMap<String, String>,
+    /// Where it writes a newline once it is ready; closed when it has.
+    pub(crate) ready: Option<OwnedFd>,
     pub(crate) attempt: Attempt,
 }
 

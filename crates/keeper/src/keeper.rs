@@ -169,6 +169,7 @@ impl Keeper {
                 Kind::Control => self.accept_clients(event.id),
                 Kind::ControlClient => self.client_ready(*event),
                 Kind::Notify => self.take_notices(event.id),
+                Kind::ReadyPipe => self.take_newline(event.id),
                 Kind::Task => self.task_ready(event.id),
                 Kind::Check => self.check_ready(),
             }

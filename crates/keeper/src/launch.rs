@@ -207,9 +207,20 @@ pub(crate) fn launch(
         .first()
         .zip(pipes.last())
         .map(|(out, err)| [ground.null.as_fd(), out.2.as_fd(), err.2.as_fd()]);
-    let descriptors = Descriptors { stdio, extra: sockets::in_order(&job.sockets, &spawn.sockets) };
-    if descriptors.extra.len() + 3 > spawn::MAX_DESCRIPTORS {
+    let ready =
+        spawn.ready_fd.map(|_| pipe()).transpose().map_err(doing("make its notification pipe"))?;
+    let descriptors = Descriptors {
+        stdio,
+        extra: sockets::in_order(&job.sockets, &spawn.sockets),
+        placed: ready.as_ref().zip(spawn.ready_fd).map(|((_, write), at)| (write.as_fd(), at)),
+    };
+    if descriptors.extra.len() + 4 > spawn::MAX_DESCRIPTORS {
         return Err(doing("pass its sockets")(io::Error::from(io::ErrorKind::InvalidInput)));
+    }
+    let free = i32::try_from(descriptors.extra.len() + 3).unwrap_or(i32::MAX);
+    if spawn.ready_fd.is_some_and(|at| at < free) {
+        let what = "pass its notification descriptor: a socket or a standard stream has its number";
+        return Err(doing(what)(io::Error::from(io::ErrorKind::InvalidInput)));
     }
     let oom_before = group.as_ref().map_or(0, Group::oom_kills);
     let cloned = spawn::spawn(&program, &descriptors, into.as_ref())
@@ -250,6 +261,7 @@ pub(crate) fn launch(
         streams,
         oom_before,
         notified: BTreeMap::new(),
+        ready: ready.map(|(read, _)| read),
         attempt: Attempt::new(&spawn.exec, &program),
     })
 }

@@ -95,6 +95,9 @@ impl Keeper {
                 if let Phase::Execing { failure } = &process.phase {
                     let _ = self.poller.add(failure, Kind::Exec, id, Interest::Read);
                 }
+                if let Some(pipe) = &process.ready {
+                    let _ = self.poller.add(pipe, Kind::ReadyPipe, id, Interest::Read);
+                }
                 self.children.insert(process.pid, Child::Job(id));
                 job.process = Some(process);
             }
@@ -183,6 +186,7 @@ impl Keeper {
     /// The leader is dead and not yet reaped: its pid still names its group.
     pub(crate) fn job_died(&mut self, id: u64, pid: u32) {
         self.exec_ready(id);
+        self.cancel_checks(id);
         let orphans = self.orphans_of(id);
         let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process.as_mut()) else {
             return drop(reap::reap(pid));
@@ -294,6 +298,9 @@ impl Keeper {
         let process = job.process.take();
         if let Some(process) = &process {
             process.tree.clean();
+            if let Some(pipe) = &process.ready {
+                self.poller.remove(pipe);
+            }
         }
         let state = job.state_down(&ended);
         let record = ExitRecord {

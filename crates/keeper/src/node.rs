@@ -168,6 +168,7 @@ impl Keeper {
         let descriptors = Descriptors {
             stdio: Some([ground.null.as_fd(), write.as_fd(), write.as_fd()]),
             extra: vec![theirs.as_fd(), node.means.api.as_fd()],
+            placed: None,
         };
         let cloned = spawn::spawn(&program, &descriptors, None)?;
         poller.add(&ours, Kind::Link, 0, Interest::Read)?;

@@ -37,6 +37,8 @@ sources! {
     ControlClient,
     /// Of a job: its sd_notify socket.
     Notify,
+    /// Of a job: the pipe on which it says that it is ready.
+    ReadyPipe,
     Task,
     Check,
 }

@@ -15,6 +15,7 @@ use mainstay_wire::{
     link::{Ask, ToAgent},
     state::State,
 };
+use rustix::io::Errno;
 use std::time::Duration;
 
 const TELL_EVERY: Duration = Duration::from_secs(3);
@@ -174,6 +175,31 @@ impl Keeper {
             let key = (id, process.incarnation);
             if let Some(node) = self.node() {
                 node.notices.entry(key).or_default().extend(notice.fields);
+            }
+        }
+    }
+
+    /// A newline on its notification descriptor means the same as READY=1; more is not expected.
+    pub(crate) fn take_newline(&mut self, id: u64) {
+        let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process.as_mut()) else {
+            return;
+        };
+        let Some(pipe) = &process.ready else { return };
+        let mut bytes = [0; 512];
+        let said = match rustix::io::read(pipe, &mut bytes) {
+            Ok(0) => false,
+            Ok(count) if bytes[..count].contains(&b'\n') => true,
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => return,
+            Err(_) => false,
+        };
+        self.poller.remove(pipe);
+        process.ready = None;
+        if said {
+            let ready = [("READY".to_owned(), "1".to_owned())];
+            process.notified.extend(ready.clone());
+            let key = (id, process.incarnation);
+            if let Some(node) = self.node() {
+                node.notices.entry(key).or_default().extend(ready);
             }
         }
     }

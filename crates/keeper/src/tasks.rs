@@ -9,7 +9,7 @@ use crate::{
     task::{Task, TaskDone, Words},
     tree,
 };
-use mainstay_core::{exit::Exit, signal::Signal};
+use mainstay_core::{exit::Exit, node::TaskKind, signal::Signal};
 use mainstay_sys::{
     reap::{self, How},
     signal,
@@ -50,7 +50,8 @@ impl Keeper {
         let program = self.ground.program(&run.exec, &run.id.job, &[])?;
         let (read, write) = launch::pipe()?;
         let stdio = Some([self.ground.null.as_fd(), write.as_fd(), write.as_fd()]);
-        let cloned = spawn::spawn(&program, &Descriptors { stdio, extra: Vec::new() }, None)?;
+        let cloned =
+            spawn::spawn(&program, &Descriptors { stdio, extra: Vec::new(), placed: None }, None)?;
         Ok(Task {
             id: run.id.clone(),
             pid: cloned.pid,
@@ -73,6 +74,21 @@ impl Keeper {
     pub(crate) fn task_late(&mut self, id: u64) {
         if let Some(task) = self.tasks.get_mut(&id) {
             task.timed_out = true;
+            let _ = signal::send_group(task.pid, tree::KILL);
+        }
+    }
+
+    /// Nobody wants to know any more whether a job that has died is well.
+    pub(crate) fn cancel_checks(&mut self, id: u64) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let checks = self.tasks.values().filter(|task| {
+            let of_check = match task.id.what {
+                TaskKind::Check(_) => true,
+                TaskKind::StopExec | TaskKind::Reload => false,
+            };
+            of_check && task.id.job == job.name && task.id.incarnation == job.highest
+        });
+        for task in checks {
             let _ = signal::send_group(task.pid, tree::KILL);
         }
     }

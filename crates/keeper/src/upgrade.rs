@@ -108,8 +108,11 @@ impl Keeper {
             program.run_descriptor(binary.as_raw_fd());
             program.ignored.clone_from(&ground.ignored);
             let stdio = Some([ground.null.as_fd(), write.as_fd(), write.as_fd()]);
-            let cloned =
-                spawn::spawn(&program, &Descriptors { stdio, extra: vec![memfd.as_fd()] }, None)?;
+            let cloned = spawn::spawn(
+                &program,
+                &Descriptors { stdio, extra: vec![memfd.as_fd()], placed: None },
+                None,
+            )?;
             Ok((cloned.pid, read))
         };
         let (pid, pipe) =

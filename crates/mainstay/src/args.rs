@@ -1,6 +1,12 @@
 //! What can be typed.
 
-use clap::{Args, Parser, Subcommand};
+mod config;
+
+pub(crate) use config::{
+    CheckArgs, CompletionsArgs, ImportArgs, ManArgs, PlanArgs, ReloadArgs, RunArgs, SchemaArgs,
+};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use mainstay_core::{plan::Reach, signal::Signal};
 use std::{path::PathBuf, time::Duration};
 
@@ -20,8 +26,10 @@ pub(crate) enum Command {
     Hold(HoldArgs),
     /// Show the node and its jobs
     Status(StatusArgs),
+    /// Why is a job as it is? What it waits for, and whether that can come
+    Why(WhyArgs),
     /// Start jobs
-    Start(ControlArgs),
+    Start(StartArgs),
     /// Stop jobs: their stop signal, then SIGKILL when their time is over
     Stop(ControlArgs),
     /// Stop jobs and start them again
@@ -30,6 +38,18 @@ pub(crate) enum Command {
     Kill(ControlArgs),
     /// Send a signal to jobs
     Signal(SignalArgs),
+    /// Let jobs be started again
+    Enable(JobsArgs),
+    /// Stop jobs and keep them from being started, over runs of the node as well
+    Disable(JobsArgs),
+    /// Start, stop or restart an app: its jobs, in order
+    App(AppArgs),
+    /// Show what a reload would change
+    Plan(PlanArgs),
+    /// Bring the configuration into force as it is written now; or let jobs reload
+    Reload(ReloadArgs),
+    /// Enter or leave maintenance: checks and processes go on, advertised jobs are taken away
+    Maintenance(MaintenanceArgs),
     /// Show what jobs have written
     Logs(LogsArgs),
     /// Show what has happened
@@ -38,8 +58,16 @@ pub(crate) enum Command {
     Shutdown(ShutdownArgs),
     /// Check a configuration
     Check(CheckArgs),
+    /// Print the configuration that does what a file of another supervisor says
+    Import(ImportArgs),
+    /// Print the JSON schema of configurations, for editors
+    Schema(SchemaArgs),
     /// Replace the running keeper and agent by another binary; the jobs go on
     Upgrade(UpgradeArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    Man(ManArgs),
     /// Show the version
     Version(VersionArgs),
     #[command(name = "__agent", hide = true)]
@@ -65,26 +93,6 @@ pub(crate) struct JsonArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    /// Configuration file or directory [default: MAINSTAY_CONFIG, else ./mainstay.toml, else
-    /// /etc/mainstay/]
-    #[arg(short, long, value_name = "FILE", conflicts_with = "command")]
-    pub(crate) config: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) node: NodeArgs,
-    /// State directory, with the logs [default: MAINSTAY_STATE_DIR, else /var/lib/mainstay as root,
-    /// else $XDG_STATE_HOME/mainstay]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) state_dir: Option<PathBuf>,
-    /// When to restart COMMAND: never, on-failure or always [default: never]
-    #[arg(long, value_name = "RULE", requires = "command")]
-    pub(crate) restart: Option<String>,
-    /// One command to run instead of a configuration
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<String>,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct HoldArgs {
     /// Directory of the control socket and the state file
     #[arg(long, default_value = ".")]
@@ -97,9 +105,113 @@ pub(crate) struct HoldArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Exits with 3 if some job is not as it should be, so scripts can ask, too:
+  mainstay status web > /dev/null && echo fine")]
 pub(crate) struct StatusArgs {
     /// Only this job
     pub(crate) job: Option<String>,
+    /// Every job, also when the terminal is not high enough [default: then those that need a look]
+    #[arg(long, conflicts_with_all = ["failed", "job"])]
+    pub(crate) all: bool,
+    /// Only jobs that are not as they should be
+    #[arg(long, conflicts_with = "job")]
+    pub(crate) failed: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    pub(crate) job: String,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct WaitArgs {
+    /// Do not wait until it is done
+    #[arg(long, conflicts_with = "timeout")]
+    pub(crate) no_wait: bool,
+    /// Wait so long at most
+    #[arg(long, default_value = "30s", value_parser = duration, value_name = "TIME")]
+    pub(crate) timeout: Duration,
+}
+
+impl WaitArgs {
+    pub(crate) fn patience(&self) -> Duration {
+        if self.no_wait { Duration::ZERO } else { self.timeout }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay start web                waits for what web's `when` asks for
+  mainstay start web --now          does not
+  mainstay start web -- --verbose   with more arguments, for as long as it is wanted")]
+pub(crate) struct StartArgs {
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+    /// Do not wait for what its `when` asks for
+    #[arg(long)]
+    pub(crate) now: bool,
+    /// Added to the command of the job
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) args: Option<Vec<String>>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JobsArgs {
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Deed {
+    Start,
+    Stop,
+    Restart,
+}
+
+impl Deed {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Deed::Start => "start",
+            Deed::Stop => "stop",
+            Deed::Restart => "restart",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AppArgs {
+    pub(crate) deed: Deed,
+    #[arg(value_name = "APP")]
+    pub(crate) app: String,
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MaintenanceArgs {
+    pub(crate) switch: Switch,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -110,12 +222,8 @@ pub(crate) struct StatusArgs {
 pub(crate) struct ControlArgs {
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
-    /// Do not wait until it is done
-    #[arg(long, conflicts_with = "timeout")]
-    pub(crate) no_wait: bool,
-    /// Wait so long at most
-    #[arg(long, default_value = "30s", value_parser = duration, value_name = "TIME")]
-    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -138,6 +246,12 @@ pub(crate) struct SignalArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay logs -f                  everything, as it comes
+  mainstay logs web db -n 20        the last lines of two jobs, in the order of their times
+  mainstay logs web --since 10m     what was written in the last ten minutes
+
+Reads the files directly: it works while no agent and no keeper runs.")]
 pub(crate) struct LogsArgs {
     /// All jobs if none is named; `mainstay` is Mainstay's own log
     #[arg(value_name = "JOB")]
@@ -145,9 +259,12 @@ pub(crate) struct LogsArgs {
     /// Go on with what is written from now on
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// The last so many lines of each job, or `all`
-    #[arg(short = 'n', long, default_value = "100", value_parser = lines)]
-    pub(crate) lines: Lines,
+    /// The last so many lines of each job, or `all` [default: 100; with --since: all]
+    #[arg(short = 'n', long, value_parser = lines)]
+    pub(crate) lines: Option<Lines>,
+    /// Only what is younger: an age (10m, 2h) or a time (2026-01-31T10:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) since: Option<jiff::Timestamp>,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -192,15 +309,6 @@ pub(crate) struct ShutdownArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
-    /// Configuration file or directory [default: as for run]
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) json: JsonArgs,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct UpgradeArgs {
     /// The new binary [default: the path that the keeper was started from]
     pub(crate) binary: Option<PathBuf>,
@@ -229,6 +337,14 @@ fn lines(text: &str) -> Result<Lines, String> {
     match text {
         "all" => Ok(Lines::All),
         _ => text.parse().map(Lines::Last).map_err(|_| "use a number or `all`".to_owned()),
+    }
+}
+
+fn since(text: &str) -> Result<jiff::Timestamp, String> {
+    let unknown = || format!("'{text}' is neither an age (10m) nor a time (2026-01-31T10:00:00Z)");
+    match mainstay_config::duration(text) {
+        Ok(age) => jiff::Timestamp::now().checked_sub(age).map_err(|_| unknown()),
+        Err(_) => text.parse().map_err(|_| unknown()),
     }
 }
 

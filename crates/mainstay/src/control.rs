@@ -1,24 +1,45 @@
 //! `mainstay start`, `stop`, `restart`, `kill` and `signal`.
 
 use crate::{
-    args::{ControlArgs, SignalArgs},
+    args::{ControlArgs, JobsArgs, SignalArgs, StartArgs},
     client::{Answer, Client, PROMPT},
     dirs,
-    failure::{FAILED, Failure},
+    failure::{FAILED, Failure, USAGE},
     term::{print, print_json},
 };
 use serde_json::{Value, json};
-use std::{thread, time::Duration};
+use std::thread;
 
 /// So many jobs are asked for at a time.
 const AT_ONCE: usize = 16;
 
 pub(crate) fn control(verb: &str, args: &ControlArgs) -> Result<i32, Failure> {
+    carry_out(verb, args, &json!({}))
+}
+
+pub(crate) fn start(args: &StartArgs) -> Result<i32, Failure> {
+    let jobs = args.control.jobs.len();
+    if args.args.is_some() && jobs > 1 {
+        let text = "arguments after -- are for one job: start the others without them";
+        return Err(Failure::new(USAGE, text));
+    }
+    carry_out("start", &args.control, &json!({ "args": args.args, "now": args.now }))
+}
+
+fn carry_out(verb: &str, args: &ControlArgs, body: &Value) -> Result<i32, Failure> {
     let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
-    let wait = if args.no_wait { Duration::ZERO } else { args.timeout };
+    let wait = args.wait.patience();
     each(&args.jobs, args.json.json, |job| {
         let path = format!("/v1/jobs/{}/{verb}?wait={}ms", escaped(job), wait.as_millis());
-        client.post(&path, &json!({}), wait + PROMPT)
+        client.post(&path, body, wait + PROMPT)
+    })
+}
+
+/// `enable`, `disable` and a job's own `reload`: done as soon as they are taken.
+pub(crate) fn at_once(verb: &str, args: &JobsArgs) -> Result<i32, Failure> {
+    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    each(&args.jobs, args.json.json, |job| {
+        client.post(&format!("/v1/jobs/{}/{verb}", escaped(job)), &json!({}), PROMPT)
     })
 }
 
@@ -65,7 +86,7 @@ fn tell(name: &str, answer: Answer, json: bool) -> Result<i32, Failure> {
     Ok(if ok { 0 } else { FAILED })
 }
 
-fn line(job: &Value) -> String {
+pub(crate) fn line(job: &Value) -> String {
     let state = job["state"].as_str().unwrap_or("?");
     match job["pid"].as_u64() {
         Some(pid) => format!("{state}, pid {pid}"),

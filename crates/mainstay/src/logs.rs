@@ -5,7 +5,7 @@ mod files;
 mod follow;
 
 use crate::{
-    args::LogsArgs,
+    args::{Lines, LogsArgs},
     dirs,
     failure::Failure,
     term::{Tint, stdout_color, tinted},
@@ -13,6 +13,7 @@ use crate::{
 use entry::Entry;
 use files::Files;
 use follow::Follower;
+use mainstay_wire::stamp::rfc3339;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
@@ -28,6 +29,8 @@ use std::{
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Our own log, shown only to those who ask for it.
 const OWN: &str = "mainstay";
+/// Shown of each job unless more is asked for.
+const LINES: usize = 100;
 
 pub(crate) fn logs(args: &LogsArgs) -> Result<i32, Failure> {
     let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
@@ -45,13 +48,22 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<i32, Failure> {
     for name in &names {
         let files = open(&root, name, args)?;
         followers.insert(name.clone(), files.follower());
-        streams.push((name.clone(), files.entries().peekable()));
+        streams.push((name.clone(), files.entries().filter(younger(args)).peekable()));
     }
     merge(streams, &mut printer)?;
     if args.follow {
         follow(&root, args.jobs.is_empty(), followers, &mut printer)?;
     }
     Ok(0)
+}
+
+/// What has no time is shown: nobody knows better.
+fn younger(args: &LogsArgs) -> impl Fn(&Entry) -> bool + use<> {
+    let since = args.since.and_then(|since| i64::try_from(since.as_nanosecond()).ok()).map(rfc3339);
+    move |entry| match (&entry.time, &since) {
+        (Some(time), Some(since)) => time >= since,
+        (None, _) | (_, None) => true,
+    }
 }
 
 /// Every job that has a directory here.
@@ -78,7 +90,11 @@ fn open(root: &Path, name: &str, args: &LogsArgs) -> Result<Files, Failure> {
             dir.display()
         )));
     }
-    read_failed(&dir, Files::open(dir.clone(), args.lines))
+    let lines = args.lines.unwrap_or(match args.since {
+        Some(_) => Lines::All,
+        None => Lines::Last(LINES),
+    });
+    read_failed(&dir, Files::open(dir.clone(), lines))
 }
 
 fn read_failed<T>(dir: &Path, read: io::Result<T>) -> Result<T, Failure> {

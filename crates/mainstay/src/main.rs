@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod app;
 mod args;
 mod check;
 mod client;
@@ -9,8 +10,12 @@ mod control;
 mod dirs;
 mod events;
 mod failure;
+mod import;
 mod keeper;
 mod logs;
+mod maintenance;
+mod manual;
+mod reload;
 mod run;
 mod shutdown;
 mod socket;
@@ -18,6 +23,7 @@ mod status;
 mod term;
 mod upgrade;
 mod version;
+mod why;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -50,11 +56,22 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::CheckHandover(args) => keeper::check_handover(&args),
         Command::Check(args) => check::check(&args),
         Command::Status(args) => status::status(&args),
-        Command::Start(args) => control::control("start", &args),
+        Command::Why(args) => why::why(&args),
+        Command::Start(args) => control::start(&args),
         Command::Stop(args) => control::control("stop", &args),
         Command::Restart(args) => control::control("restart", &args),
         Command::Kill(args) => control::control("kill", &args),
         Command::Signal(args) => control::signal(&args),
+        Command::Enable(args) => control::at_once("enable", &args),
+        Command::Disable(args) => control::at_once("disable", &args),
+        Command::App(args) => app::app(&args),
+        Command::Plan(args) => reload::plan(&args),
+        Command::Reload(args) => reload::reload(args),
+        Command::Maintenance(args) => maintenance::maintenance(&args),
+        Command::Import(args) => import::import(&args),
+        Command::Schema(args) => import::schema(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
         Command::Logs(args) => logs::logs(&args),
         Command::Events(args) => events::events(&args),
         Command::Shutdown(args) => shutdown::shutdown(&args),

@@ -3,8 +3,9 @@
 use crate::{
     args::{HoldArgs, RunArgs},
     dirs,
-    failure::Failure,
+    failure::{Failure, USAGE},
 };
+use mainstay_config::Format;
 use mainstay_keeper::{HoldOptions, RunOptions};
 use std::path::Path;
 
@@ -21,6 +22,11 @@ pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
     if let Some(config) = &args.config {
         flag("--config", &dirs::made_absolute(config)?)?;
     }
+    if let [format, file] = args.from.as_slice() {
+        let format: Format = format.parse().map_err(|text: String| Failure::new(USAGE, text))?;
+        let file = text(&dirs::made_absolute(Path::new(file))?)?;
+        agent_args.extend(["--from".to_owned(), format.to_string(), file]);
+    }
     if let Some(rule) = args.restart {
         agent_args.extend(["--restart".to_owned(), rule]);
     }
@@ -32,9 +38,9 @@ pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
 }
 
 fn text(path: &Path) -> Result<String, Failure> {
-    path.to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::new(crate::failure::USAGE, format!("'{}' is not UTF-8", path.display()))
-    })
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::new(USAGE, format!("'{}' is not UTF-8", path.display())))
 }
 
 pub(crate) fn hold(args: HoldArgs) -> Result<i32, Failure> {

@@ -27,7 +27,10 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
             let job: JobStatus = understood(&body)?;
             match args.json.json {
                 true => print_json(&body)?,
-                false => print(&(jobs_table(std::slice::from_ref(&job)) + &notes(&job)))?,
+                false => {
+                    let one = std::slice::from_ref(&job);
+                    print(&(jobs_table(one.iter()) + &checks(&job) + &notes(&job)))?;
+                }
             }
             Ok(code(std::slice::from_ref(&job)))
         }
@@ -36,7 +39,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
             let status: Status = understood(&body)?;
             match args.json.json {
                 true => print_json(&body)?,
-                false => print(&whole(&status))?,
+                false => print(&whole(&status, Shown::of(args, &status)))?,
             }
             Ok(code(&status.jobs))
         }
@@ -53,7 +56,41 @@ fn code(jobs: &[JobStatus]) -> i32 {
     if jobs.iter().all(|job| job.as_desired) { 0 } else { NOT_AS_DESIRED }
 }
 
-fn whole(status: &Status) -> String {
+/// Which jobs are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    All,
+    /// Those that need a look; the others are counted.
+    Notable,
+    /// Those that are not as they should be.
+    Failed,
+}
+
+impl Shown {
+    fn of(args: &StatusArgs, status: &Status) -> Shown {
+        match (args.failed, args.all) {
+            (true, _) => Shown::Failed,
+            (false, true) => Shown::All,
+            (false, false) => match term::height() {
+                Some(height) if status.jobs.len() + HEAD > height => Shown::Notable,
+                Some(_) | None => Shown::All,
+            },
+        }
+    }
+
+    fn shows(self, job: &JobStatus) -> bool {
+        match self {
+            Shown::All => true,
+            Shown::Notable => !job.as_desired || job.health == Health::Unhealthy,
+            Shown::Failed => !job.as_desired,
+        }
+    }
+}
+
+/// Lines around the table.
+const HEAD: usize = 4;
+
+fn whole(status: &Status, shown: Shown) -> String {
     let color = stdout_color();
     let (word, tint) = match status.state {
         NodePhase::Starting => ("starting", Tint::Yellow),
@@ -67,8 +104,18 @@ fn whole(status: &Status) -> String {
         tinted(word, tint, color),
         status.version
     );
-    text.push_str(&jobs_table(&status.jobs));
-    status.jobs.iter().for_each(|job| text.push_str(&notes(job)));
+    let jobs = || status.jobs.iter().filter(|job| shown.shows(job));
+    if jobs().next().is_some() {
+        text.push_str(&jobs_table(jobs()));
+    }
+    jobs().for_each(|job| text.push_str(&notes(job)));
+    let others = status.jobs.len() - jobs().count();
+    match shown {
+        Shown::Notable if others > 0 => {
+            text.push_str(&format!("{others} more are as they should be (--all shows them)\n"));
+        }
+        Shown::All | Shown::Notable | Shown::Failed => {}
+    }
     match &status.strays {
         None => text
             .push_str("the keeper did not answer in time: strays and log figures are not shown\n"),
@@ -88,9 +135,9 @@ fn whole(status: &Status) -> String {
     text
 }
 
-fn jobs_table(jobs: &[JobStatus]) -> String {
+fn jobs_table<'a>(jobs: impl Iterator<Item = &'a JobStatus>) -> String {
     let header = ["NAME", "STATE", "PID", "HEALTH", "UPTIME", "RESTARTS", "EXIT"];
-    let rows: Vec<_> = jobs.iter().map(row).collect();
+    let rows: Vec<_> = jobs.map(row).collect();
     table(&header, &rows, stdout_color())
 }
 
@@ -142,9 +189,41 @@ fn exit(exit: &Exit) -> String {
     }
 }
 
+/// Every check of one job.
+fn checks(job: &JobStatus) -> String {
+    let rows: Vec<_> = job
+        .checks
+        .iter()
+        .map(|check| {
+            let tint = match check.state.as_str() {
+                "passing" => Tint::Green,
+                "failing" => Tint::Red,
+                _ => Tint::Plain,
+            };
+            let plain = |text: &str| (text.to_owned(), Tint::Plain);
+            let said = check.output.replace('\n', " / ");
+            vec![plain(&check.name), (check.state.clone(), tint), plain(&said)]
+        })
+        .collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => table(&["CHECK", "STATE", "SAID"], &rows, stdout_color()),
+    }
+}
+
 /// What does not fit a column and should not be missed.
 fn notes(job: &JobStatus) -> String {
     let mut text = String::new();
+    for check in job.checks.iter().filter(|check| check.state == "failing") {
+        let said = check.output.lines().next().unwrap_or("it says nothing");
+        text.push_str(&format!("{}: check {} fails: {said}\n", job.name, check.name));
+    }
+    // One that waits for its next turn is as it should be.
+    for waiting in job.waiting.iter().filter(|one| !job.as_desired || one.reason.is_some()) {
+        let reason = waiting.reason.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        let (source, event) = (&waiting.source, &waiting.event);
+        text.push_str(&format!("{}: waits for {source} {event}{reason}\n", job.name));
+    }
     if !job.unenforced.is_empty() {
         text.push_str(&format!("{}: not enforced here: {}\n", job.name, job.unenforced.join(", ")));
     }

@@ -49,6 +49,12 @@ pub(crate) fn tinted(text: &str, tint: Tint, color: bool) -> String {
     }
 }
 
+/// Lines of the terminal that stdout is, if it is one.
+pub(crate) fn height() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
+}
+
 /// Aligned columns, two blanks apart.
 pub(crate) fn table(header: &[&str], rows: &[Vec<(String, Tint)>], color: bool) -> String {
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();

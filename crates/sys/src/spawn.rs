@@ -6,6 +6,7 @@
 //! as a [`Failure`] through a pipe that exec closes.
 
 use std::{
+    cell::Cell,
     ffi::{CString, OsStr},
     io, mem,
     os::{
@@ -44,6 +45,8 @@ pub struct Descriptors<'a> {
     pub stdio: Option<[BorrowedFd<'a>; 3]>,
     /// Become 3, 4, …
     pub extra: Vec<BorrowedFd<'a>>,
+    /// One more, with the number that it gets: above those of `extra`.
+    pub placed: Option<(BorrowedFd<'a>, RawFd)>,
 }
 
 /// The group to start in: by descriptor where clone3 can do it, else by its `cgroup.procs`.
@@ -248,7 +251,7 @@ pub fn spawn(
         env: env.as_ptr(),
         listen_pid,
         descriptors,
-        failure: failure_write.as_raw_fd(),
+        failure: Cell::new(failure_write.as_raw_fd()),
         parent: std::process::id(),
     };
 
@@ -341,7 +344,7 @@ struct Child<'a> {
     env: *const *const libc::c_char,
     listen_pid: Option<*mut libc::c_char>,
     descriptors: &'a Descriptors<'a>,
-    failure: RawFd,
+    failure: Cell<RawFd>,
     parent: u32,
 }
 
@@ -358,7 +361,7 @@ impl Child<'_> {
         let bytes = failure.to_bytes();
         // SAFETY: a buffer of ours and its length; _exit runs nothing of the parent's.
         unsafe {
-            libc::write(self.failure, bytes.as_ptr().cast(), bytes.len());
+            libc::write(self.failure.get(), bytes.as_ptr().cast(), bytes.len());
             libc::_exit(127)
         }
     }
@@ -426,9 +429,17 @@ impl Child<'_> {
     /// Moves every source above all targets first, so that none is overwritten before its turn.
     unsafe fn place_descriptors(&self) -> Result<(), Failure> {
         let extra = &self.descriptors.extra;
-        let first = libc::c_int::try_from(3 + extra.len()).unwrap_or(libc::c_int::MAX);
+        let placed = self.descriptors.placed.as_ref();
+        let behind = libc::c_int::try_from(3 + extra.len()).unwrap_or(libc::c_int::MAX);
+        let first = placed.map_or(behind, |(_, target)| behind.max(target.saturating_add(1)));
         let stdio = self.descriptors.stdio.iter().flatten().zip(0..);
-        let all = || stdio.clone().chain(extra.iter().zip(3..));
+        let all = || {
+            let placed = placed.map(|(source, target)| (source, *target));
+            stdio.clone().chain(extra.iter().zip(3..)).chain(placed)
+        };
+        // SAFETY: as below. What tells of failures must not be overwritten either.
+        let failure = unsafe { libc::fcntl(self.failure.get(), libc::F_DUPFD_CLOEXEC, first) };
+        self.failure.set(check(Step::Descriptors, failure.into())?);
         // Targets are at most a few: their high copies are found again by counting.
         let mut high = [-1; MAX_DESCRIPTORS];
         for ((source, _), place) in all().zip(&mut high) {

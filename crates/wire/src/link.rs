@@ -248,6 +248,9 @@ pub struct Spawn {
     pub limits: Limits,
     pub sockets: Vec<Socket>,
     pub notify: bool,
+    /// The number of a descriptor on which a newline says READY=1.
+    #[serde(default)]
+    pub ready_fd: Option<i32>,
     pub stderr: Stderr,
     pub log: Log,
     /// For a stop that the keeper has to carry out by itself.

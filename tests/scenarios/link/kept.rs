@@ -218,6 +218,7 @@ pub(super) fn spawn(job: &str, incarnation: u64, script: &str) -> Spawn {
         limits: Limits::default(),
         sockets: Vec::new(),
         notify: false,
+        ready_fd: None,
         stderr: Stderr::Joined,
         log: Log::default(),
         stop_signal: Signal::TERM,

@@ -47,6 +47,7 @@ fn node() -> Node {
             JobPlan::new(name("a"), vec!["a".into()]),
             JobPlan::new(name("b"), vec!["b".into()]),
         ],
+        apps: Vec::new(),
     })
 }
 
@@ -73,7 +74,9 @@ impl Driven {
         let outcome = self.node.step(now, input.clone());
         let step = Step {
             now,
-            input: &input,
+            input: Some(&input),
+            plan: None,
+            forgotten: Vec::new(),
             events: &outcome.events,
             jobs: outcome
                 .touched
@@ -87,7 +90,13 @@ impl Driven {
         self.events.extend(outcome.events.iter().cloned().map(Arc::new));
         taken.into_iter().for_each(|token| self.taken.add(token));
         let (node, events, taken) = (&self.node, &self.events, &self.taken);
-        self.journal.append(&step, || Moment { node, events: events.clone(), taken, upgrade: 0 });
+        self.journal.append(&step, || Moment {
+            node,
+            events: events.clone(),
+            taken,
+            upgrade: 0,
+            plan: None,
+        });
     }
 
     fn live_through_something(&mut self) {

@@ -111,3 +111,65 @@ fn the_first_example_loads_without_a_warning() {
     assert_eq!(loaded.warnings, []);
     assert!(loaded.plan.jobs.iter().all(|job| !job.main));
 }
+
+#[test]
+fn a_secret_is_read_from_its_file_and_its_variable_is_marked() {
+    let dir = Dir::new(
+        "secret",
+        &[
+            ("token", b"s3cret\n\n"),
+            (
+                "a.toml",
+                b"[jobs.a]\nexec = \"a\"\nenv = { TOKEN = \"Bearer ${file:token}\", PLAIN = \"x\" }\n\
+                  health = { http = { url = \"http://h/\", headers = { a = \"${file:a}\" } } }\n",
+            ),
+            ("a", b"one\r\n"),
+        ],
+    );
+    let job = load(&dir.0, &context()).unwrap().plan.jobs.remove(0);
+    assert_eq!(job.env[0], ("TOKEN".to_owned(), "Bearer s3cret\n".to_owned()));
+    assert_eq!(job.secrets, ["TOKEN"]);
+    let mainstay_core::plan::Probe::Http(http) = &job.checks[0].probe else { panic!() };
+    assert_eq!(http.headers, [("a".to_owned(), "one".to_owned())]);
+}
+
+#[test]
+fn no_diagnostic_shows_what_a_secret_holds() {
+    let dir = Dir::new(
+        "hidden",
+        &[
+            ("token", b"s3cret\x01\0"),
+            ("bad.env", b"A=1\ns3cret\nB='s3cret\n"),
+            (
+                "a.toml",
+                b"[jobs.a]\nexec = \"a ${file:token}\"\nenv = { TOKEN = \"${file:token}\" }\n\
+                  env_file = \"bad.env\"\n\
+                  health = { http = { url = \"http://h/\", headers = { a = \"${file:token}\" } } }\n\
+                  cwd = \"${file:token}\"\nnice = \"${file:token}\"\nuser = \"${file:/dev/zero}\"\n",
+            ),
+        ],
+    );
+    let told = dir.refused();
+    assert!(!told.contains("s3cret"), "{told}");
+    for part in ["bad.env:2: there is no '='", "bad.env:3: a single quote is not closed", "NUL"] {
+        assert!(told.contains(part), "{told}");
+    }
+}
+
+#[test]
+fn variables_come_from_files_in_order_and_env_goes_over_them() {
+    let dir = Dir::new(
+        "envfile",
+        &[
+            ("one.env", b"A=1\nB=1\nC=1\n"),
+            ("two.env", b"export B=2\nC='2'\n"),
+            (
+                "a.toml",
+                b"[jobs.a]\nexec = \"a\"\nenv_file = [\"one.env\", \"two.env\"]\nenv = { C = 3, D = 3 }\n",
+            ),
+        ],
+    );
+    let job = load(&dir.0, &context()).unwrap().plan.jobs.remove(0);
+    let env: Vec<(&str, &str)> = job.env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    assert_eq!(env, [("A", "1"), ("B", "2"), ("C", "3"), ("D", "3")]);
+}

@@ -3,7 +3,9 @@
 
 mod files;
 mod golden;
+mod importers;
 mod plans;
+mod published;
 mod whatever;
 
 use mainstay_config::{Context, Loaded};

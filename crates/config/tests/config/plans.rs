@@ -1,9 +1,12 @@
 //! What is written becomes what is meant.
 
 use super::{job, loaded, plan, refused};
-use mainstay_config::{Kind, keys};
+use mainstay_config::{Key, Kind, Reload as OnReload, keys};
 use mainstay_core::{
-    plan::{ExitRule, FileFormat, ForwardFormat, JobPlan, Reach, RestartOn, Stderr},
+    plan::{
+        Awaited, Change, Condition, Cron, ExitRule, FileFormat, ForwardFormat, JobPlan, OnFailure,
+        OnLoss, Probe, Reach, Reload, RestartOn, SourceRef, Stderr, StopOrder, Trigger, While,
+    },
     signal::Signal,
 };
 use std::time::Duration;
@@ -19,18 +22,39 @@ fn a_job_that_says_only_what_it_runs_has_every_default() {
     assert_eq!(plan.jobs, [JobPlan::new("web".to_owned().try_into().unwrap(), exec)]);
 }
 
+/// Lines that a table needs so that one of its other keys makes sense.
+fn needed(table: &str, name: &str) -> &'static str {
+    match table {
+        "jobs.NAME.while" if name != "source" => "source = \"y\"\n",
+        "jobs.NAME.health" if !["exec", "http", "tcp", "notify", "fd"].contains(&name) => {
+            "tcp = \"127.0.0.1:1\"\n"
+        }
+        "jobs.NAME.health.http" if name != "url" => "url = \"https://h\"\n",
+        "jobs.NAME.health.http.tls" => "[jobs.x.health.http]\nurl = \"https://h\"\n",
+        _ => "",
+    }
+}
+
 /// A file in which one key of a table is given.
 fn with(table: &str, name: &str, value: &str) -> String {
-    let table = table.replace("NAME", "x");
-    let exec = if name == "exec" && table == "jobs.x" { "" } else { "[jobs.x]\nexec = \"true\"\n" };
-    let header = if table == "jobs.x" && !exec.is_empty() { "" } else { &format!("[{table}]\n") };
-    format!("{exec}{header}{name} = {value}\n")
+    let needed = needed(table, name);
+    let (before, inside) = if needed.starts_with('[') { (needed, "") } else { ("", needed) };
+    let exec = if (table, name) == ("jobs.NAME", "exec") { "" } else { "exec = \"true\"\n" };
+    let line = if name.is_empty() { String::new() } else { format!("{name} = {value}\n") };
+    let others = "[jobs.y]\nexec = \"true\"\n[apps.z]\n";
+    let app = if table == "jobs.NAME.place" { "app = \"z\"\n" } else { "" };
+    let own = table.replace("NAME", if table.starts_with("apps") { "z" } else { "x" });
+    match table {
+        "jobs.NAME" => format!("[jobs.x]\n{exec}{line}{others}"),
+        "apps.NAME" => format!("[jobs.x]\n{exec}{others}{line}"),
+        _ => format!("[jobs.x]\n{exec}{app}{before}[{own}]\n{inside}{line}{others}"),
+    }
 }
 
 #[test]
 fn every_key_accepts_its_documented_default_and_nothing_changes() {
-    let bare = plan("[jobs.x]\nexec = \"true\"");
     for key in keys().iter().filter(|key| !key.default.is_empty()) {
+        let bare = plan(&with(key.table, "", ""));
         let text = with(key.table, key.name, key.default);
         assert_eq!(plan(&text), bare, "{}.{}", key.table, key.name);
     }
@@ -181,4 +205,210 @@ fn a_word_for_a_shell_is_a_warning_and_stays_an_argument() {
     let loaded = loaded("[jobs.a]\nexec = \"echo a | cat\"");
     assert_eq!(loaded.plan.jobs[0].exec, ["echo", "a", "|", "cat"]);
     assert_eq!(loaded.warnings.len(), 1);
+}
+
+/// A value that a key does not have by default.
+fn other_value(key: &Key) -> String {
+    match (key.name, key.kind) {
+        ("sockets", _) => "{ a = \"127.0.0.1:1\" }".to_owned(),
+        ("app", _) => "\"z\"".to_owned(),
+        ("http", _) | ("url", _) => "\"https://other/\"".to_owned(),
+        ("method", _) => "\"HEAD\"".to_owned(),
+        ("tcp", _) => "\"127.0.0.1:2\"".to_owned(),
+        (_, Kind::Bool) => (key.default != "true").to_string(),
+        (_, Kind::Duration) => "\"77s\"".to_owned(),
+        (_, Kind::Size) => "\"77M\"".to_owned(),
+        (_, Kind::Signal) => "\"SIGUSR1\"".to_owned(),
+        (_, Kind::Mode) => "0o077".to_owned(),
+        (_, Kind::Integers | Kind::Accounts) => "[7]".to_owned(),
+        (_, Kind::Statuses) => "204".to_owned(),
+        (_, Kind::Map) => "{ a = \"b\" }".to_owned(),
+        (_, Kind::OneOf(words) | Kind::OneOfOrTable(words)) => {
+            let other = words.iter().map(|word| format!("\"{word}\""));
+            other.into_iter().find(|word| word != key.default).unwrap()
+        }
+        (_, Kind::Integer | Kind::Number | Kind::Limit) => "7".to_owned(),
+        _ => "\"other\"".to_owned(),
+    }
+}
+
+#[test]
+fn a_reload_does_with_each_key_what_the_registry_says() {
+    // Tables are tried key by key, and these need more than themselves.
+    let apart = ["within", "env_file", "source", "once", "each", "cron", "tz", "instances"];
+    let mut tried = 0;
+    for key in keys().iter().filter(|key| key.table.starts_with("jobs.NAME")) {
+        let table = matches!(key.kind, Kind::Table | Kind::Tables);
+        if table || apart.contains(&key.name) || key.table == "jobs.NAME.when" {
+            continue;
+        }
+        let before = plan(&with(key.table, "", "").replace("[jobs.x.reload]\n", ""));
+        let after = plan(&with(key.table, key.name, &other_value(key)));
+        let changes = mainstay_core::plan::diff(&before, &after);
+        let x = changes.jobs.iter().find(|change| change.job.as_str() == "x").unwrap();
+        let expected = match key.reload {
+            OnReload::Live => Change::Live,
+            OnReload::Restart => Change::Restart,
+        };
+        assert_eq!(x.change, expected, "{}.{}", key.table, key.name);
+        tried += 1;
+    }
+    assert!(tried > 60, "only {tried}");
+}
+
+fn of(source: &str, event: Awaited) -> Condition {
+    Condition { source: SourceRef::Job(source.to_owned().try_into().unwrap()), event }
+}
+
+#[test]
+fn conditions_and_triggers_are_read_as_written() {
+    let plan = plan(
+        r#"
+        [jobs.db]
+        exec = "db"
+        [jobs.a]
+        exec = "a"
+        when = [
+            { source = "db", once = "healthy", timeout = "1m" },
+            { once = "enterMaintenance" },
+            { cron = "0 3 * * *", tz = "UTC" },
+        ]
+        while = { source = "db" }
+        [jobs.b]
+        exec = "b"
+        when = { each = "hup" }
+        [jobs.c]
+        exec = "c"
+        when = { source = "db", once = "stopping" }
+        [jobs.d]
+        exec = "d"
+        when = { interval = "5s" }
+        restart = "always"
+        "#,
+    );
+    let a = plan.job("a").unwrap();
+    let node = Condition { source: SourceRef::Node, event: Awaited::EnterMaintenance };
+    assert_eq!(a.when.once, [of("db", Awaited::Healthy), node]);
+    assert_eq!(a.when.timeout, Some(Duration::from_secs(60)));
+    let cron = Cron { expression: "0 3 * * *".into(), tz: Some("UTC".into()) };
+    assert_eq!(a.when.trigger, Some(Trigger::Cron(cron)));
+    let source = SourceRef::Job("db".to_owned().try_into().unwrap());
+    assert_eq!(a.follows, Some(While { source, on_loss: OnLoss::Stop }));
+    let hup = Condition { source: SourceRef::Node, event: Awaited::Signal(Signal::HUP) };
+    assert_eq!(plan.job("b").unwrap().when.trigger, Some(Trigger::Each(vec![hup])));
+    let rules: Vec<RestartOn> = plan.jobs.iter().map(|job| job.restart.on).collect();
+    let never = RestartOn::Never;
+    assert_eq!(rules, [RestartOn::Failure, never, never, never, RestartOn::Any]);
+}
+
+#[test]
+fn checks_have_their_defaults_and_names_of_their_own() {
+    let job = job(r#"health = [
+            { http = "http://127.0.0.1:80/", interval = "2s" },
+            { http = { url = "https://[::1]:8443/x?y", status = ["2xx", 304], body_matches = "^ok" } },
+            { exec = "./check 'a b'", name = "http-2" },
+            { notify = true, timeout = "3s" },
+        ]
+        reload = { exec = "reload it" }
+        timeout = "1h""#);
+    let names: Vec<&str> = job.checks.iter().map(|check| check.name.as_str()).collect();
+    assert_eq!(names, ["http", "http-3", "http-2", "notify"]);
+    let two = Duration::from_secs(2);
+    assert_eq!((job.checks[0].interval, job.checks[0].timeout), (two, two));
+    let Probe::Http(http) = &job.checks[1].probe else { panic!("{:?}", job.checks[1]) };
+    assert_eq!(http.status, [(200, 299), (304, 304)]);
+    assert_eq!(job.checks[2].probe, Probe::Exec(vec!["./check".into(), "a b".into()]));
+    assert!(job.notify, "a check by sd_notify needs the socket");
+    assert_eq!(job.reload, Some(Reload::Exec(vec!["reload".into(), "it".into()])));
+    assert_eq!(job.timeout, Some(Duration::from_secs(3600)));
+}
+
+#[test]
+fn instances_are_jobs_with_numbers_and_a_source_means_all_or_any_of_them() {
+    let plan = plan(
+        r#"
+        [jobs.web]
+        exec = "web --port 808{instance}"
+        instances = 2
+        env = { N = "{instance}", PORT = "${PORT_{instance}:-none}" }
+        cwd = "/srv/{instance}"
+        sockets = { http = "127.0.0.1:808{instance}" }
+        health = { tcp = "127.0.0.1:808{instance}" }
+        [jobs.pair]
+        exec = "pair"
+        instances = 2
+        when = { source = "web-{instance}", once = "healthy" }
+        [jobs.all]
+        exec = "all {instance}"
+        when = { source = "web", once = "healthy" }
+        [jobs.any]
+        exec = "any"
+        when = { source = "web", each = "exitFailed" }
+        "#,
+    );
+    let names: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["web-1", "web-2", "pair-1", "pair-2", "all", "any"]);
+    let second = plan.job("web-2").unwrap();
+    assert_eq!(second.exec, ["web", "--port", "8082"]);
+    assert_eq!(second.env[0].1, "2");
+    assert_eq!(second.cwd.as_deref(), Some(std::path::Path::new("/srv/2")));
+    assert_eq!(second.sockets[0].address, "127.0.0.1:8082");
+    assert_eq!(second.checks[0].probe, Probe::Tcp("127.0.0.1:8082".into()));
+    assert_eq!(second.instance_of.as_ref().map(|name| name.as_str()), Some("web"));
+    assert_eq!(plan.job("pair-2").unwrap().when.once, [of("web-2", Awaited::Healthy)]);
+    let all = plan.job("all").unwrap();
+    assert_eq!(all.exec, ["all", "{instance}"]);
+    assert_eq!(all.when.once, [of("web-1", Awaited::Healthy), of("web-2", Awaited::Healthy)]);
+    let any = vec![of("web-1", Awaited::ExitFailed), of("web-2", Awaited::ExitFailed)];
+    assert_eq!(plan.job("any").unwrap().when.trigger, Some(Trigger::Each(any)));
+}
+
+#[test]
+fn an_app_and_the_places_in_it_are_read_as_written() {
+    let plan = plan(
+        "[apps.shop]\nstart_sequence = 2\nstop_order = \"reverse\"\n[jobs.a]\nexec = \"a\"\napp = \
+         \"shop\"\nplace = { start_sequence = 3, required = true, on_failure = \"stop-app\" }\n",
+    );
+    assert_eq!((plan.apps[0].start_sequence, plan.apps[0].stop_order), (2, StopOrder::Reverse));
+    let a = &plan.jobs[0];
+    assert_eq!(a.app.as_ref().map(|app| app.as_str()), Some("shop"));
+    assert_eq!((a.place.start_sequence, a.place.required), (3, true));
+    assert_eq!(a.place.on_failure, Some(OnFailure::StopApp));
+}
+
+#[test]
+fn an_unknown_time_zone_says_what_to_do() {
+    let told =
+        refused("[jobs.a]\nexec = \"a\"\nwhen = { cron = \"0 3 * * *\", tz = \"Europe/Berln\" }");
+    assert!(told.contains("the time zone 'Europe/Berln' is not known here"), "{told}");
+}
+
+#[test]
+fn a_thousand_warnings_never_hide_an_error() {
+    let many: String = (0..2000).map(|n| format!("[jobs.j{n}]\nexec = \"a | b\"\n")).collect();
+    assert!(refused(&format!("{many}[jobs.x]\nexec = 1\n")).contains("jobs.x.exec"));
+}
+
+#[test]
+fn many_instances_with_the_same_mistake_are_told_once() {
+    let told = refused(
+        "[jobs.a]\nexec = \"a\"\ninstances = 500\nnice = 99\nwhen = { source = \"b\", once = \"healthy\" }",
+    );
+    assert!(told.ends_with("error: 2 mistakes"), "{told}");
+}
+
+#[test]
+fn each_job_knows_the_lines_it_is_written_on() {
+    let loaded = loaded(
+        "[jobs.a]\nexec = \"a\"\n\n[jobs.b]\nexec = \"b\"\ninstances = 2\nwhen = { source = \"a\", once = \"healthy\" }\n",
+    );
+    let places: Vec<(&str, &str, Option<&str>)> = loaded
+        .places
+        .iter()
+        .map(|it| (it.job.as_str(), it.at.as_str(), it.when.as_deref()))
+        .collect();
+    let when = Some("test.toml:7");
+    let expected =
+        [("a", "test.toml:1", None), ("b-1", "test.toml:4", when), ("b-2", "test.toml:4", when)];
+    assert_eq!(places, expected);
 }

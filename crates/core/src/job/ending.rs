@@ -2,14 +2,14 @@
 //!
 //! | it was | and | then |
 //! |---|---|---|
-//! | STOPPING | | STOPPED; launched again if it is desired by now |
+//! | STOPPING | | STOPPED; it waits for its launch if it is desired by now |
 //! | up | somebody asked for the end behind our back | STOPPED, at rest |
 //! | up | policy wants a restart | BACKOFF, or STARTING when there is nothing to wait for |
 //! | up | policy wants one, its limit is used up | FATAL |
-//! | up | policy wants none | EXITED; FATAL if it never ran |
+//! | up | policy wants none, or the node stops | EXITED; FATAL if it never ran |
 //! | at rest | a run that the journal did not know | only told |
 
-use super::{Desired, Health, Job, State, Turn, budget::STABLE};
+use super::{Desired, Health, Job, State, Turn, budget::STABLE, is_triggered};
 use crate::{
     event::Kind,
     exit::{Asked, Exit},
@@ -44,6 +44,8 @@ impl Job {
         }
         self.incarnation = incarnation;
         self.lose_health(turn);
+        // The kill of a run that was too long is not what anybody wanted of the job.
+        let asked = if self.overran == Some(incarnation) { Asked::None } else { asked };
         match self.state {
             State::Stopping { .. } => self.finish_stop(turn),
             State::Starting { .. } | State::Running { .. } | State::Backoff { .. } => match asked {
@@ -55,17 +57,17 @@ impl Job {
     }
 
     fn follow_policy(&mut self, turn: &mut Turn<'_>, exit: &Exit, expected: bool) {
-        if !wants_restart(turn.plan, expected) {
+        if turn.shutting.is_some() || !wants_restart(turn.plan, expected) {
             let ran = match exit {
                 Exit::Code { .. } | Exit::Signal { .. } => true,
                 Exit::Error { .. } => false,
             };
             let end = if ran { State::Exited { well: expected } } else { State::Fatal };
-            return self.end_desire(turn, end);
+            return self.end_run(turn, end);
         }
         let stable = self.was_stable(turn);
         match self.budget.spend(&turn.plan.restart, turn.mono(), stable) {
-            None => self.end_desire(turn, State::Fatal),
+            None => self.end_run(turn, State::Fatal),
             Some(Duration::ZERO) => {
                 self.restarts += 1;
                 self.launch(turn);
@@ -91,23 +93,41 @@ impl Job {
         }
     }
 
+    /// No restart follows. A job with a trigger stays desired: the next one starts it.
+    fn end_run(&mut self, turn: &mut Turn<'_>, end: State) {
+        match self.desired {
+            Desired::Run if is_triggered(turn.plan) && turn.shutting.is_none() => {
+                turn.emit(Kind::Stopping);
+                self.come_to_rest(turn, end);
+            }
+            Desired::Run | Desired::Rest | Desired::Disabled => self.end_desire(turn, end),
+        }
+    }
+
     /// Nothing follows, and nothing is left to be stopped.
     pub(super) fn end_desire(&mut self, turn: &mut Turn<'_>, end: State) {
-        self.desired = Desired::Rest;
+        self.rest();
         turn.emit(Kind::Stopping);
         self.come_to_rest(turn, end);
     }
 
-    /// What was being stopped is gone.
-    pub(super) fn finish_stop(&mut self, turn: &mut Turn<'_>) {
-        self.come_to_rest(turn, State::Stopped);
-        match self.desired {
-            Desired::Run => self.launch(turn),
-            Desired::Rest | Desired::Disabled => {}
-        }
+    /// From now on nothing but a user makes it run.
+    pub(super) fn rest(&mut self) {
+        self.desired = match self.desired {
+            Desired::Run | Desired::Rest => Desired::Rest,
+            Desired::Disabled => Desired::Disabled,
+        };
+        (self.gate.pending, self.gate.now, self.gate.idle) = (false, false, false);
+        self.args.clear();
     }
 
-    fn come_to_rest(&mut self, turn: &mut Turn<'_>, end: State) {
+    /// What was being stopped is gone. One that is desired by now waits for its launch.
+    pub(super) fn finish_stop(&mut self, turn: &mut Turn<'_>) {
+        self.come_to_rest(turn, State::Stopped);
+    }
+
+    pub(super) fn come_to_rest(&mut self, turn: &mut Turn<'_>, end: State) {
+        self.gate.errand = false;
         self.health = Health::Unknown;
         turn.emit(Kind::Stopped);
         self.enter(turn, end);

@@ -1,34 +1,29 @@
 //! From the wish to RUNNING.
 
-use super::{Budget, Desired, Health, Job, Process, State, Turn, stop::Force};
-use crate::{event::Kind, node::Wait};
+use super::{Budget, Desired, Job, Process, State, Turn, stop::Force};
+use crate::{
+    event::Kind,
+    node::Wait,
+    plan::{JobPlan, Trigger},
+};
 
 impl Job {
-    /// What the plan wants and has not run yet.
-    pub(crate) fn boot(&mut self, turn: &mut Turn<'_>) {
-        match (&self.state, self.desired) {
-            (State::Stopped, Desired::Run) => self.launch(turn),
-            (State::Stopped, Desired::Rest | Desired::Disabled)
-            | (
-                State::Starting { .. }
-                | State::Running { .. }
-                | State::Backoff { .. }
-                | State::Stopping { .. }
-                | State::Exited { .. }
-                | State::Fatal,
-                Desired::Run | Desired::Rest | Desired::Disabled,
-            ) => {}
-        }
-    }
-
-    /// A user's start: a new budget, and no more waiting.
-    pub(crate) fn start(&mut self, turn: &mut Turn<'_>) {
+    /// A user's start: a new budget, and no more waiting for time to pass. What else it waits for
+    /// it goes on waiting for, `now` without its latches.
+    pub(crate) fn start(&mut self, turn: &mut Turn<'_>, args: Option<Vec<String>>, now: bool) {
         match self.state {
-            State::Stopped | State::Backoff { .. } | State::Exited { .. } | State::Fatal => {
-                self.renew();
+            State::Stopped | State::Exited { .. } | State::Fatal => {
+                self.renew(args);
+                self.gate.now = now;
+            }
+            State::Backoff { .. } => {
+                self.renew(args);
                 self.launch(turn);
             }
-            State::Stopping { .. } => self.renew(),
+            State::Stopping { .. } => {
+                self.renew(args);
+                self.gate.now = true;
+            }
             State::Starting { .. } | State::Running { .. } => {}
         }
     }
@@ -37,27 +32,76 @@ impl Job {
     pub(crate) fn restart(&mut self, turn: &mut Turn<'_>) {
         match self.state {
             State::Starting { .. } | State::Running { .. } => {
-                self.renew();
+                self.renew(None);
+                self.gate.now = true;
                 self.begin_stop(turn, Force::Grace);
             }
             State::Stopped
             | State::Backoff { .. }
             | State::Stopping { .. }
             | State::Exited { .. }
-            | State::Fatal => self.start(turn),
+            | State::Fatal => self.start(turn, None, false),
         }
     }
 
-    fn renew(&mut self) {
+    pub(super) fn renew(&mut self, args: Option<Vec<String>>) {
         self.desired = Desired::Run;
         self.budget = Budget::default();
+        self.gate.pending = true;
+        if let Some(args) = args {
+            self.args = args;
+        }
+    }
+
+    /// A user does not want to see it run until further notice.
+    pub(crate) fn disable(&mut self, turn: &mut Turn<'_>) {
+        if self.desired == Desired::Disabled {
+            return;
+        }
+        turn.emit(Kind::Disabled);
+        self.stop(turn, Force::Grace);
+        self.desired = Desired::Disabled;
+    }
+
+    /// As if the plan had just come to want it.
+    pub(crate) fn enable(&mut self, turn: &mut Turn<'_>) {
+        if self.desired != Desired::Disabled {
+            return;
+        }
+        turn.emit(Kind::Enabled);
+        self.desired = Desired::Run;
+        self.budget = Budget::default();
+        self.gate.pending = is_triggered_at_once(turn.plan);
     }
 
     /// Only from a state without a process.
     pub(super) fn launch(&mut self, turn: &mut Turn<'_>) {
         self.incarnation = self.incarnation.saturating_add(1);
+        self.overran = None;
+        self.forget_checks(turn);
         self.enter(turn, State::Starting { process: None });
-        turn.spawn(self.incarnation);
+        turn.spawn(self.incarnation, &self.args);
+        self.be_quick(turn);
+    }
+
+    /// The node has begun to stop, and has not told it yet.
+    pub(crate) fn be_quick_if_up(&self, turn: &mut Turn<'_>) {
+        match self.state {
+            State::Starting { .. } | State::Running { .. } => self.be_quick(turn),
+            State::Stopped
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => {}
+        }
+    }
+
+    /// What runs while the node stops has its signal in time.
+    pub(super) fn be_quick(&self, turn: &mut Turn<'_>) {
+        if let Some(shutting) = turn.shutting {
+            let latest = shutting.latest_signal(turn.plan.stop.timeout);
+            turn.wake(self.incarnation, Wait::StopTimeout, latest);
+        }
     }
 
     /// exec has succeeded.
@@ -85,10 +129,13 @@ impl Job {
     fn confirm(&mut self, turn: &mut Turn<'_>, process: Process) {
         let start_seconds = turn.plan.start_seconds;
         if start_seconds.is_zero() {
-            return self.run(turn, process);
+            self.run(turn, process);
+        } else {
+            self.state = State::Starting { process: Some(process) };
+            turn.wake(self.incarnation, Wait::Started, process.since.after(start_seconds));
         }
-        self.state = State::Starting { process: Some(process) };
-        turn.wake(self.incarnation, Wait::Started, process.since.after(start_seconds));
+        self.limit_run(turn);
+        self.ask_checks(turn);
     }
 
     pub(super) fn start_seconds_over(&mut self, turn: &mut Turn<'_>) {
@@ -113,9 +160,7 @@ impl Job {
 
     fn run(&mut self, turn: &mut Turn<'_>, process: Process) {
         self.enter(turn, State::Running { process });
-        // A job without checks is healthy when it runs.
-        self.health = Health::Healthy;
-        turn.emit(Kind::Healthy);
+        self.weigh(turn);
     }
 
     pub(super) fn backoff_over(&mut self, turn: &mut Turn<'_>) {
@@ -134,5 +179,12 @@ impl Job {
             | State::Exited { .. }
             | State::Fatal => {}
         }
+    }
+}
+
+pub(super) fn is_triggered_at_once(plan: &JobPlan) -> bool {
+    match plan.when.trigger {
+        Some(Trigger::Interval(_)) => true,
+        Some(Trigger::Each(_) | Trigger::Cron(_)) | None => false,
     }
 }

@@ -1,8 +1,9 @@
-//! The end of a process that is still there: a ladder of `stop.exec`, the stop signal, the kill.
+//! The end of a process that is still there: a ladder of hooks (jobs that run because it is
+//! stopping), `stop.exec`, the stop signal, the kill.
 //!
-//! The task and the signal have the stop timeout each, less when the node's own time is running
-//! out: then the task has half of what is left, and the kill comes early enough to be over before
-//! the end. After the kill there is nothing left to try: the keeper kills the tree until it is
+//! Each rung has the stop timeout, less when the node's own time is running out: then the hooks end
+//! early enough for the signal to have its time, the task has half of what is left, and the kill
+//! comes early enough to be over before the end. The node says when the hooks are done. After the kill there is nothing left to try: the keeper kills the tree until it is
 //! gone, and the job waits for its end.
 
 use super::{Desired, Job, State, Turn};
@@ -10,6 +11,7 @@ use crate::{
     clock::Mono,
     event::Kind,
     node::{TaskKind, Wait},
+    plan::Awaited,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -25,6 +27,8 @@ pub(crate) enum Force {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Ladder {
+    /// Other jobs run on behalf of this end; `first`: those that wait for the first one, too.
+    Hooks { until: Mono, first: bool },
     /// `stop.exec` runs.
     Task { until: Mono },
     /// The stop signal was sent.
@@ -36,15 +40,18 @@ pub(super) enum Ladder {
 impl Job {
     /// It shall rest.
     pub(crate) fn stop(&mut self, turn: &mut Turn<'_>, force: Force) {
+        let wanted = self.desired;
+        self.rest();
         match self.state {
-            State::Stopped | State::Exited { .. } | State::Fatal => self.desired = Desired::Rest,
+            State::Stopped => {}
+            State::Exited { .. } | State::Fatal => match wanted {
+                // It was between two runs, which it is no longer.
+                Desired::Run => self.enter(turn, State::Stopped),
+                Desired::Rest | Desired::Disabled => {}
+            },
             State::Backoff { .. } => self.end_desire(turn, State::Stopped),
-            State::Starting { .. } | State::Running { .. } => {
-                self.desired = Desired::Rest;
-                self.begin_stop(turn, force);
-            }
+            State::Starting { .. } | State::Running { .. } => self.begin_stop(turn, force),
             State::Stopping { pid, ladder } => {
-                self.desired = Desired::Rest;
                 let ladder = match force {
                     Force::Grace => self.hurry(turn, ladder),
                     Force::Kill => self.kill(turn, ladder),
@@ -54,20 +61,108 @@ impl Job {
         }
     }
 
+    /// What it follows is down: it goes down as well, and comes back with it.
+    pub(crate) fn follow_down(&mut self, turn: &mut Turn<'_>) {
+        match self.state {
+            State::Starting { .. } | State::Running { .. } => {
+                (self.gate.pending, self.gate.now) = (true, true);
+                self.begin_stop(turn, Force::Grace);
+            }
+            State::Backoff { .. } => {
+                (self.gate.pending, self.gate.now) = (true, true);
+                turn.emit(Kind::Stopping);
+                self.come_to_rest(turn, State::Stopped);
+            }
+            State::Stopped | State::Stopping { .. } | State::Exited { .. } | State::Fatal => {}
+        }
+    }
+
+    /// What it follows is back, and it shall begin anew with it.
+    pub(crate) fn follow_up(&mut self, turn: &mut Turn<'_>) {
+        match (&self.state, self.desired) {
+            (State::Starting { .. } | State::Running { .. }, Desired::Run) => {
+                (self.gate.pending, self.gate.now) = (true, true);
+                self.begin_stop(turn, Force::Grace);
+            }
+            (State::Starting { .. } | State::Running { .. }, Desired::Rest | Desired::Disabled)
+            | (
+                State::Stopped
+                | State::Backoff { .. }
+                | State::Stopping { .. }
+                | State::Exited { .. }
+                | State::Fatal,
+                Desired::Run | Desired::Rest | Desired::Disabled,
+            ) => {}
+        }
+    }
+
     /// Only with a process that may exist.
     pub(super) fn begin_stop(&mut self, turn: &mut Turn<'_>, force: Force) {
+        let first = !self.has_said(Awaited::Stopping);
         turn.emit(Kind::Stopping);
         let pid = self.pid();
         let ladder = match force {
-            Force::Grace if pid.is_some() && turn.plan.stop.exec.is_some() => self.run_task(turn),
-            Force::Grace => self.send_signal(turn),
+            Force::Grace if turn.hooks => self.wait_for_hooks(turn, first),
+            Force::Grace => self.first_rung(turn, pid),
             Force::Kill => self.send_kill(turn),
         };
         self.enter(turn, State::Stopping { pid, ladder });
     }
 
+    /// Waits for jobs that run on behalf of its end; `Some(true)`: the first end.
+    pub(crate) fn waits_for_hooks(&self) -> Option<bool> {
+        match self.state {
+            State::Stopping { ladder: Ladder::Hooks { first, .. }, .. } => Some(first),
+            State::Stopping {
+                ladder: Ladder::Task { .. } | Ladder::Signalled { .. } | Ladder::Killed,
+                ..
+            }
+            | State::Stopped
+            | State::Starting { .. }
+            | State::Running { .. }
+            | State::Backoff { .. }
+            | State::Exited { .. }
+            | State::Fatal => None,
+        }
+    }
+
+    pub(crate) fn hooks_done(&mut self, turn: &mut Turn<'_>) {
+        match self.state {
+            State::Stopping { pid, ladder: Ladder::Hooks { .. } } => {
+                self.state = State::Stopping { pid, ladder: self.first_rung(turn, pid) };
+            }
+            State::Stopping {
+                ladder: Ladder::Task { .. } | Ladder::Signalled { .. } | Ladder::Killed,
+                ..
+            }
+            | State::Stopped
+            | State::Starting { .. }
+            | State::Running { .. }
+            | State::Backoff { .. }
+            | State::Exited { .. }
+            | State::Fatal => {}
+        }
+    }
+
+    fn wait_for_hooks(&self, turn: &mut Turn<'_>, first: bool) -> Ladder {
+        let until = hooks_until(turn);
+        turn.wake(self.incarnation, Wait::StopTimeout, until);
+        Ladder::Hooks { until, first }
+    }
+
+    fn first_rung(&self, turn: &mut Turn<'_>, pid: Option<u32>) -> Ladder {
+        if pid.is_some() && turn.plan.stop.exec.is_some() {
+            self.run_task(turn)
+        } else {
+            self.send_signal(turn)
+        }
+    }
+
     pub(crate) fn task_done(&mut self, turn: &mut Turn<'_>, incarnation: u64, what: TaskKind) {
-        let TaskKind::StopExec = what;
+        match what {
+            TaskKind::StopExec => {}
+            TaskKind::Reload | TaskKind::Check(_) => return,
+        }
         if incarnation != self.incarnation {
             return;
         }
@@ -75,7 +170,10 @@ impl Job {
             State::Stopping { pid, ladder: Ladder::Task { .. } } => {
                 self.state = State::Stopping { pid, ladder: self.send_signal(turn) };
             }
-            State::Stopping { ladder: Ladder::Signalled { .. } | Ladder::Killed, .. }
+            State::Stopping {
+                ladder: Ladder::Hooks { .. } | Ladder::Signalled { .. } | Ladder::Killed,
+                ..
+            }
             | State::Stopped
             | State::Starting { .. }
             | State::Running { .. }
@@ -89,22 +187,33 @@ impl Job {
         match self.state {
             State::Stopping { pid, ladder } => {
                 let ladder = match ladder {
-                    Ladder::Task { until } | Ladder::Signalled { until } if turn.mono() < until => {
+                    Ladder::Hooks { until, .. }
+                    | Ladder::Task { until }
+                    | Ladder::Signalled { until }
+                        if turn.mono() < until =>
+                    {
                         turn.wake(self.incarnation, Wait::StopTimeout, until);
                         ladder
                     }
+                    Ladder::Hooks { .. } => self.first_rung(turn, pid),
                     Ladder::Task { .. } => self.send_signal(turn),
                     Ladder::Signalled { .. } => self.send_kill(turn),
                     Ladder::Killed => ladder,
                 };
                 self.state = State::Stopping { pid, ladder };
             }
-            State::Stopped
-            | State::Starting { .. }
-            | State::Running { .. }
-            | State::Backoff { .. }
-            | State::Exited { .. }
-            | State::Fatal => {}
+            State::Starting { .. } | State::Running { .. } => self.wait_no_longer(turn),
+            State::Stopped | State::Backoff { .. } | State::Exited { .. } | State::Fatal => {}
+        }
+    }
+
+    /// The node stops, and whatever this job was left running for has had its time.
+    fn wait_no_longer(&mut self, turn: &mut Turn<'_>) {
+        let Some(shutting) = turn.shutting else { return };
+        if turn.mono() < shutting.latest_signal(turn.plan.stop.timeout) {
+            self.be_quick(turn);
+        } else {
+            self.stop(turn, Force::Grace);
         }
     }
 
@@ -112,8 +221,13 @@ impl Job {
     /// what may have been lost is said once more.
     pub(super) fn resume_stop(&mut self, turn: &mut Turn<'_>, ladder: Ladder) -> Ladder {
         match ladder {
+            Ladder::Hooks { until, .. } if turn.mono() < until => {
+                turn.wake(self.incarnation, Wait::StopTimeout, until);
+                ladder
+            }
+            Ladder::Hooks { .. } => self.send_signal(turn),
             Ladder::Task { until } if turn.mono() < until => {
-                turn.run_stop_exec(self.incarnation, until);
+                turn.run_task(self.incarnation, TaskKind::StopExec, until);
                 turn.wake(self.incarnation, Wait::StopTimeout, until);
                 ladder
             }
@@ -129,7 +243,7 @@ impl Job {
 
     fn run_task(&self, turn: &mut Turn<'_>) -> Ladder {
         let until = task_until(turn);
-        turn.run_stop_exec(self.incarnation, until);
+        turn.run_task(self.incarnation, TaskKind::StopExec, until);
         turn.wake(self.incarnation, Wait::StopTimeout, until);
         Ladder::Task { until }
     }
@@ -148,7 +262,9 @@ impl Job {
 
     fn kill(&self, turn: &mut Turn<'_>, ladder: Ladder) -> Ladder {
         match ladder {
-            Ladder::Task { .. } | Ladder::Signalled { .. } => self.send_kill(turn),
+            Ladder::Hooks { .. } | Ladder::Task { .. } | Ladder::Signalled { .. } => {
+                self.send_kill(turn)
+            }
             Ladder::Killed => ladder,
         }
     }
@@ -156,6 +272,10 @@ impl Job {
     /// A stop under way has no more time than one that would begin now.
     fn hurry(&self, turn: &mut Turn<'_>, ladder: Ladder) -> Ladder {
         let (sooner, until) = match ladder {
+            Ladder::Hooks { until, first } => {
+                let until = until.min(hooks_until(turn));
+                (Ladder::Hooks { until, first }, until)
+            }
             Ladder::Task { until } => {
                 let until = until.min(task_until(turn));
                 (Ladder::Task { until }, until)
@@ -176,6 +296,12 @@ impl Job {
 fn signal_until(turn: &Turn<'_>) -> Mono {
     let own = turn.mono().after(turn.plan.stop.timeout);
     turn.shutting.map_or(own, |shutting| own.min(shutting.kill_by))
+}
+
+fn hooks_until(turn: &Turn<'_>) -> Mono {
+    let own = turn.mono().after(turn.plan.stop.timeout);
+    let latest = |it: crate::job::Shutting| it.latest_signal(turn.plan.stop.timeout);
+    turn.shutting.map_or(own, |shutting| own.min(latest(shutting)))
 }
 
 fn task_until(turn: &Turn<'_>) -> Mono {

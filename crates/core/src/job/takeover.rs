@@ -37,9 +37,7 @@ impl Job {
         if let Some((incarnation, pid)) = live {
             self.found_alive(turn, incarnation, pid);
         }
-        if turn.shutting.is_none() {
-            self.boot(turn);
-        }
+        self.rearm(turn);
     }
 
     /// The keeper is at the same incarnation: what is waited for is waited for again.
@@ -48,24 +46,32 @@ impl Job {
             State::Starting { process: Some(process) } => {
                 let at = process.since.after(turn.plan.start_seconds);
                 turn.wake(self.incarnation, Wait::Started, at);
+                self.go_on_running(turn);
             }
+            State::Running { .. } => self.go_on_running(turn),
             State::Backoff { until } => turn.wake(self.incarnation, Wait::Backoff, until),
             State::Stopping { pid, ladder } => {
                 let ladder = self.resume_stop(turn, ladder);
                 self.state = State::Stopping { pid, ladder };
             }
-            State::Starting { process: None }
-            | State::Running { .. }
-            | State::Stopped
-            | State::Exited { .. }
-            | State::Fatal => {}
+            State::Starting { process: None } => self.be_quick(turn),
+            State::Stopped | State::Exited { .. } | State::Fatal => {}
         }
+    }
+
+    fn go_on_running(&mut self, turn: &mut Turn<'_>) {
+        self.limit_run(turn);
+        self.resume_checks(turn);
+        self.be_quick(turn);
     }
 
     /// The keeper has never seen this incarnation.
     fn never_spawned(&mut self, turn: &mut Turn<'_>) {
         match self.state {
-            State::Starting { process: None } => turn.spawn(self.incarnation),
+            State::Starting { process: None } => {
+                turn.spawn(self.incarnation, &self.args);
+                self.be_quick(turn);
+            }
             State::Starting { process: Some(_) } | State::Running { .. } => {
                 let error = "the keeper does not know this process".to_owned();
                 let exit = Exit::Error { error, errno: 0 };
@@ -126,9 +132,16 @@ impl Job {
                 Desired::Run | Desired::Rest | Desired::Disabled,
             ) => {}
         }
-        self.desired = Desired::Run;
+        let unwanted = self.desired == Desired::Disabled;
+        if !unwanted {
+            self.desired = Desired::Run;
+        }
+        self.overran = None;
+        self.forget_checks(turn);
         self.enter(turn, State::Starting { process: None });
-        if let Some(shutting) = turn.shutting {
+        if unwanted {
+            self.begin_stop(turn, Force::Grace);
+        } else if let Some(shutting) = turn.shutting {
             self.stop(turn, if shutting.killing { Force::Kill } else { Force::Grace });
         }
     }

@@ -8,10 +8,13 @@ use crate::{
     plan::{JobPlan, Reach},
     signal::Signal,
 };
+use std::time::Duration;
 
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     pub(crate) plan: &'a JobPlan,
+    /// Other jobs run before its stop signal.
+    pub(crate) hooks: bool,
     /// The node is stopping: nothing is launched, and stops have an end.
     pub(crate) shutting: Option<Shutting>,
     pub(crate) out: &'a mut Outbox,
@@ -23,6 +26,15 @@ pub(crate) struct Shutting {
     pub(crate) kill_by: Mono,
     /// That time has come, or somebody was impatient.
     pub(crate) killing: bool,
+    /// Half of the time that the shutdown has.
+    pub(crate) half: Duration,
+}
+
+impl Shutting {
+    /// When a job that needs so long has its stop signal, whatever it waits for.
+    pub(crate) fn latest_signal(&self, stop_timeout: Duration) -> Mono {
+        self.kill_by.before(stop_timeout.min(self.half))
+    }
 }
 
 impl Turn<'_> {
@@ -34,9 +46,9 @@ impl Turn<'_> {
         self.out.emit(Source::Job(self.plan.name.clone()), kind);
     }
 
-    pub(super) fn spawn(&mut self, incarnation: u64) {
+    pub(super) fn spawn(&mut self, incarnation: u64, args: &[String]) {
         let job = self.plan.name.clone();
-        self.out.command(Command::Spawn { job, incarnation });
+        self.out.command(Command::Spawn { job, incarnation, args: args.to_vec() });
     }
 
     pub(super) fn stop(&mut self, incarnation: u64) {
@@ -54,9 +66,18 @@ impl Turn<'_> {
         self.out.command(Command::Signal { job, incarnation, signal, to });
     }
 
-    pub(super) fn run_stop_exec(&mut self, incarnation: u64, deadline: Mono) {
-        let id = TaskId { job: self.plan.name.clone(), incarnation, what: TaskKind::StopExec };
+    pub(super) fn run_task(&mut self, incarnation: u64, what: TaskKind, deadline: Mono) {
+        let id = TaskId { job: self.plan.name.clone(), incarnation, what };
         self.out.command(Command::RunTask { id, deadline });
+    }
+
+    pub(super) fn probe(&mut self, incarnation: u64, check: usize, deadline: Mono) {
+        let job = self.plan.name.clone();
+        self.out.command(Command::Probe { job, incarnation, check, deadline });
+    }
+
+    pub(super) fn arm_cron(&mut self) {
+        self.out.command(Command::ArmCron { job: self.plan.name.clone() });
     }
 
     pub(super) fn wake(&mut self, incarnation: u64, wait: Wait, at: Mono) {

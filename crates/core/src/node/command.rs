@@ -10,40 +10,33 @@ pub enum Command {
     Spawn {
         job: Name,
         incarnation: u64,
+        /// Behind the plan's arguments.
+        args: Vec<String>,
     },
     /// The job's stop signal; counts as asked for.
-    Stop {
-        job: Name,
-        incarnation: u64,
-        signal: Signal,
-        to: Reach,
-    },
+    Stop { job: Name, incarnation: u64, signal: Signal, to: Reach },
     /// SIGKILL to the whole tree; counts as asked for.
-    Kill {
-        job: Name,
-        incarnation: u64,
-    },
+    Kill { job: Name, incarnation: u64 },
     /// A signal that a user sends: the end it may cause is not asked for.
-    Signal {
-        job: Name,
-        incarnation: u64,
-        signal: Signal,
-        to: Reach,
-    },
-    /// Run the job's `stop.exec`, killed at `deadline`.
-    RunTask {
-        id: TaskId,
-        deadline: Mono,
-    },
+    Signal { job: Name, incarnation: u64, signal: Signal, to: Reach },
+    /// Ask a check of the job; the answer is [`super::Input::Checked`], at the latest at `deadline`
+    /// (then it has failed). One that is still under way is not asked twice.
+    Probe { job: Name, incarnation: u64, check: usize, deadline: Mono },
+    /// Say [`super::Input::CronDue`] at the next time its expression names after now. A later one
+    /// replaces it.
+    ArmCron { job: Name },
+    /// The job is gone from the plan, and its process with it.
+    Forget { job: Name },
+    /// The plan that is in force now.
+    Applied,
+    /// These jobs stay disabled over runs.
+    KeepDisabled { jobs: Vec<Name> },
+    /// Run the job's `stop.exec` or `reload.exec`, killed at `deadline`.
+    RunTask { id: TaskId, deadline: Mono },
     /// Wake the node with this token at `at`. A later `SetTimer` with the same token replaces it.
-    SetTimer {
-        token: Token,
-        at: Mono,
-    },
+    SetTimer { token: Token, at: Mono },
     /// Everything is gone: the run ends with this code.
-    Exit {
-        code: i32,
-    },
+    Exit { code: i32 },
 }
 
 /// A short run on behalf of a job.
@@ -58,6 +51,9 @@ pub struct TaskId {
 #[serde(rename_all = "lowercase")]
 pub enum TaskKind {
     StopExec,
+    Reload,
+    /// Made by the agent for an exec check; the number is its place in the plan.
+    Check(usize),
 }
 
 /// Says which wait has ended; one that no longer matters is recognised by its incarnation.
@@ -80,6 +76,14 @@ pub enum Wait {
     Backoff,
     /// The stop signal had its time.
     StopTimeout,
+    /// `when.timeout`.
+    When,
+    /// The next interval.
+    Interval,
+    /// The longest run.
+    Longest,
+    /// The next time a check is asked, or a watchdog is late.
+    Check(usize),
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -4,10 +4,11 @@ use super::command::{TaskId, Token};
 use crate::{
     exit::{Asked, Exit},
     name::Name,
-    plan::Reach,
+    plan::{Plan, Reach},
     signal::Signal,
 };
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What the node is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +49,30 @@ pub enum Input {
     Signalled {
         signal: Signal,
     },
+    /// A check that was asked for with [`super::Command::Probe`] has an answer.
+    Checked {
+        job: Name,
+        incarnation: u64,
+        /// Its place in the plan.
+        check: usize,
+        passed: bool,
+        /// For people; at most a few lines.
+        output: String,
+    },
+    /// The job has said something about itself: sd_notify, or its notification descriptor
+    /// (which is READY).
+    Notified {
+        job: Name,
+        incarnation: u64,
+        ready: bool,
+        watchdog: bool,
+        /// WATCHDOG_USEC: from now on it will tell at least so often.
+        watchdog_every: Option<Duration>,
+    },
+    /// The cron expression of the job is due.
+    CronDue {
+        job: Name,
+    },
     LogGap {
         job: Name,
         lines: u64,
@@ -69,10 +94,37 @@ pub struct Held {
 }
 
 /// What people and programs ask for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Request {
     Start {
         job: Name,
+        /// Added to its command for as long as it is desired; `None`: as they are.
+        args: Option<Vec<String>>,
+        /// Does not wait for unset latches.
+        now: bool,
+    },
+    /// Not started by anything but a user's enable; kept over runs.
+    Disable {
+        job: Name,
+    },
+    Enable {
+        job: Name,
+    },
+    /// The job's own `reload`.
+    Reload {
+        job: Name,
+    },
+    Maintenance {
+        on: bool,
+    },
+    StartApp {
+        app: Name,
+    },
+    StopApp {
+        app: Name,
+    },
+    RestartApp {
+        app: Name,
     },
     Stop {
         job: Name,
@@ -89,6 +141,10 @@ pub enum Request {
         signal: Signal,
         to: Reach,
     },
+    /// Brings a new plan into force: touches only what it changes.
+    Apply {
+        plan: Box<Plan>,
+    },
     Shutdown,
 }
 
@@ -99,6 +155,12 @@ pub enum Refusal {
     NoSuchJob(String),
     #[error("job '{0}' is not running")]
     NotRunning(Name),
+    #[error("there is no app '{0}'")]
+    NoSuchApp(String),
+    #[error("job '{0}' has no reload")]
+    NoReload(Name),
+    #[error("job '{0}' is disabled: enable it first")]
+    Disabled(Name),
     #[error("the node is stopping")]
     NodeStopping,
 }

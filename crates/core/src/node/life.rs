@@ -1,8 +1,15 @@
 //! Where a node is in its own life.
 
-use crate::{clock::Mono, job::Shutting};
+use super::apps::AppCourse;
+use crate::{
+    clock::Mono,
+    history::{History, Signals},
+    job::Shutting,
+    name::Name,
+    plan::Awaited,
+};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// As observers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,6 +27,19 @@ pub struct Life {
     pub(super) course: Course,
     /// The number of the last event.
     pub(super) seq: u64,
+    #[serde(default)]
+    pub(super) maintenance: bool,
+    /// What the node itself has said at least once.
+    #[serde(default, skip_serializing_if = "History::is_empty")]
+    history: History,
+    #[serde(default, skip_serializing_if = "Signals::is_empty")]
+    signals: Signals,
+    /// Apps that are not down.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) apps: BTreeMap<Name, AppCourse>,
+    /// At boot: the sequence of apps that is starting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) apps_from: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,6 +60,9 @@ pub(super) struct Shutdown {
     /// A signal has asked for it. The next one is impatient.
     pub(super) signalled: bool,
     pub(super) killing: bool,
+    /// Half of its time.
+    #[serde(default)]
+    pub(super) half: Duration,
     /// What the run ends with, as far as that is decided.
     pub(super) code: Option<i32>,
 }
@@ -49,13 +72,22 @@ const RESERVE: Duration = Duration::from_millis(500);
 
 impl Life {
     pub(super) fn new() -> Life {
-        Life { course: Course::Starting, seq: 0 }
+        Life {
+            course: Course::Starting,
+            seq: 0,
+            maintenance: false,
+            history: History::default(),
+            signals: Signals::default(),
+            apps: BTreeMap::new(),
+            apps_from: None,
+        }
     }
 
     #[must_use]
     pub fn phase(&self) -> NodePhase {
         match self.course {
             Course::Starting => NodePhase::Starting,
+            Course::Running if self.maintenance => NodePhase::Maintenance,
             Course::Running => NodePhase::Running,
             Course::Stopping(_) => NodePhase::Stopping,
         }
@@ -70,10 +102,34 @@ impl Life {
     pub(super) fn shutting(&self) -> Option<Shutting> {
         match &self.course {
             Course::Starting | Course::Running => None,
-            Course::Stopping(Shutdown { kill_by, killing, .. }) => {
-                Some(Shutting { kill_by: *kill_by, killing: *killing })
+            Course::Stopping(Shutdown { kill_by, killing, half, .. }) => {
+                Some(Shutting { kill_by: *kill_by, killing: *killing, half: *half })
             }
         }
+    }
+
+    pub(super) fn has_said(&self, event: Awaited) -> bool {
+        match event {
+            Awaited::Signal(signal) => self.signals.has(signal),
+            Awaited::Startup
+            | Awaited::ExitSuccess
+            | Awaited::ExitFailed
+            | Awaited::Healthy
+            | Awaited::Unhealthy
+            | Awaited::Changed
+            | Awaited::Stopping
+            | Awaited::Stopped
+            | Awaited::EnterMaintenance
+            | Awaited::ExitMaintenance
+            | Awaited::TimerExpired => self.history.has(event),
+        }
+    }
+
+    pub(super) fn note(&mut self, event: Awaited) {
+        if let Awaited::Signal(signal) = event {
+            self.signals.note(signal);
+        }
+        self.history.note(event);
     }
 }
 
@@ -89,6 +145,7 @@ impl Shutdown {
             kill_by: now.after(time.saturating_sub(RESERVE.min(time / 10))),
             signalled,
             killing: false,
+            half: time / 2,
             code,
         }
     }

@@ -2,22 +2,28 @@
 //!
 //! It comes when somebody asks (a request, SIGTERM, SIGINT, SIGQUIT, SIGRTMIN+3), or by the plan's
 //! rule: `main` when a main job has ended for good, `all` when every job has, and none of them
-//! because a user stopped it (such a job may be started again). All jobs stop together within one
-//! deadline; a second signal, or the deadline, kills what is left. A request may be repeated: who
-//! does not know whether it was taken asks again, and is not impatient. When no process is left the
-//! run exits: with the code of the first main job whose process ended in or before the
-//! shutdown, else with what the rule says, else 0.
+//! because a user stopped it (such a job may be started again). Under both also when nothing can
+//! progress any more, or a main job can never start: then the code is 70.
+//!
+//! There is one deadline for the whole; the order is in `order`. A second signal, or the deadline,
+//! kills what is left. A request may be repeated: who does not know whether it was taken asks
+//! again, and is not impatient. Hooks that wait for an end may still run; nothing else is launched.
+//! When no process is left the run exits: with the code of the first main job whose process ended
+//! in or before the shutdown, else with what the rule says, else 0.
 
 use super::{
-    Command, Node, Token,
+    Command, Input, Node, Token,
     life::{Course, Shutdown, Why},
 };
 use crate::{
     exit::Exit,
-    job::{Force, Job},
+    job::{Desired, Force, Job, Phase, is_triggered},
     outbox::Outbox,
     plan::{ExitRule, JobPlan},
 };
+
+/// Nothing can progress any more.
+const STUCK: i32 = 70;
 
 impl Node {
     pub(super) fn shut_down_asked(&mut self, out: &mut Outbox) {
@@ -40,8 +46,25 @@ impl Node {
         let at = shutdown.deadline;
         self.life.course = Course::Stopping(shutdown);
         out.command(Command::SetTimer { token: Token::ShutdownDeadline, at });
-        self.each(out, |job, turn| job.stop(turn, Force::Grace));
-        self.exit_if_empty(out);
+        for at in 0..self.jobs.len() {
+            if !self.is_left_alone(at) {
+                self.act(out, at, |job, turn| job.stop(turn, Force::Grace));
+            }
+        }
+        self.go_on_stopping(out);
+        for at in 0..self.jobs.len() {
+            self.act(out, at, |job, turn| job.be_quick_if_up(turn));
+        }
+    }
+
+    /// Has its turn later, or waits for the end of another job.
+    fn is_left_alone(&self, at: usize) -> bool {
+        let Some(job) = self.jobs.get(at) else { return true };
+        match job.phase() {
+            Phase::Starting | Phase::Running => true,
+            Phase::Stopped | Phase::Exited | Phase::Fatal => job.waits() && self.wiring.is_hook(at),
+            Phase::Backoff | Phase::Stopping | Phase::Unknown => false,
+        }
     }
 
     /// A new agent goes on with it.
@@ -50,7 +73,6 @@ impl Node {
             Course::Starting | Course::Running => {}
             Course::Stopping(Shutdown { deadline, .. }) => {
                 out.command(Command::SetTimer { token: Token::ShutdownDeadline, at: *deadline });
-                self.exit_if_empty(out);
             }
         }
     }
@@ -73,64 +95,136 @@ impl Node {
         if let Course::Stopping(shutdown) = &mut self.life.course {
             shutdown.killing = true;
         }
-        self.each(out, |job, turn| job.stop(turn, Force::Kill));
-    }
-
-    /// A process of the job at this place has ended: is that the end of the node, or of its end?
-    pub(super) fn process_ended(&mut self, out: &mut Outbox, at: usize, exit: &Exit) {
-        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else { return };
-        let good = job.ended_for_good();
-        let code = exit.shell_code();
-        match &mut self.life.course {
-            Course::Starting | Course::Running => {
-                if good.is_some()
-                    && let Some(code) = self.rule_says(plan, code)
-                {
-                    self.shut_down(out, Why::Ended { code });
-                }
-            }
-            Course::Stopping(shutdown) => {
-                if plan.main && shutdown.code.is_none() {
-                    shutdown.code = Some(code);
-                }
-                self.exit_if_empty(out);
-            }
+        for at in 0..self.jobs.len() {
+            self.act(out, at, |job, turn| job.stop(turn, Force::Kill));
         }
     }
 
-    /// There may be nothing to run at all.
-    pub(super) fn exit_without_jobs(&mut self, out: &mut Outbox) {
-        match self.plan.node.exit {
-            ExitRule::All if self.plan.jobs.is_empty() => {
-                self.shut_down(out, Why::Ended { code: 0 });
-            }
-            ExitRule::All | ExitRule::Main | ExitRule::Never => {}
-        }
-    }
-
-    /// The code of the run, if the end of this job for good is the end of the node.
-    fn rule_says(&self, ended: &JobPlan, code: i32) -> Option<i32> {
-        match self.plan.node.exit {
-            ExitRule::Main => ended.main.then_some(code),
-            ExitRule::All => {
-                let mut all_well = true;
-                for job in &self.jobs {
-                    all_well &= job.ended_for_good()?;
-                }
-                Some(if all_well { 0 } else { 1 })
-            }
-            ExitRule::Never => None,
-        }
-    }
-
-    pub(super) fn exit_if_empty(&self, out: &mut Outbox) {
-        match &self.life.course {
+    /// A process of a job has ended: a main job's code is the code of the run.
+    pub(super) fn process_ended(life: &mut super::Life, plan: &JobPlan, exit: &Exit) {
+        match &mut life.course {
             Course::Starting | Course::Running => {}
             Course::Stopping(shutdown) => {
-                if !self.jobs.iter().any(Job::holds) {
-                    out.command(Command::Exit { code: shutdown.code.unwrap_or(0) });
+                if plan.main && shutdown.code.is_none() {
+                    shutdown.code = Some(exit.shell_code());
                 }
             }
         }
+    }
+
+    /// The end of a main job for good is the end of the node.
+    pub(super) fn end_with_main(&mut self, out: &mut Outbox) {
+        if out.events.is_empty() {
+            return;
+        }
+        let main = match (self.plan.node.exit, &self.life.course) {
+            (ExitRule::Main, Course::Running) => self.jobs().find(|(plan, job)| {
+                plan.main && !job.is_leaving() && job.ended_for_good().is_some()
+            }),
+            (ExitRule::Main, Course::Starting | Course::Stopping(_))
+            | (
+                ExitRule::All | ExitRule::Never,
+                Course::Starting | Course::Running | Course::Stopping(_),
+            ) => None,
+        };
+        if let Some((_, job)) = main {
+            let code = job.last_exit().map_or(STUCK, Exit::shell_code);
+            self.shut_down(out, Why::Ended { code });
+        }
+    }
+
+    /// Ends a node in which nothing will happen any more. `true`: it has come to that.
+    pub(super) fn end_without_prospects(&mut self, out: &mut Outbox) -> bool {
+        match self.life.course {
+            Course::Starting | Course::Stopping(_) => return false,
+            Course::Running if !std::mem::take(&mut self.moved) => return false,
+            Course::Running => {}
+        }
+        let code = match self.plan.node.exit {
+            ExitRule::Never => None,
+            ExitRule::All => self.all_ended().or_else(|| self.stuck()),
+            ExitRule::Main => self.stuck(),
+        };
+        if let Some(code) = code {
+            self.shut_down(out, Why::Ended { code });
+        }
+        code.is_some()
+    }
+
+    fn all_ended(&self) -> Option<i32> {
+        let mut all_well = true;
+        for job in &self.jobs {
+            all_well &= job.ended_for_good()?;
+        }
+        Some(if all_well { 0 } else { 1 })
+    }
+
+    fn stuck(&self) -> Option<i32> {
+        if self.jobs().any(|(plan, job)| may_be_woken(plan, job)) {
+            return None;
+        }
+        let alive = self.jobs.iter().any(|job| job.holds() || job.backs_off());
+        let main_waits = match self.plan.node.exit {
+            ExitRule::Main => self.jobs().any(|(plan, job)| plan.main && job.waits()),
+            ExitRule::All | ExitRule::Never => false,
+        };
+        if self.jobs.is_empty() || (alive && !main_waits) {
+            return None;
+        }
+        let prospects = self.prospects();
+        let hopeless =
+            |at: usize, job: &Job| job.waits() && !job.will_give_up() && !prospects.may_start(at);
+        let waiting = || self.jobs().enumerate();
+        let main_is_stuck =
+            main_waits && waiting().any(|(at, (plan, job))| plan.main && hopeless(at, job));
+        let all_are_stuck =
+            !alive && waiting().all(|(at, (_, job))| !job.waits() || hopeless(at, job));
+        (main_is_stuck || all_are_stuck).then_some(STUCK)
+    }
+
+    /// Says how the run ends, once: when this input has left no process.
+    pub(super) fn exit_if_empty(&self, out: &mut Outbox, before: bool) {
+        match &self.life.course {
+            Course::Stopping(shutdown) if self.is_over() && !before => {
+                out.command(Command::Exit { code: shutdown.code.unwrap_or(0) });
+            }
+            Course::Starting | Course::Running | Course::Stopping(_) => {}
+        }
+    }
+
+    /// The node has stopped, as far as it knew before this input.
+    pub(super) fn was_over(&self, input: &Input) -> bool {
+        match input {
+            // The last agent may not have come to say so.
+            Input::Attached { .. } => false,
+            Input::Boot
+            | Input::Spawned { .. }
+            | Input::Exited { .. }
+            | Input::TaskDone { .. }
+            | Input::Timer { .. }
+            | Input::Request(_)
+            | Input::Signalled { .. }
+            | Input::Checked { .. }
+            | Input::Notified { .. }
+            | Input::CronDue { .. }
+            | Input::LogGap { .. }
+            | Input::StrayKilled { .. } => self.is_over(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self.life.course {
+            Course::Starting | Course::Running => false,
+            Course::Stopping(_) => !self.jobs.iter().any(Job::holds),
+        }
+    }
+}
+
+/// A user or a trigger may set it going.
+fn may_be_woken(plan: &JobPlan, job: &Job) -> bool {
+    match job.desired() {
+        Desired::Run => is_triggered(plan),
+        Desired::Rest => job.ended_for_good().is_none(),
+        Desired::Disabled => true,
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     script,
     world::{Agency, Choice, Scope, World},
 };
-use mainstay_core::plan::{ExitRule, JobPlan, NodePlan, Plan, Restart, RestartOn};
+use mainstay_core::plan::{ExitRule, JobPlan, NodePlan, Plan, Restart, RestartOn, Trigger};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::time::Duration;
 
@@ -39,7 +39,9 @@ impl Model for Worlds {
     fn properties(&self) -> Vec<Property<Worlds>> {
         vec![
             Property::always(KEPT, |_, world: &World| world.broken.is_none()),
-            Property::always(SETTLED, |_, world: &World| !world.is_quiet() || world.is_settled()),
+            Property::always(SETTLED, |worlds: &Worlds, world: &World| {
+                !world.is_quiet() || world.is_settled(&worlds.plan)
+            }),
             Property::sometimes("it comes to that", |_, world: &World| {
                 world.is_quiet() || world.exit.is_some()
             }),
@@ -49,7 +51,7 @@ impl Model for Worlds {
 
 fn worlds(jobs: Vec<JobPlan>, exit: ExitRule, scope: Scope, agency: Agency) -> Worlds {
     let node = NodePlan { exit, ..script::default_node() };
-    Worlds { plan: Plan { node, jobs }, scope, agency }
+    Worlds { plan: Plan { node, jobs, apps: Vec::new() }, scope, agency }
 }
 
 fn visit(jobs: Vec<JobPlan>, exit: ExitRule, scope: Scope) {
@@ -119,6 +121,17 @@ fn a_shutdown_in_every_order() {
     let jobs = vec![web, job("log", RestartOn::Failure)];
     let scope = Scope { agent_deaths: 1, shutdowns: 2, exits: 1, ..NOTHING };
     visit(jobs, ExitRule::Main, scope);
+}
+
+#[test]
+fn a_job_a_follower_and_a_hook_in_every_order() {
+    let mut web = job("web", RestartOn::Never);
+    web.when.once = vec![script::condition("db:healthy")];
+    let mut hook = job("hook", RestartOn::Never);
+    hook.when.trigger = Some(Trigger::Each(vec![script::condition("db:stopping")]));
+    let jobs = vec![job("db", RestartOn::Never), web, hook];
+    let scope = Scope { agent_deaths: 1, shutdowns: 1, ..NOTHING };
+    visit(jobs, ExitRule::All, scope);
 }
 
 #[test]

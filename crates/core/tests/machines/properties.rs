@@ -8,10 +8,16 @@ use mainstay_core::{
     clock::{Mono, Now},
     event::{Kind, Source},
     exit::{Asked, Exit},
-    job::Job,
+    job::{Desired, Job, Phase},
     name::Name,
-    node::{Command, Held, Input, Node, Outcome, Request, TaskId, TaskKind, Token, Wait},
-    plan::{ExitRule, JobPlan, NodePlan, Plan, Reach, Restart, RestartOn},
+    node::{
+        Command, Effect, Held, Input, Node, NodePhase, Outcome, Preview, Request, TaskId, TaskKind,
+        Token, Wait,
+    },
+    plan::{
+        AppPlan, Awaited, Check, Condition, ExitRule, JobPlan, NodePlan, OnFailure, OnLoss, Plan,
+        Probe, Reach, Reload, Restart, RestartOn, SourceRef, Trigger, While,
+    },
     signal::Signal,
 };
 use proptest::{collection::vec, option, prelude::*, sample::Index};
@@ -26,7 +32,7 @@ proptest! {
     })]
 
     #[test]
-    fn nonsense_breaks_nothing(plan in plan(), inputs in vec((input(), 0u64..20_000), 0..60)) {
+    fn nonsense_breaks_nothing(plan in rich_plan(), inputs in vec((input(), 0u64..20_000), 0..60)) {
         let mut node = Node::new(plan);
         let mut watch = Watch::default();
         let mut mono = Mono(0);
@@ -39,37 +45,89 @@ proptest! {
     }
 
     #[test]
+    fn a_new_plan_does_what_was_foretold(
+        plan in rich_plan(),
+        inputs in vec((input(), 0u64..20_000), 0..40),
+        next in subset(),
+    ) {
+        let mut node = Node::new(plan);
+        let mut mono = Mono(0);
+        for (input, ms) in inputs {
+            mono = mono.after(Duration::from_millis(ms));
+            node.step(Now { mono, wall: 1 }, input);
+        }
+        let (before, preview) = (node.clone(), node.preview(&next));
+        let input = Input::Request(Request::Apply { plan: Box::new(next.clone()) });
+        let outcome = node.step(Now { mono, wall: 1 }, input);
+        if outcome.answer != Some(Ok(())) {
+            prop_assert_eq!(journal(&before), journal(&node));
+            return Ok(());
+        }
+        let mut kept = node.plan().clone();
+        kept.jobs.retain(|plan| node.job(plan.name.as_str()).is_some_and(|it| !it.is_leaving()));
+        prop_assert_eq!(kept, next.clone());
+        // Once more: nothing is left to do.
+        let idle = |it: &Preview| it.effect == Effect::Keep;
+        prop_assert!(node.preview(&next).iter().all(idle));
+        if node.phase() == NodePhase::Stopping || before.phase() == NodePhase::Starting {
+            return Ok(());
+        }
+        for Preview { change, effect } in preview {
+            let stopped = outcome.commands.iter().any(|command| matches!(
+                command,
+                Command::Stop { job, .. } | Command::Kill { job, .. } if *job == change.job
+            ));
+            let (was, is) = (before.job(change.job.as_str()), node.job(change.job.as_str()));
+            let same_process = was.map(Job::incarnation) == is.map(Job::incarnation);
+            match effect {
+                Effect::Keep | Effect::Live | Effect::NotAgain | Effect::Later => {
+                    prop_assert!(!stopped);
+                    let up = was.is_some_and(|job| job.pid().is_some());
+                    prop_assert!(!up || same_process);
+                }
+                Effect::Restart | Effect::Start => {
+                    prop_assert_eq!(is.map(Job::desired), Some(Desired::Run));
+                    let up = [Some(Phase::Running), Some(Phase::Starting)];
+                    prop_assert!(!same_process || !up.contains(&is.map(Job::phase)));
+                }
+                Effect::Stop => prop_assert!(is.is_none_or(Job::is_leaving)),
+            }
+        }
+    }
+
+    #[test]
     fn the_same_journal_and_input_give_the_same_outcome(
-        plan in plan(),
+        plan in rich_plan(),
         inputs in vec((input(), 0u64..20_000), 0..40),
     ) {
         let mut node = Node::new(plan.clone());
         let mut mono = Mono(0);
         for (input, ms) in inputs {
             mono = mono.after(Duration::from_millis(ms));
-            let mut twin = through_the_journal(&plan, &node);
+            let mut twin = through_the_journal(&node);
             let now = Now { mono, wall: 1 };
             prop_assert_eq!(node.step(now, input.clone()), twin.step(now, input));
             prop_assert_eq!(node.life(), twin.life());
+            prop_assert_eq!(journal(&node), journal(&twin));
         }
     }
 
     #[test]
     fn a_walk_through_a_world_keeps_every_promise(
-        plan in plan(),
+        plan in gated_plan(),
         steps in vec(any::<Index>(), 0..200),
     ) {
         let world = walk(&plan, LARGE, &steps);
         prop_assert_eq!(world.broken, None);
         let world = calm_down(&plan, world);
         prop_assert_eq!(world.broken, None);
-        prop_assert!(world.is_settled(), "{world:#?}");
+        prop_assert!(world.is_settled(&plan), "{world:#?}");
     }
 
     /// An agent that dies while it has nothing to do is not missed.
     #[test]
     fn a_takeover_changes_nothing_that_can_be_seen(
-        plan in plan(),
+        plan in gated_plan(),
         steps in vec(any::<Index>(), 0..200),
     ) {
         let mut world = walk(&plan, Scope { agent_deaths: 0, ..LARGE }, &steps);
@@ -91,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn after_a_shutdown_the_exit_comes(plan in plan(), steps in vec(any::<Index>(), 0..200)) {
+    fn after_a_shutdown_the_exit_comes(plan in gated_plan(), steps in vec(any::<Index>(), 0..200)) {
         let mut world = walk(&plan, LARGE, &steps);
         while idle_agent(&world).is_none() && world.exit.is_none() {
             let revive = world.agent.is_none();
@@ -154,14 +212,14 @@ fn seen(job: &Job) -> impl PartialEq + std::fmt::Debug + use<> {
     )
 }
 
-fn through_the_journal(plan: &Plan, node: &Node) -> Node {
+fn through_the_journal(node: &Node) -> Node {
     let life = serde_json::to_string(node.life()).expect("a life");
     let jobs: BTreeMap<Name, String> = journal(node);
     let read = |(name, text): (Name, String)| -> (Name, Job) {
         (name, serde_json::from_str(&text).expect("a job"))
     };
     let life = serde_json::from_str(&life).expect("a life");
-    Node::restore(plan.clone(), life, jobs.into_iter().map(read).collect())
+    Node::restore(node.plan().clone(), life, jobs.into_iter().map(read).collect())
 }
 
 fn journal(node: &Node) -> BTreeMap<Name, String> {
@@ -195,7 +253,10 @@ impl Watch {
             }
         }
         for command in &outcome.commands {
-            if let Command::Spawn { job, incarnation } = command {
+            if let Command::Forget { job } = command {
+                self.accounts.remove(job.as_str());
+            }
+            if let Command::Spawn { job, incarnation, .. } = command {
                 let account = self.accounts.entry(job.to_string()).or_default();
                 let again = matches!(input, Input::Attached { .. })
                     && before.job(job.as_str()).map(Job::incarnation) == Some(*incarnation);
@@ -232,6 +293,13 @@ impl Seen {
             Kind::Unhealthy => assert!(std::mem::replace(&mut self.healthy, false)),
             Kind::State { incarnation, .. } => assert!(*incarnation >= self.last_exit),
             Kind::Startup
+            | Kind::TimerExpired
+            | Kind::EnterMaintenance
+            | Kind::ExitMaintenance
+            | Kind::Check { .. }
+            | Kind::Enabled
+            | Kind::Disabled
+            | Kind::Reloaded { .. }
             | Kind::Signal { .. }
             | Kind::AgentRestarted { .. }
             | Kind::Upgraded { .. }
@@ -245,8 +313,78 @@ fn plan() -> impl Strategy<Value = Plan> {
     let exit = prop_oneof![Just(ExitRule::Main), Just(ExitRule::All), Just(ExitRule::Never)];
     (exit, [job("a"), job("b"), job("c")]).prop_map(|(exit, jobs)| {
         let node = NodePlan { exit, ..script::default_node() };
-        Plan { node, jobs: jobs.into() }
+        Plan { node, jobs: jobs.into(), apps: Vec::new() }
     })
+}
+
+/// Jobs that wait for each other, in any way, however little sense it makes.
+fn gated_plan() -> impl Strategy<Value = Plan> {
+    (plan(), vec((0..3usize, 0..3usize, event(), 0..5), 0..4)).prop_map(|(mut plan, gates)| {
+        for (at, source, event, how) in gates {
+            let source = SourceRef::Job(plan.jobs[source].name.clone());
+            let job = &mut plan.jobs[at];
+            let condition = Condition { source: source.clone(), event };
+            match how {
+                0 | 1 => job.when.once.push(condition),
+                2 => job.when.trigger = Some(Trigger::Each(vec![condition])),
+                3 => job.follows = Some(While { source, on_loss: OnLoss::Stop }),
+                _ => job.follows = Some(While { source, on_loss: OnLoss::Restart }),
+            }
+        }
+        plan
+    })
+}
+
+/// All that a plan can say.
+fn rich_plan() -> impl Strategy<Value = Plan> {
+    let seconds = || option::of((0u64..8).prop_map(Duration::from_secs));
+    let extra = (seconds(), seconds(), seconds(), 0..4usize, any::<bool>());
+    (gated_plan(), [extra.clone(), extra.clone(), extra]).prop_map(|(mut plan, extras)| {
+        for (job, (timeout, longest, interval, checks, global)) in plan.jobs.iter_mut().zip(extras)
+        {
+            (job.when.timeout, job.timeout) = (timeout, longest);
+            if let Some(interval) = interval {
+                job.when.trigger = Some(Trigger::Interval(interval));
+            }
+            if global {
+                let event = Awaited::Signal(Signal::HUP);
+                job.when.once.push(Condition { source: SourceRef::Node, event });
+                job.reload = Some(Reload::Exec(vec!["./reload".to_owned()]));
+            }
+            if checks == 3 {
+                job.app = Some(script::name("shop"));
+                job.place.required = global;
+            }
+            let probes = [Probe::Tcp("[::1]:1".to_owned()), Probe::Notify, Probe::Fd(3)];
+            let check = |probe: Probe| Check::new(format!("{probe:?}"), probe);
+            job.checks = probes.into_iter().take(checks).map(check).collect();
+        }
+        let mut shop = AppPlan::new(script::name("shop"));
+        shop.on_failure = OnFailure::RestartApp;
+        plan.apps.push(shop);
+        plan
+    })
+}
+
+/// A plan without some of the jobs, whose conditions on them go with them.
+fn subset() -> impl Strategy<Value = Plan> {
+    (rich_plan(), [any::<bool>(), any::<bool>(), any::<bool>()]).prop_map(|(mut plan, keep)| {
+        let mut keep = keep.into_iter();
+        plan.jobs.retain(|_| keep.next().unwrap_or(true));
+        plan
+    })
+}
+
+fn event() -> impl Strategy<Value = Awaited> {
+    prop_oneof![
+        3 => Just(Awaited::Healthy),
+        1 => Just(Awaited::Unhealthy),
+        1 => Just(Awaited::ExitSuccess),
+        1 => Just(Awaited::ExitFailed),
+        2 => Just(Awaited::Stopping),
+        2 => Just(Awaited::Stopped),
+        1 => Just(Awaited::TimerExpired),
+    ]
 }
 
 fn job(name: &'static str) -> impl Strategy<Value = JobPlan> {
@@ -269,7 +407,15 @@ fn input() -> impl Strategy<Value = Input> {
     let name = || prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| script::name(&name));
     let incarnation = || 0u64..6;
     let asked = prop_oneof![Just(Asked::None), Just(Asked::Stop), Just(Asked::Kill)];
-    let wait = prop_oneof![Just(Wait::Started), Just(Wait::Backoff), Just(Wait::StopTimeout)];
+    let wait = prop_oneof![
+        Just(Wait::Started),
+        Just(Wait::Backoff),
+        Just(Wait::StopTimeout),
+        Just(Wait::When),
+        Just(Wait::Interval),
+        Just(Wait::Longest),
+        (0..4usize).prop_map(Wait::Check),
+    ];
     prop_oneof![
         1 => Just(Input::Boot),
         1 => vec(held(), 0..4).prop_map(|held| Input::Attached {
@@ -292,8 +438,35 @@ fn input() -> impl Strategy<Value = Input> {
             token: Token::Job { job, incarnation, wait },
         }),
         1 => Just(Input::Timer { token: Token::ShutdownDeadline }),
-        4 => (name(), 0..5).prop_map(|(job, what)| Input::Request(match what {
-            0 => Request::Start { job },
+        4 => (name(), incarnation(), 0..4usize, any::<bool>()).prop_map(
+            |(job, incarnation, check, passed)| {
+                let output = "said".to_owned();
+                Input::Checked { job, incarnation, check, passed, output }
+            }
+        ),
+        2 => (name(), incarnation(), any::<bool>(), any::<bool>()).prop_map(
+            |(job, incarnation, ready, watchdog)| {
+                let watchdog_every = (ready && watchdog).then_some(Duration::from_secs(1));
+                Input::Notified { job, incarnation, ready, watchdog, watchdog_every }
+            }
+        ),
+        1 => name().prop_map(|job| Input::CronDue { job }),
+        1 => any::<bool>().prop_map(|on| Input::Request(Request::Maintenance { on })),
+        1 => (0..3).prop_map(|what| {
+            let app = script::name("shop");
+            Input::Request(match what {
+                0 => Request::StartApp { app },
+                1 => Request::StopApp { app },
+                _ => Request::RestartApp { app },
+            })
+        }),
+        1 => subset().prop_map(|plan| Input::Request(Request::Apply { plan: Box::new(plan) })),
+        6 => (name(), 0..9).prop_map(|(job, what)| Input::Request(match what {
+            0 => Request::Start { job, args: None, now: false },
+            5 => Request::Start { job, args: Some(vec!["-v".to_owned()]), now: true },
+            6 => Request::Disable { job },
+            7 => Request::Enable { job },
+            8 => Request::Reload { job },
             1 => Request::Stop { job },
             2 => Request::Kill { job },
             3 => Request::Restart { job },

@@ -13,7 +13,17 @@
 //! signalled TERM                          the node itself received it
 //! agent dies                              what is not in the journal is lost
 //! attached web=2:live db=1                the next agent: highest incarnation, and if it lives
+//! job web once=db:healthy each=global:SIGHUP interval=1s cron=@daily when_timeout=5s while=db:stop
+//! job web check=name,interval=1s,timeout=1s,start=5s,rise=2,fall=2,notify   timeout=1m reload=HUP
+//! app shop start=1 stop=2 on_start_failure=abort on_failure=stop-app
+//! job web app=shop seq=2 stop_seq=1 required wait_exit on_failure=restart-app
+//! checked web 1 0 pass text | notified web 1 ready watchdog every=3s | cron web
+//! start web now args -v -x | disable web | enable web | reload web | maintenance on
+//! start-app shop | stop-app shop | restart-app shop
+//! drop web                                out of the plan that the next `apply` brings
+//! apply                                   the plan with all `node` and `job` lines so far
 //! show                                    what an observer sees
+//! why web                                 what it waits for
 //! ```
 
 use mainstay_core::{
@@ -21,13 +31,21 @@ use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
     node::{Held, Input, Request, TaskId, TaskKind, Token, Wait},
-    plan::{ExitRule, JobPlan, NodePlan, Plan, Reach, Restart, RestartOn},
+    plan::{
+        AppPlan, Awaited, Check, Condition, Cron, ExitRule, JobPlan, NodePlan, OnFailure, OnLoss,
+        OnStartFailure, Plan, Probe, Reach, Reload, Restart, RestartOn, SourceRef, StopOrder,
+        Trigger, While,
+    },
 };
 use std::time::Duration;
 
 pub(crate) enum Line {
     Node(NodePlan),
     Job(Box<JobPlan>),
+    App(AppPlan),
+    Drop(Name),
+    Apply,
+    Why(Name),
     At(Mono),
     Say(Input),
     AgentDies,
@@ -48,6 +66,10 @@ pub(crate) fn read(text: &str, agent_restarts: u64) -> Vec<Line> {
     lines.push(match words.as_slice() {
         ["node", keys @ ..] => Line::Node(node_plan(keys)),
         ["job", job, keys @ ..] => Line::Job(Box::new(job_plan(job, keys))),
+        ["app", app, keys @ ..] => Line::App(app_plan(app, keys)),
+        ["drop", job] => Line::Drop(name(job)),
+        ["apply"] => Line::Apply,
+        ["why", job] => Line::Why(name(job)),
         ["agent", "dies"] => Line::AgentDies,
         ["show"] => Line::Show,
         words => Line::Say(input(words, agent_restarts)),
@@ -86,7 +108,38 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
                 Token::Job { job: name(job), incarnation: number(n), wait: self::wait(wait) };
             Input::Timer { token }
         }
-        ["start", job] => request(Request::Start { job: name(job) }),
+        ["reloaded", job, n, how @ ..] => {
+            let id = TaskId { job: name(job), incarnation: number(n), what: TaskKind::Reload };
+            Input::TaskDone { id, exit: exit(how).0 }
+        }
+        ["checked", job, n, check, answer, output @ ..] => Input::Checked {
+            job: name(job),
+            incarnation: number(n),
+            check: usize::try_from(number(check)).expect("a place"),
+            passed: *answer == "pass",
+            output: output.join(" "),
+        },
+        ["notified", job, n, what @ ..] => Input::Notified {
+            job: name(job),
+            incarnation: number(n),
+            ready: what.contains(&"ready"),
+            watchdog: what.contains(&"watchdog"),
+            watchdog_every: what.iter().find_map(|word| word.strip_prefix("every=")).map(duration),
+        },
+        ["cron", job] => Input::CronDue { job: name(job) },
+        ["start", job, how @ ..] => {
+            let now = how.first() == Some(&"now");
+            let args = how.iter().position(|word| *word == "args");
+            let args = args.map(|at| how[at + 1..].iter().map(|it| (*it).to_owned()).collect());
+            request(Request::Start { job: name(job), args, now })
+        }
+        ["disable", job] => request(Request::Disable { job: name(job) }),
+        ["enable", job] => request(Request::Enable { job: name(job) }),
+        ["reload", job] => request(Request::Reload { job: name(job) }),
+        ["maintenance", on] => request(Request::Maintenance { on: *on == "on" }),
+        ["start-app", app] => request(Request::StartApp { app: name(app) }),
+        ["stop-app", app] => request(Request::StopApp { app: name(app) }),
+        ["restart-app", app] => request(Request::RestartApp { app: name(app) }),
         ["stop", job] => request(Request::Stop { job: name(job) }),
         ["kill", job] => request(Request::Kill { job: name(job) }),
         ["restart", job] => request(Request::Restart { job: name(job) }),
@@ -183,10 +236,129 @@ fn job_plan(job: &str, keys: &[&str]) -> JobPlan {
             "stop_signal" => plan.stop.signal = value.parse().expect("a signal"),
             "stop_timeout" => plan.stop.timeout = duration(value),
             "stop_exec" => plan.stop.exec = Some(vec![value.to_owned()]),
+            "exec" => plan.exec = vec![value.to_owned()],
+            "once" => plan.when.once.push(condition(value)),
+            "each" => {
+                let mut conditions = match plan.when.trigger.take() {
+                    Some(Trigger::Each(conditions)) => conditions,
+                    Some(Trigger::Interval(_) | Trigger::Cron(_)) | None => Vec::new(),
+                };
+                conditions.push(condition(value));
+                plan.when.trigger = Some(Trigger::Each(conditions));
+                restart.on = RestartOn::Never;
+            }
+            "interval" => {
+                plan.when.trigger = Some(Trigger::Interval(duration(value)));
+                restart.on = RestartOn::Never;
+            }
+            "cron" => {
+                let cron = Cron { expression: value.to_owned(), tz: None };
+                plan.when.trigger = Some(Trigger::Cron(cron));
+                restart.on = RestartOn::Never;
+            }
+            "when_timeout" => plan.when.timeout = Some(duration(value)),
+            "while" => {
+                let (source, loss) = value.split_once(':').expect("source:on_loss");
+                let on_loss = match loss {
+                    "stop" => OnLoss::Stop,
+                    "restart" => OnLoss::Restart,
+                    "keep" => OnLoss::Keep,
+                    other => panic!("not a way to lose: {other}"),
+                };
+                plan.follows = Some(While { source: self::source(source), on_loss });
+            }
+            "check" => plan.checks.push(check(value)),
+            "timeout" => plan.timeout = Some(duration(value)),
+            "reload" => plan.reload = Some(Reload::Signal(value.parse().expect("a signal"))),
+            "reload_exec" => plan.reload = Some(Reload::Exec(vec![value.to_owned()])),
+            "app" => plan.app = Some(name(value)),
+            "seq" => plan.place.start_sequence = value.parse().expect("a sequence"),
+            "stop_seq" => plan.place.stop_sequence = value.parse().expect("a sequence"),
+            "required" => plan.place.required = true,
+            "wait_exit" => plan.place.wait_exit = true,
+            "on_failure" => plan.place.on_failure = Some(on_failure(value)),
             other => panic!("not a key of a job: {other}"),
         }
     }
     plan
+}
+
+fn app_plan(app: &str, keys: &[&str]) -> AppPlan {
+    let mut plan = AppPlan::new(name(app));
+    for (key, value) in keys.iter().map(|key| pair(key)) {
+        match key {
+            "start" => plan.start_sequence = value.parse().expect("a sequence"),
+            "stop" => plan.stop_sequence = value.parse().expect("a sequence"),
+            "reverse" => plan.stop_order = StopOrder::Reverse,
+            "on_start_failure" => {
+                plan.on_start_failure = match value {
+                    "abort" => OnStartFailure::Abort,
+                    "stop" => OnStartFailure::Stop,
+                    "continue" => OnStartFailure::Continue,
+                    other => panic!("not a way: {other}"),
+                }
+            }
+            "on_failure" => plan.on_failure = on_failure(value),
+            other => panic!("not a key of an app: {other}"),
+        }
+    }
+    plan
+}
+
+fn on_failure(word: &str) -> OnFailure {
+    match word {
+        "continue" => OnFailure::Continue,
+        "restart-process" => OnFailure::RestartProcess,
+        "stop-app" => OnFailure::StopApp,
+        "restart-app" => OnFailure::RestartApp,
+        other => panic!("not a way: {other}"),
+    }
+}
+
+fn check(text: &str) -> Check {
+    let mut words = text.split(',');
+    let name = words.next().expect("a name").to_owned();
+    let mut check = Check::new(name, Probe::Tcp("127.0.0.1:80".to_owned()));
+    for (key, value) in words.map(pair) {
+        match key {
+            "interval" => (check.interval, check.timeout) = (duration(value), duration(value)),
+            "timeout" => check.timeout = duration(value),
+            "start" => check.start_period = duration(value),
+            "rise" => check.rise = value.parse().expect("a number"),
+            "fall" => check.fall = value.parse().expect("a number"),
+            "notify" => check.probe = Probe::Notify,
+            "fd" => check.probe = Probe::Fd(3),
+            other => panic!("not a key of a check: {other}"),
+        }
+    }
+    check
+}
+
+pub(crate) fn condition(text: &str) -> Condition {
+    let (source, event) = text.split_once(':').expect("source:event");
+    let event = match event {
+        "startup" => Awaited::Startup,
+        "exitSuccess" => Awaited::ExitSuccess,
+        "exitFailed" => Awaited::ExitFailed,
+        "healthy" => Awaited::Healthy,
+        "unhealthy" => Awaited::Unhealthy,
+        "changed" => Awaited::Changed,
+        "stopping" => Awaited::Stopping,
+        "stopped" => Awaited::Stopped,
+        "enterMaintenance" => Awaited::EnterMaintenance,
+        "exitMaintenance" => Awaited::ExitMaintenance,
+        "timerExpired" => Awaited::TimerExpired,
+        signal => Awaited::Signal(signal.parse().expect("an event")),
+    };
+    Condition { source: self::source(source), event }
+}
+
+fn source(text: &str) -> SourceRef {
+    match text.strip_prefix("watch.") {
+        Some(watch) => SourceRef::Watch(name(watch)),
+        None if text == "global" => SourceRef::Node,
+        None => SourceRef::Job(name(text)),
+    }
 }
 
 pub(crate) fn default_node() -> NodePlan {
@@ -199,7 +371,7 @@ pub(crate) fn default_node() -> NodePlan {
 }
 
 pub(crate) fn plan(node: NodePlan, jobs: Vec<JobPlan>) -> Plan {
-    Plan { node, jobs }
+    Plan { node, jobs, apps: Vec::new() }
 }
 
 pub(crate) fn name(text: &str) -> Name {
@@ -215,6 +387,10 @@ fn wait(word: &str) -> Wait {
         "started" => Wait::Started,
         "backoff" => Wait::Backoff,
         "stop" => Wait::StopTimeout,
+        "when" => Wait::When,
+        "interval" => Wait::Interval,
+        "longest" => Wait::Longest,
+        "check" => Wait::Check(0),
         other => panic!("not a wait: {other}"),
     }
 }

@@ -8,7 +8,7 @@ use mainstay_core::{
     event::{Event, Kind},
     job::Job,
     name::Name,
-    node::{Command, Input, Life, Node, Outcome, Token, Wait},
+    node::{Command, Input, Life, Node, Outcome, Request, TaskKind, Token, Wait},
     plan::JobPlan,
 };
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
@@ -92,7 +92,17 @@ impl Stage {
     fn play(&mut self, line: Line) {
         match line {
             Line::Node(plan) => self.plan.node = plan,
-            Line::Job(plan) => self.plan.jobs.push(*plan),
+            Line::Job(plan) => match self.plan.jobs.iter_mut().find(|it| it.name == plan.name) {
+                Some(known) => *known = *plan,
+                None => self.plan.jobs.push(*plan),
+            },
+            Line::App(plan) => self.plan.apps.push(plan),
+            Line::Drop(name) => self.plan.jobs.retain(|job| job.name != name),
+            Line::Apply => {
+                let plan = Box::new(self.plan.clone());
+                self.say(Input::Request(Request::Apply { plan }));
+            }
+            Line::Why(job) => self.why(&job),
             Line::At(time) => self.pass_time(time),
             Line::Say(input) => self.say(input),
             Line::AgentDies => self.agent_dies(),
@@ -153,7 +163,7 @@ impl Stage {
             (name, serde_json::from_str(&job).expect("a job"))
         };
         let jobs = journal(&node).into_iter().map(job).collect();
-        self.node = Some(Node::restore(self.plan.clone(), life, jobs));
+        self.node = Some(Node::restore(node.plan().clone(), life, jobs));
         self.timers = BTreeMap::new();
         self.agent_restarts += 1;
     }
@@ -163,6 +173,17 @@ impl Stage {
         let mut lines = vec![format!("node {:?}", node.phase()).to_lowercase()];
         lines.extend(node.jobs().map(|(plan, job)| show(plan, job)));
         lines.iter().for_each(|line| self.tell(line));
+    }
+
+    fn why(&mut self, job: &Name) {
+        let waiting = self.node.as_ref().expect("a node").waiting(job.as_str());
+        if waiting.is_empty() {
+            self.tell("for nothing");
+        }
+        for it in waiting {
+            let reason = it.reason.map_or_else(String::new, |reason| format!(" (never: {reason})"));
+            self.tell(&format!("for {} {}{reason}", it.source, it.event));
+        }
     }
 
     fn tell(&mut self, line: &str) {
@@ -229,12 +250,44 @@ fn event_line(event: &Event) -> String {
         Kind::Unhealthy => format!("{source} unhealthy"),
         Kind::Stopping => format!("{source} stopping"),
         Kind::Stopped => format!("{source} stopped"),
+        Kind::TimerExpired => format!("{source} timerExpired"),
+        Kind::EnterMaintenance => format!("{source} enterMaintenance"),
+        Kind::ExitMaintenance => format!("{source} exitMaintenance"),
+        Kind::Check { name, passing, output } => {
+            let verdict = if *passing { "passing" } else { "failing" };
+            format!("{source} check {name} {verdict} {output}").trim_end().to_owned()
+        }
+        Kind::Enabled => format!("{source} enabled"),
+        Kind::Disabled => format!("{source} disabled"),
+        Kind::Reloaded { added, changed, removed } => {
+            let names = |names: &[Name]| {
+                names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+            };
+            format!(
+                "{source} reloaded added={} changed={} removed={}",
+                names(added),
+                names(changed),
+                names(removed)
+            )
+        }
     }
 }
 
 fn command_line(command: &Command) -> String {
     match command {
-        Command::Spawn { job, incarnation } => format!("spawn {job} #{incarnation}"),
+        Command::Spawn { job, incarnation, args } => {
+            format!("spawn {job} #{incarnation} {}", args.join(" ")).trim_end().to_owned()
+        }
+        Command::Probe { job, incarnation, check, deadline } => {
+            format!("probe {job} #{incarnation} {check} until {}", time(*deadline))
+        }
+        Command::ArmCron { job } => format!("cron {job}"),
+        Command::Forget { job } => format!("forget {job}"),
+        Command::Applied => "applied".to_owned(),
+        Command::KeepDisabled { jobs } => {
+            let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+            format!("keep disabled {}", jobs.join(" ")).trim_end().to_owned()
+        }
         Command::Stop { job, incarnation, signal, to } => {
             format!("stop {job} #{incarnation} {signal} {}", word(to))
         }
@@ -243,7 +296,12 @@ fn command_line(command: &Command) -> String {
             format!("signal {job} #{incarnation} {signal} {}", word(to))
         }
         Command::RunTask { id, deadline } => {
-            format!("stop.exec {} #{} until {}", id.job, id.incarnation, time(*deadline))
+            let what = match id.what {
+                TaskKind::StopExec => "stop.exec",
+                TaskKind::Reload => "reload.exec",
+                TaskKind::Check(_) => "check.exec",
+            };
+            format!("{what} {} #{} until {}", id.job, id.incarnation, time(*deadline))
         }
         Command::SetTimer { token, at } => format!("timer {} at {}", wait(token), time(*at)),
         Command::Exit { code } => format!("exit {code}"),
@@ -254,9 +312,13 @@ fn wait(token: &Token) -> String {
     match token {
         Token::Job { job, incarnation, wait } => {
             let wait = match wait {
-                Wait::Started => "started",
-                Wait::Backoff => "backoff",
-                Wait::StopTimeout => "stop",
+                Wait::Started => "started".to_owned(),
+                Wait::Backoff => "backoff".to_owned(),
+                Wait::StopTimeout => "stop".to_owned(),
+                Wait::When => "when".to_owned(),
+                Wait::Interval => "interval".to_owned(),
+                Wait::Longest => "longest".to_owned(),
+                Wait::Check(check) => format!("check {check}"),
             };
             format!("{job} #{incarnation} {wait}")
         }

@@ -16,7 +16,7 @@ use mainstay_core::{
     clock::{Mono, Now},
     event::Source,
     exit::{Asked, Exit},
-    job::Job,
+    job::{Job, Phase},
     name::Name,
     node::{Command, Held, Input, Life, Node, NodePhase, Outcome, Request, TaskId, Token},
     plan::Plan,
@@ -298,7 +298,7 @@ impl World {
                 self.left.requests -= 1;
                 let job = plan.jobs[place].name.clone();
                 let request = match what {
-                    What::Start => Request::Start { job },
+                    What::Start => Request::Start { job, args: None, now: false },
                     What::Stop => Request::Stop { job },
                     What::Restart => Request::Restart { job },
                     What::Kill => Request::Kill { job },
@@ -479,10 +479,16 @@ impl World {
     }
 
     /// What is desired, what is journaled and what is there are the same, and all of it was told.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self, plan: &Plan) -> bool {
         let stopping = self.journal.life.phase() == NodePhase::Stopping;
+        let node = restore(plan, &self.journal);
         let settled = |(at, job): (usize, &Job)| {
-            self.ledger[at].is_settled(job, stopping) && ledger::agree(job, &self.keeper, at)
+            // A node that stops has nothing to explain.
+            let resting = [Phase::Stopped, Phase::Exited, Phase::Fatal].contains(&job.phase());
+            let waits =
+                resting && (stopping || !node.waiting(plan.jobs[at].name.as_str()).is_empty());
+            self.ledger[at].is_settled(job, stopping, waits)
+                && ledger::agree(job, &self.keeper, at, waits)
         };
         // A run may end before the keeper has heard that a record is journaled.
         (self.keeper.records.is_empty() || self.exit.is_some())
@@ -517,13 +523,18 @@ fn place(plan: &Plan, name: &Name) -> usize {
 
 fn deed(command: Command) -> Option<Deed> {
     Some(match command {
-        Command::Spawn { job, incarnation } => Deed::Spawn { job, incarnation },
+        Command::Spawn { job, incarnation, .. } => Deed::Spawn { job, incarnation },
         Command::Stop { job, incarnation, .. } => Deed::Stop { job, incarnation },
         Command::Kill { job, incarnation } => Deed::Kill { job, incarnation },
         Command::RunTask { id, .. } => Deed::Run(id),
         Command::SetTimer { token, at } => Deed::Wake(token, at),
         Command::Exit { code } => Deed::Exit(code),
-        Command::Signal { .. } => return None,
+        Command::Signal { .. }
+        | Command::Probe { .. }
+        | Command::ArmCron { .. }
+        | Command::Forget { .. }
+        | Command::Applied
+        | Command::KeepDisabled { .. } => return None,
     })
 }
 

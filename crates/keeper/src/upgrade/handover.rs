@@ -115,6 +115,8 @@ struct HeldProcess {
     streams: Vec<u64>,
     oom_before: u64,
     notified: BTreeMap<String, String>,
+    #[serde(default)]
+    ready: Option<RawFd>,
     attempt: Attempt,
 }
 
@@ -197,10 +199,11 @@ impl Handover {
         for job in &self.jobs {
             all.extend(job.sockets.iter().map(|(_, fd)| *fd));
             all.extend(job.notify.iter().chain(&job.control));
-            if let Some(HeldPhase::Execing { failure }) =
-                job.process.as_ref().map(|process| &process.phase)
-            {
-                all.push(*failure);
+            if let Some(process) = &job.process {
+                all.extend(process.ready);
+                if let HeldPhase::Execing { failure } = &process.phase {
+                    all.push(*failure);
+                }
             }
         }
         all.extend(self.clients.iter().map(|client| client.fd));
@@ -317,6 +320,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         streams: process.streams.clone(),
         oom_before: process.oom_before,
         notified: process.notified.clone(),
+        ready: process.ready.as_ref().map(AsRawFd::as_raw_fd),
         attempt: process.attempt.clone(),
     }
 }
@@ -440,6 +444,9 @@ impl Keeper {
             if let Phase::Execing { failure } = &process.phase {
                 self.poller.add(failure, Kind::Exec, id, Interest::Read)?;
             }
+            if let Some(pipe) = &process.ready {
+                self.poller.add(pipe, Kind::ReadyPipe, id, Interest::Read)?;
+            }
             if !matches!(process.phase, Phase::Clearing { .. }) {
                 self.children.insert(process.pid, Child::Job(id));
             }
@@ -544,6 +551,7 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         streams: held.streams,
         oom_before: held.oom_before,
         notified: held.notified,
+        ready: held.ready.map(fd::take).transpose()?,
         attempt: held.attempt,
     })
 }

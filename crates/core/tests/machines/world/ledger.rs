@@ -38,6 +38,13 @@ impl Told {
             Kind::Healthy => Some(Told::Healthy),
             Kind::Unhealthy => Some(Told::Unhealthy),
             Kind::Startup
+            | Kind::TimerExpired
+            | Kind::EnterMaintenance
+            | Kind::ExitMaintenance
+            | Kind::Check { .. }
+            | Kind::Enabled
+            | Kind::Disabled
+            | Kind::Reloaded { .. }
             | Kind::State { .. }
             | Kind::Signal { .. }
             | Kind::AgentRestarted { .. }
@@ -74,20 +81,21 @@ impl Account {
     }
 
     /// Every end was told, and people got what they asked for last.
-    pub(crate) fn is_settled(&self, job: &Job, stopping: bool) -> bool {
+    pub(crate) fn is_settled(&self, job: &Job, stopping: bool, waits: bool) -> bool {
         let heard = match self.wanted {
             Some(false) => job.desired() == Desired::Rest,
-            Some(true) => stopping || job.phase() != Phase::Stopped,
+            Some(true) => stopping || waits || job.phase() != Phase::Stopped,
             None => true,
         };
         heard && self.ended_untold.is_empty()
     }
 }
 
-/// Desired and observed are the same, and the keeper agrees.
-pub(crate) fn agree(job: &Job, keeper: &Keeper, at: usize) -> bool {
+/// Desired and observed are the same, or there is something to wait for; and the keeper agrees.
+pub(crate) fn agree(job: &Job, keeper: &Keeper, at: usize, waits: bool) -> bool {
     let live = keeper.jobs[at].live.as_ref().map(|live| live.incarnation);
     match job.desired() {
+        Desired::Run if waits => live.is_none(),
         Desired::Run => job.phase() == Phase::Running && live == Some(job.incarnation()),
         Desired::Rest | Desired::Disabled => {
             let rests = [Phase::Stopped, Phase::Exited, Phase::Fatal].contains(&job.phase());

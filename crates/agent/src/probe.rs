@@ -1,0 +1,214 @@
+//! Health checks that are asked over the network: outside the loop, each in a task of its own.
+//!
+//! A check has at most one question under way; it is answered at its deadline at the latest, and
+//! dropped with the incarnation that it was about. What an exec check says comes from the keeper
+//! and is only counted here. What a probe needs (a compiled expression, certificates) is made once
+//! and kept for as long as the plan says the same.
+
+mod connect;
+mod http;
+mod tls;
+mod words;
+
+use crate::clock;
+use http::HttpProbe;
+use mainstay_core::{clock::Mono, name::Name, node::Input, plan::Probe};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::{sync::mpsc, task::AbortHandle, time::timeout};
+
+pub(crate) use words::of_task;
+
+#[derive(Debug)]
+pub(crate) struct Probes {
+    under_way: HashMap<(Name, usize), UnderWay>,
+    prepared: HashMap<(Name, usize), Prepared>,
+    answers: mpsc::UnboundedReceiver<Input>,
+    report: mpsc::UnboundedSender<Input>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    incarnation: u64,
+    /// `None`: the keeper runs it, and ends it with the incarnation.
+    asked: Option<AbortHandle>,
+}
+
+/// Ready to be asked again and again.
+#[derive(Debug, Clone)]
+struct Prepared {
+    probe: Probe,
+    ready: Ready,
+}
+
+#[derive(Debug, Clone)]
+enum Ready {
+    Tcp(Arc<str>),
+    Http(Arc<HttpProbe>),
+    /// Cannot be asked, and why.
+    Broken(Arc<str>),
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) passed: bool,
+    /// For people.
+    pub(crate) output: String,
+}
+
+impl Verdict {
+    fn passed(output: impl Into<String>) -> Verdict {
+        Verdict { passed: true, output: output.into() }
+    }
+
+    fn failed(output: impl Into<String>) -> Verdict {
+        Verdict { passed: false, output: output.into() }
+    }
+}
+
+impl Probes {
+    pub(crate) fn new() -> Probes {
+        let (report, answers) = mpsc::unbounded_channel();
+        Probes { under_way: HashMap::new(), prepared: HashMap::new(), answers, report }
+    }
+
+    /// Whether a check may be asked now: it is not, while an answer about this incarnation is
+    /// still to come.
+    pub(crate) fn begin(&mut self, job: &Name, incarnation: u64, check: usize) -> bool {
+        let key = (job.clone(), check);
+        match self.under_way.get(&key) {
+            Some(earlier) if earlier.incarnation >= incarnation => return false,
+            Some(_) | None => {}
+        }
+        let begun = UnderWay { incarnation, asked: None };
+        if let Some(earlier) = self.under_way.insert(key, begun) {
+            earlier.abort();
+        }
+        true
+    }
+
+    /// Asks a check that has begun.
+    pub(crate) fn ask(
+        &mut self,
+        job: &Name,
+        incarnation: u64,
+        check: usize,
+        probe: &Probe,
+        deadline: Mono,
+    ) {
+        let key = (job.clone(), check);
+        let ready = self.prepare(&key, probe);
+        let (job, report) = (job.clone(), self.report.clone());
+        let task = tokio::spawn(async move {
+            let Verdict { passed, output } = ready.ask(deadline).await;
+            // Nobody listens only when the agent is gone.
+            let _ = report.send(Input::Checked { job, incarnation, check, passed, output });
+        });
+        if let Some(under_way) = self.under_way.get_mut(&key) {
+            under_way.asked = Some(task.abort_handle());
+        }
+    }
+
+    fn prepare(&mut self, key: &(Name, usize), probe: &Probe) -> Ready {
+        match self.prepared.get(key) {
+            Some(prepared) if prepared.probe == *probe => prepared.ready.clone(),
+            Some(_) | None => {
+                let ready = Ready::new(probe);
+                let prepared = Prepared { probe: probe.clone(), ready: ready.clone() };
+                self.prepared.insert(key.clone(), prepared);
+                ready
+            }
+        }
+    }
+
+    /// The next answer. May be dropped at any time.
+    pub(crate) async fn answered(&mut self) -> Input {
+        self.answers.recv().await.expect("this struct holds a sender")
+    }
+
+    /// The answer is in the node's hands.
+    pub(crate) fn finished(&mut self, job: &Name, incarnation: u64, check: usize) {
+        let key = (job.clone(), check);
+        if self.under_way.get(&key).is_some_and(|asked| asked.incarnation == incarnation) {
+            self.under_way.remove(&key);
+        }
+    }
+
+    /// The incarnation has ended: nobody wants to know any more.
+    pub(crate) fn cancel(&mut self, job: &Name, checks: usize, incarnation: u64) {
+        for check in 0..checks {
+            let key = (job.clone(), check);
+            if self.under_way.get(&key).is_some_and(|asked| asked.incarnation <= incarnation)
+                && let Some(asked) = self.under_way.remove(&key)
+            {
+                asked.abort();
+            }
+        }
+    }
+
+    /// The job is gone from the plan.
+    pub(crate) fn forget(&mut self, job: &Name) {
+        self.prepared.retain(|(name, _), _| name != job);
+        self.under_way.retain(|(name, _), asked| {
+            let other = name != job;
+            if !other {
+                asked.abort();
+            }
+            other
+        });
+    }
+}
+
+impl UnderWay {
+    fn abort(&self) {
+        self.asked.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Ready {
+    fn new(probe: &Probe) -> Ready {
+        match probe {
+            Probe::Tcp(address) => Ready::Tcp(address.as_str().into()),
+            Probe::Http(http) => match HttpProbe::new(http) {
+                Ok(probe) => Ready::Http(Arc::new(probe)),
+                Err(error) => Ready::Broken(error.into()),
+            },
+            Probe::Exec(_) | Probe::Notify | Probe::Fd(_) => {
+                Ready::Broken("this check is not asked over the network".into())
+            }
+        }
+    }
+
+    async fn ask(&self, deadline: Mono) -> Verdict {
+        let left = deadline.since(clock::mono());
+        let asked = async {
+            match self {
+                Ready::Tcp(address) => tcp(address).await,
+                Ready::Http(probe) => probe.ask().await,
+                Ready::Broken(why) => Verdict::failed(why.as_ref()),
+            }
+        };
+        match timeout(left, asked).await {
+            Ok(verdict) => verdict,
+            Err(_) => Verdict::failed(format!("no answer within {left:.1?}")),
+        }
+    }
+}
+
+async fn tcp(address: &str) -> Verdict {
+    match connect::tcp(address).await {
+        Ok(_) => Verdict::passed(format!("connected to {address}")),
+        Err(error) => Verdict::failed(format!("cannot connect to {address}: {error}")),
+    }
+}
+
+/// A lock that no panic can spoil: what it guards is replaced as a whole.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

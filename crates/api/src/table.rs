@@ -1,0 +1,83 @@
+//! The table of routes: the one place that says what can be asked, for the router and for OpenAPI.
+
+use crate::{Reach, apps, events, jobs, node, openapi};
+use axum::{
+    Router,
+    routing::{get, post},
+};
+
+/// A route as the description shows it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) summary: &'static str,
+    /// Names of schemas: of the body, and of the answer.
+    pub(crate) body: &'static str,
+    pub(crate) answer: &'static str,
+    /// What may stand in the query.
+    pub(crate) query: &'static [&'static str],
+}
+
+macro_rules! table {
+    ($($method:ident $path:literal $handler:path: $body:ident -> $answer:ident
+       $([$($query:literal),*])? $summary:literal;)*) => {
+        pub(crate) const TABLE: &[Entry] = &[$(Entry {
+            method: stringify!($method),
+            path: $path,
+            summary: $summary,
+            body: stringify!($body),
+            answer: stringify!($answer),
+            query: &[$($($query),*)?],
+        }),*];
+
+        pub(crate) fn router() -> Router<Reach> {
+            Router::new()$(.route($path, $method($handler)))*
+        }
+    };
+}
+
+table! {
+    get "/v1/status" node::status: Nothing -> Status
+        "The node and its jobs";
+    get "/v1/events" events::stream: Nothing -> Events ["since", "follow"]
+        "What happens, as server-sent events; resumes after Last-Event-ID";
+    get "/v1/plan" node::plan: Nothing -> Changes
+        "What a reload would change";
+    post "/v1/reload" node::reload: Nothing -> Changes
+        "Brings the configuration into force as it is written now";
+    post "/v1/maintenance" node::maintenance: Maintenance -> State
+        "Enters or leaves maintenance";
+    post "/v1/shutdown" node::shutdown: Nothing -> State
+        "Stops all jobs and ends the run";
+    post "/v1/upgrade" node::upgrade: Upgrade -> State
+        "Replaces keeper and agent by another binary; the jobs go on";
+    get "/v1/jobs/{job}" jobs::one: Nothing -> Job
+        "One job";
+    get "/v1/jobs/{job}/why" jobs::why: Nothing -> Why
+        "Why a job is as it is";
+    post "/v1/jobs/{job}/start" jobs::start: Start -> Job ["wait"]
+        "Starts a job, and waits until it runs";
+    post "/v1/jobs/{job}/stop" jobs::stop: Nothing -> Job ["wait"]
+        "Stops a job, and waits until nothing of it is left";
+    post "/v1/jobs/{job}/restart" jobs::restart: Nothing -> Job ["wait"]
+        "Stops a job and starts it again";
+    post "/v1/jobs/{job}/kill" jobs::kill: Nothing -> Job ["wait"]
+        "Kills a job without grace";
+    post "/v1/jobs/{job}/signal" jobs::signal: Signal -> Job
+        "Sends a signal to a job";
+    post "/v1/jobs/{job}/reload" jobs::reload: Nothing -> Job
+        "Lets a job reload in its own way";
+    post "/v1/jobs/{job}/enable" jobs::enable: Nothing -> Job
+        "Lets a job be started again";
+    post "/v1/jobs/{job}/disable" jobs::disable: Nothing -> Job
+        "Stops a job and keeps it from being started, over runs";
+    post "/v1/apps/{app}/start" apps::start: Nothing -> App ["wait"]
+        "Starts the jobs of an app, in order";
+    post "/v1/apps/{app}/stop" apps::stop: Nothing -> App ["wait"]
+        "Stops the jobs of an app, in order";
+    post "/v1/apps/{app}/restart" apps::restart: Nothing -> App ["wait"]
+        "Stops the jobs of an app and starts them again, in order";
+    get "/v1/openapi.json" openapi::describe: Nothing -> Any
+        "This description";
+}

@@ -1,0 +1,102 @@
+//! Importers: what another supervisor reads, written as a configuration of ours.
+//!
+//! ```text
+//! text ─► entries with line numbers ─► Draft (tables in order, notes where they belong) ─► TOML
+//! ```
+//!
+//! The TOML that comes out loads without an error. Whatever changes its meaning on the way, or has
+//! no counterpart, is a comment above the table it belongs to and a [`Note`], with the line of the
+//! original.
+
+mod draft;
+mod ini;
+mod process_compose;
+mod procfile;
+mod supervisord;
+mod yaml;
+
+use crate::{diag::Errors, source::Sources};
+use std::{fmt, path::Path, str::FromStr};
+
+/// A file of another supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Procfile,
+    Supervisord,
+    ProcessCompose,
+}
+
+/// A configuration made of a foreign file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    pub toml: String,
+    /// What changes or could not be mapped; each is a comment in `toml` as well.
+    pub notes: Vec<Note>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The file it is about, as it was named.
+    pub file: String,
+    /// Counted from 1; `None`: about the file as a whole.
+    pub line: Option<usize>,
+    pub message: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.message),
+            None => write!(f, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+impl Format {
+    pub const ALL: [Format; 3] = [Format::Procfile, Format::Supervisord, Format::ProcessCompose];
+
+    /// As it is written on the command line.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Format::Procfile => "procfile",
+            Format::Supervisord => "supervisord",
+            Format::ProcessCompose => "process-compose",
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Format, String> {
+        Format::ALL.into_iter().find(|format| format.word() == text).ok_or_else(|| {
+            let words: Vec<&str> = Format::ALL.into_iter().map(Format::word).collect();
+            format!("'{text}' is not a format: use one of {}", words.join(", "))
+        })
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Writes the configuration that does what `text` says. `path` is where it came from: it stands in
+/// the notes, and files that it includes are looked for beside it.
+pub fn import(format: Format, text: &str, path: &Path) -> Result<Imported, Errors> {
+    let name = path.to_string_lossy();
+    // For its cap on size and its line numbers.
+    let sources = Sources::text(&name, text)?;
+    match format {
+        Format::Procfile => procfile::import(&sources),
+        Format::Supervisord => supervisord::import(&sources, path),
+        Format::ProcessCompose => process_compose::import(&sources),
+    }
+}
+
+/// As [`import`], of a file.
+pub fn import_file(format: Format, path: &Path) -> Result<Imported, Errors> {
+    let text = Sources::read_file(path)?;
+    import(format, &text, path)
+}

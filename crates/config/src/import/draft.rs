@@ -1,0 +1,217 @@
+//! The configuration being written: tables in order, with the notes that belong to them.
+
+use super::{Imported, Note};
+use mainstay_core::name::{Name, NameError};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+/// Comments beyond this say nothing new.
+const MOST_NOTES: usize = 1000;
+
+pub(super) struct Draft {
+    /// What the original is, for the first line.
+    what: &'static str,
+    file: String,
+    notes: Vec<Note>,
+    tables: Vec<Table>,
+}
+
+/// One table of the file.
+pub(super) struct Table {
+    pub(super) header: String,
+    file: String,
+    notes: Vec<Note>,
+    lines: Vec<(String, String)>,
+}
+
+impl Draft {
+    pub(super) fn new(what: &'static str, file: &str) -> Draft {
+        Draft { what, file: file.to_owned(), notes: Vec::new(), tables: Vec::new() }
+    }
+
+    /// A note about the whole.
+    pub(super) fn note(&mut self, line: impl Into<Option<usize>>, message: impl Into<String>) {
+        let file = self.file.clone();
+        self.note_of(file, line, message);
+    }
+
+    pub(super) fn note_of(
+        &mut self,
+        file: String,
+        line: impl Into<Option<usize>>,
+        message: impl Into<String>,
+    ) {
+        if self.notes.len() < MOST_NOTES {
+            self.notes.push(Note { file, line: line.into(), message: message.into() });
+        }
+    }
+
+    pub(super) fn push(&mut self, table: Table) {
+        self.tables.push(table);
+    }
+
+    pub(super) fn finish(self) -> Imported {
+        let mut toml = format!("# Made from {} by mainstay import.\n", one_line(self.what));
+        let own = &self.file;
+        for note in &self.notes {
+            comment(&mut toml, own, note);
+        }
+        for table in &self.tables {
+            toml.push('\n');
+            for note in &table.notes {
+                comment(&mut toml, own, note);
+            }
+            // Writing to a String cannot fail.
+            let _ = writeln!(toml, "[{}]", table.header);
+            for (key, value) in &table.lines {
+                let _ = writeln!(toml, "{key} = {value}");
+            }
+        }
+        let of_tables = self.tables.into_iter().flat_map(|table| table.notes);
+        let mut notes: Vec<Note> = self.notes;
+        notes.extend(of_tables);
+        Imported { toml, notes }
+    }
+}
+
+impl Table {
+    pub(super) fn new(header: impl Into<String>, file: &str) -> Table {
+        let header = header.into();
+        Table { header, file: file.to_owned(), notes: Vec::new(), lines: Vec::new() }
+    }
+
+    /// A note about this table.
+    pub(super) fn note(&mut self, line: impl Into<Option<usize>>, message: impl Into<String>) {
+        if self.notes.len() < MOST_NOTES {
+            let file = self.file.clone();
+            self.notes.push(Note { file, line: line.into(), message: message.into() });
+        }
+    }
+
+    /// A key with a value that is TOML already.
+    pub(super) fn set(&mut self, key: &str, value: impl Into<String>) {
+        self.lines.push((key.to_owned(), value.into()));
+    }
+}
+
+fn comment(out: &mut String, own: &str, note: &Note) {
+    let message = one_line(&note.message);
+    let _ = match note.line {
+        Some(line) if note.file == own => writeln!(out, "# line {line}: {message}"),
+        Some(line) => writeln!(out, "# {}:{line}: {message}", one_line(&note.file)),
+        None => writeln!(out, "# {message}"),
+    };
+}
+
+/// A comment ends where its line does.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A TOML string that means exactly this: `${` is not expanded.
+pub(super) fn literal(text: &str) -> String {
+    quoted(&text.replace("${", "$${"))
+}
+
+/// A TOML string in which `${…}` stays what it is.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            // No program can be given one.
+            '\0' => {}
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// `["a", "b"]` of values that are TOML already.
+pub(super) fn list(values: impl IntoIterator<Item = String>) -> String {
+    format!("[{}]", values.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// `{ a = 1, b = 2 }` of values that are TOML already.
+pub(super) fn inline(pairs: &[(String, String)]) -> String {
+    if pairs.is_empty() {
+        return "{}".to_owned();
+    }
+    let bare = |key: &str| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+        !key.is_empty() && key.bytes().all(plain)
+    };
+    let pairs: Vec<String> = pairs
+        .iter()
+        .map(|(key, value)| {
+            let key = if bare(key) { key.clone() } else { quoted(key) };
+            format!("{key} = {value}")
+        })
+        .collect();
+    format!("{{ {} }}", pairs.join(", "))
+}
+
+pub(super) fn pair(key: &str, value: impl Into<String>) -> (String, String) {
+    (key.to_owned(), value.into())
+}
+
+/// Job names: valid, and none twice.
+#[derive(Default)]
+pub(super) struct Names {
+    taken: BTreeSet<String>,
+    /// The last number that was put behind a name.
+    last: BTreeMap<String, u32>,
+}
+
+/// Room for a number behind a name, and for that of an instance.
+const LONGEST: usize = 50;
+
+impl Names {
+    /// A name as near to `wanted` as can be; with `instances` its numbered names are taken as well.
+    pub(super) fn take(&mut self, wanted: &str, instances: Option<u32>) -> String {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let base: String = wanted
+            .chars()
+            .map(|c| if allowed(c) { c } else { '-' })
+            .skip_while(|c| !c.is_ascii_alphanumeric())
+            .take(LONGEST)
+            .collect();
+        let base = match Name::new(&base) {
+            Ok(_) => base,
+            Err(NameError::Reserved(_)) => format!("{base}_job"),
+            Err(NameError::Shape(_)) => "job".to_owned(),
+        };
+        let fits = Name::new(wanted).is_ok() && (instances.is_none() || wanted.len() <= LONGEST);
+        let mut name = if fits { wanted.to_owned() } else { base.clone() };
+        let number = self.last.entry(base.clone()).or_insert(1);
+        loop {
+            let of_instances = (1..=instances.unwrap_or_default()).map(|n| format!("{name}-{n}"));
+            let all: Vec<String> = std::iter::once(name.clone()).chain(of_instances).collect();
+            if all.iter().all(|it| !self.taken.contains(it)) {
+                self.taken.extend(all);
+                return name;
+            }
+            *number += 1;
+            name = format!("{base}_{number}");
+        }
+    }
+}
+
+/// Variables that Mainstay sets itself, and names that no variable can have.
+pub(super) fn is_variable(name: &str) -> bool {
+    !name.is_empty()
+        && !name.contains(['=', '\0'])
+        && name != "MAINSTAY_RUN"
+        && name != "MAINSTAY_JOB"
+}

@@ -1,0 +1,101 @@
+//! `readiness_probe` and `liveness_probe`: checks of a job.
+
+use super::Whole;
+use crate::{
+    http,
+    import::{
+        draft::{Table, inline, list, literal, pair, quoted},
+        yaml::Node,
+    },
+};
+
+/// A check as an inline table, or a note why there is none.
+pub(super) fn check(table: &mut Table, whole: &Whole, kind: &str, node: &Node) -> Option<String> {
+    let mut pairs = match (node.get("exec"), node.get("http_get")) {
+        (Some(exec), _) => exec_of(table, whole, kind, exec)?,
+        (None, Some(http)) => http_of(table, kind, http)?,
+        (None, None) => {
+            table.note(node.line, format!("{kind} is left out: neither exec nor http_get"));
+            return None;
+        }
+    };
+    let name = if kind == "liveness_probe" { "live" } else { "ready" };
+    pairs.push(pair("name", quoted(name)));
+    let seconds = |key: &str, default: u32| {
+        node.get(key)
+            .and_then(Node::number)
+            .filter(|it| (1..=1_000_000).contains(it))
+            .unwrap_or(default)
+    };
+    pairs.push(pair("interval", quoted(&format!("{}s", seconds("period_seconds", 10)))));
+    pairs.push(pair("timeout", quoted(&format!("{}s", seconds("timeout_seconds", 1)))));
+    let delay = node.get("initial_delay_seconds").and_then(Node::number).unwrap_or_default();
+    if (1..=1_000_000).contains(&delay) {
+        pairs.push(pair("start_period", quoted(&format!("{delay}s"))));
+    }
+    let rise = seconds("success_threshold", 1);
+    if rise > 1 {
+        pairs.push(pair("rise", rise.to_string()));
+    }
+    pairs.push(pair("fall", seconds("failure_threshold", 3).to_string()));
+    if kind == "liveness_probe" {
+        table.note(
+            node.line,
+            "liveness_probe: a failing check makes the job unhealthy and does not restart it",
+        );
+    }
+    Some(inline(&pairs))
+}
+
+fn exec_of(
+    table: &mut Table,
+    whole: &Whole,
+    kind: &str,
+    exec: &Node,
+) -> Option<Vec<(String, String)>> {
+    let Some(command) = exec.get("command").and_then(Node::text).filter(|it| !it.is_empty()) else {
+        table.note(exec.line, format!("{kind} is left out: it has no command"));
+        return None;
+    };
+    let command = match exec.get("working_dir").and_then(Node::text) {
+        Some(dir) => format!("cd '{}' && {command}", dir.replace('\'', r"'\''")),
+        None => command.to_owned(),
+    };
+    let words = [whole.shell[0].as_str(), &whole.shell[1], &command];
+    Some(vec![pair("exec", list(words.map(literal)))])
+}
+
+fn http_of(table: &mut Table, kind: &str, node: &Node) -> Option<Vec<(String, String)>> {
+    let text =
+        |key: &str, default: &str| node.get(key).and_then(Node::text).unwrap_or(default).to_owned();
+    let (scheme, host) = (text("scheme", "http"), text("host", "127.0.0.1"));
+    let path = text("path", "/");
+    let port = node.get("port").map(Node::number);
+    let valid_path = path.bytes().all(|b| b.is_ascii_graphic()) && !path.contains("${");
+    let valid_port =
+        !matches!(port, Some(None)) && port.flatten().is_none_or(|it| (1..=65535).contains(&it));
+    if !["http", "https"].contains(&scheme.as_str())
+        || !http::is_host(&host)
+        || !valid_port
+        || !valid_path
+    {
+        table.note(node.line, format!("{kind} is left out: its http_get is no plain URL"));
+        return None;
+    }
+    let port = port.flatten().map(|port| format!(":{port}")).unwrap_or_default();
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let url = quoted(&format!("{scheme}://{host}{port}{slash}{path}"));
+    let mut long = vec![pair("url", url.clone())];
+    if let Some(code) =
+        node.get("status_code").and_then(Node::number).filter(|it| (100..=599).contains(it))
+    {
+        long.push(pair("status", code.to_string()));
+    }
+    for (key, child) in node.map() {
+        if !["scheme", "host", "path", "port", "status_code"].contains(&key.as_str()) {
+            table.note(child.line, format!("{kind}: '{key}' is not mapped"));
+        }
+    }
+    let http = if long.len() == 1 { url } else { inline(&long) };
+    Some(vec![pair("http", http)])
+}

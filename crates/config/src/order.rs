@@ -1,0 +1,305 @@
+//! Who waits for whom: sources are looked up among all jobs, and circles are found.
+
+use crate::{
+    job::Placed,
+    nearest::nearest,
+    reader::Reader,
+    value::Span,
+    when::{SIGNALS, Sentence, Start},
+};
+use mainstay_core::{
+    name::Name,
+    plan::{Awaited, Condition, OnLoss, SourceRef, Trigger, While},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Conditions in a whole plan; instances that wait for instances multiply.
+const MOST_CONDITIONS: usize = 200_000;
+const GLOBAL: &str = "global";
+
+/// The jobs by the names that a source may use.
+struct Jobs {
+    /// A job, or all instances of one.
+    by_name: BTreeMap<String, Vec<Name>>,
+}
+
+/// Fills in `when` and `while` of every job.
+pub(crate) fn settle(r: &mut Reader<'_>, jobs: &mut [Placed]) {
+    let known = Jobs::of(jobs);
+    let mut conditions = 0;
+    let mut wrong: BTreeSet<String> = BTreeSet::new();
+    for placed in &mut *jobs {
+        r.file = placed.at.file;
+        // What is wrong with one instance is most often wrong with all: it is told once.
+        let quiet = placed.echo && wrong.contains(&placed.written);
+        let before = r.errors();
+        let path = format!("jobs.{}", placed.written);
+        r.quiet(quiet, |r| r.within(&path, |r| settle_one(r, &known, placed)));
+        if r.errors() > before {
+            wrong.insert(placed.written.clone());
+        }
+        conditions += placed.job.plan.when.once.len();
+        if conditions > MOST_CONDITIONS {
+            let message = format!("more than {MOST_CONDITIONS} conditions");
+            r.within(&path, |r| {
+                r.wrong::<()>(placed.at.span, message, "let fewer instances wait for each other")
+            });
+            return;
+        }
+    }
+    circles(r, jobs);
+}
+
+fn settle_one(r: &mut Reader<'_>, known: &Jobs, placed: &mut Placed) {
+    let plan = &mut placed.job.plan;
+    let written = std::mem::take(&mut placed.job.when);
+    plan.when.timeout = written.timeout;
+    for sentence in &written.once {
+        let found = r.within("when", |r| known.conditions(r, sentence, &plan.name));
+        for condition in found.unwrap_or_default() {
+            if plan.when.once.len() > 64 || !plan.when.once.contains(&condition) {
+                plan.when.once.push(condition);
+            }
+        }
+    }
+    plan.when.trigger = match written.trigger {
+        None => None,
+        Some(Start::Interval(every)) => Some(Trigger::Interval(every)),
+        Some(Start::Cron(cron)) => Some(Trigger::Cron(cron)),
+        Some(Start::Each(sentence)) => {
+            let found = r.within("when", |r| known.conditions(r, &sentence, &plan.name));
+            if sentence.event == Awaited::Startup {
+                r.within("when", |r| {
+                    r.warn(
+                        sentence.span,
+                        "startup happens once in a run",
+                        "leave 'when' out: a job starts at startup by itself",
+                    );
+                });
+            }
+            found.map(Trigger::Each)
+        }
+    };
+    if let Some((source, span)) = placed.job.follow.source.take() {
+        let on_loss = placed.job.follow.on_loss.unwrap_or(OnLoss::Stop);
+        plan.follows = r
+            .within("while", |r| known.followed(r, &source, span))
+            .map(|source| While { source, on_loss });
+    }
+}
+
+impl Jobs {
+    fn of(jobs: &[Placed]) -> Jobs {
+        let mut by_name: BTreeMap<String, Vec<Name>> = BTreeMap::new();
+        for placed in jobs {
+            let plan = &placed.job.plan;
+            by_name.entry(plan.name.as_str().to_owned()).or_default().push(plan.name.clone());
+            if let Some(base) = &plan.instance_of {
+                by_name.entry(base.as_str().to_owned()).or_default().push(plan.name.clone());
+            }
+        }
+        Jobs { by_name }
+    }
+
+    /// What a sentence means: one condition, or one for each instance.
+    fn conditions(
+        &self,
+        r: &mut Reader<'_>,
+        sentence: &Sentence,
+        own: &Name,
+    ) -> Option<Vec<Condition>> {
+        let event = sentence.event;
+        let of_node = is_of_node(event);
+        let Some((source, span)) = &sentence.source else {
+            if of_node {
+                return Some(vec![Condition { source: SourceRef::Node, event }]);
+            }
+            let message = format!("whose '{event}'?");
+            return r.wrong(sentence.span, message, "add source = \"JOB\"");
+        };
+        if source == GLOBAL {
+            if of_node {
+                return Some(vec![Condition { source: SourceRef::Node, event }]);
+            }
+            let message = format!("'{event}' is said by a job, not by the node");
+            let help = format!(
+                "name a job as source; the node says startup, enterMaintenance, exitMaintenance, {}",
+                SIGNALS.join(", ")
+            );
+            return r.wrong(*span, message, help);
+        }
+        let names = self.look_up(r, source, *span)?;
+        if of_node {
+            let message = format!("'{event}' is said by the node, not by a job");
+            return r.wrong(*span, message, "remove source, or write source = \"global\"");
+        }
+        if event == Awaited::Changed {
+            return r.wrong(
+                sentence.span,
+                "'changed' is said by a watch, not by a job",
+                "use healthy, unhealthy, exitSuccess, exitFailed, stopping or stopped",
+            );
+        }
+        if names == [own.clone()] {
+            return r.wrong(
+                *span,
+                "the job waits for itself and would never start",
+                "name another job",
+            );
+        }
+        let all =
+            names.iter().map(|name| Condition { source: SourceRef::Job(name.clone()), event });
+        Some(all.collect())
+    }
+
+    fn followed(&self, r: &mut Reader<'_>, source: &str, span: Span) -> Option<SourceRef> {
+        if source == GLOBAL {
+            return r.wrong(span, "the node is always there", "name a job, or remove 'while'");
+        }
+        match self.look_up(r, source, span)? {
+            [one] => Some(SourceRef::Job(one.clone())),
+            several => {
+                let message = format!("'{source}' has {} instances", several.len());
+                let first = several.first().map_or("", Name::as_str);
+                let help = format!("follow one of them: source = \"{first}\"");
+                r.wrong(span, message, help)
+            }
+        }
+    }
+
+    fn look_up(&self, r: &mut Reader<'_>, source: &str, span: Span) -> Option<&[Name]> {
+        if let Some(names) = self.by_name.get(source) {
+            return Some(names);
+        }
+        if let Some((kind @ ("watch" | "template" | "profile"), _)) = source.split_once('.') {
+            return r.wrong(
+                span,
+                format!("a {kind} as source is not supported yet"),
+                "remove it: this version cannot do it",
+            );
+        }
+        let message = format!("there is no job '{source}'");
+        let help = match nearest(source, self.by_name.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None if self.by_name.len() <= 20 => {
+                let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
+                format!("the jobs are: {}", known.join(" "))
+            }
+            None => "name a job of this configuration".to_owned(),
+        };
+        r.wrong(span, message, help)
+    }
+}
+
+/// Events that the node says, and nobody else.
+fn is_of_node(event: Awaited) -> bool {
+    match event {
+        Awaited::Startup
+        | Awaited::EnterMaintenance
+        | Awaited::ExitMaintenance
+        | Awaited::Signal(_) => true,
+        Awaited::ExitSuccess
+        | Awaited::ExitFailed
+        | Awaited::Healthy
+        | Awaited::Unhealthy
+        | Awaited::Changed
+        | Awaited::Stopping
+        | Awaited::Stopped
+        | Awaited::TimerExpired => false,
+    }
+}
+
+/// Reports each circle of jobs that wait for each other, once.
+fn circles(r: &mut Reader<'_>, jobs: &[Placed]) {
+    let index: BTreeMap<&str, usize> =
+        jobs.iter().enumerate().map(|(at, it)| (it.job.plan.name.as_str(), at)).collect();
+    let edges: Vec<Vec<usize>> = jobs
+        .iter()
+        .map(|it| {
+            let latches = it.job.plan.when.once.iter().map(|condition| &condition.source);
+            latches
+                .chain(it.job.plan.follows.iter().map(|it| &it.source))
+                .filter_map(|source| match source {
+                    SourceRef::Job(name) => index.get(name.as_str()).copied(),
+                    SourceRef::Node | SourceRef::Watch(_) => None,
+                })
+                .collect()
+        })
+        .collect();
+    let mut told: BTreeSet<Vec<&str>> = BTreeSet::new();
+    for circle in find(&edges) {
+        // Instances of the same jobs make the same circle.
+        let names: Vec<&str> =
+            circle.iter().filter_map(|at| jobs.get(*at)).map(|it| it.written.as_str()).collect();
+        let mut key = names.clone();
+        key.sort_unstable();
+        let Some(first) = circle.first().and_then(|at| jobs.get(*at)) else { continue };
+        if !told.insert(key) {
+            continue;
+        }
+        let mut path = names.clone();
+        path.extend(names.first());
+        r.file = first.at.file;
+        let message = format!("these jobs wait for each other: {}", path.join(" → "));
+        r.within(&format!("jobs.{}", first.written), |r| {
+            r.wrong::<()>(first.at.span, message, "remove one of the conditions")
+        });
+    }
+}
+
+/// The circles that a walk through the graph runs into, each from its first job in the file.
+fn find(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mark {
+        New,
+        Open,
+        Done,
+    }
+    let mut marks = vec![Mark::New; edges.len()];
+    let mut found = Vec::new();
+    for start in 0..edges.len() {
+        // An own stack: a chain of ten thousand jobs must not use up the thread's.
+        let mut path: Vec<(usize, usize)> = Vec::new();
+        if marks[start] == Mark::New {
+            marks[start] = Mark::Open;
+            path.push((start, 0));
+        }
+        while let Some((at, next)) = path.last_mut() {
+            let Some(to) = edges[*at].get(*next).copied() else {
+                marks[*at] = Mark::Done;
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            match marks[to] {
+                Mark::Done => {}
+                Mark::New => {
+                    marks[to] = Mark::Open;
+                    path.push((to, 0));
+                }
+                Mark::Open => {
+                    let mut circle: Vec<usize> =
+                        path.iter().map(|(at, _)| *at).skip_while(|at| *at != to).collect();
+                    let first = circle.iter().enumerate().min_by_key(|(_, at)| **at);
+                    let turn = first.map_or(0, |(position, _)| position);
+                    circle.rotate_left(turn);
+                    found.push(circle);
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_chain_is_walked_and_a_circle_in_it_found() {
+        let chain: Vec<Vec<usize>> = (0..100_000).map(|at| vec![at + 1]).chain([vec![]]).collect();
+        assert_eq!(find(&chain), Vec::<Vec<usize>>::new());
+        assert_eq!(find(&[vec![1], vec![2], vec![1], vec![0]]), [vec![1, 2]]);
+        assert_eq!(find(&[vec![0]]), [vec![0]]);
+    }
+}

@@ -1,0 +1,162 @@
+//! Foreign files become configurations that load, with a word about what changes.
+//! `MAINSTAY_GOLDEN=write` writes the expected ones anew.
+
+use super::context;
+use mainstay_config::{Format, Imported, import, import_file, parse};
+use proptest::prelude::*;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+fn dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import")
+}
+
+/// The outcome without the place where this happens to be.
+fn imported(format: Format, name: &str) -> Imported {
+    let mut imported = import_file(format, &dir().join(name)).unwrap_or_else(|e| panic!("{e}"));
+    let here = format!("{}/", dir().display());
+    imported.toml = imported.toml.replace(&here, "").replace(here.trim_end_matches('/'), ".");
+    imported
+}
+
+fn as_expected(format: Format, name: &str) -> Imported {
+    let imported = imported(format, name);
+    let mut ctx = context();
+    for name in ["PATH", "USER", "HOSTNAME"] {
+        ctx.env.insert(name.to_owned(), "x".to_owned());
+    }
+    let loaded = parse("imported.toml", &imported.toml, &ctx);
+    assert!(loaded.is_ok(), "{}\n{}", imported.toml, loaded.unwrap_err());
+    let path = dir().join(format!("{name}.expected.toml"));
+    if std::env::var_os("MAINSTAY_GOLDEN").is_some_and(|it| it == "write") {
+        fs::write(&path, &imported.toml).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(imported.toml == expected, "not as in {}:\n{}", path.display(), imported.toml);
+    for note in &imported.notes {
+        assert!(!note.message.is_empty());
+    }
+    imported
+}
+
+#[test]
+fn a_procfile_becomes_jobs_run_by_a_shell() {
+    let imported = as_expected(Format::Procfile, "Procfile");
+    assert!(imported.notes.iter().any(|note| note.line == Some(7)));
+}
+
+#[test]
+fn a_supervisord_file_with_its_includes_becomes_jobs_and_apps() {
+    let imported = as_expected(Format::Supervisord, "supervisord.conf");
+    for part in ["[jobs.worker_00]", "[jobs.worker_02]", "[jobs.extra]", "[apps.back]", "${PATH}"] {
+        assert!(imported.toml.contains(part), "{part}");
+    }
+    let broken = imported.notes.iter().find(|note| note.message.contains("[program:broken]"));
+    assert!(broken.is_some_and(|note| note.message.contains("single quote")));
+    let stray = imported.notes.iter().find(|note| note.file.ends_with("extra.conf"));
+    assert!(stray.is_some_and(|note| note.line == Some(5)));
+}
+
+#[test]
+fn a_process_compose_file_becomes_jobs_that_wait_and_are_checked() {
+    let imported = as_expected(Format::ProcessCompose, "process-compose.yaml");
+    assert!(imported.toml.contains("instances = 3"));
+    assert!(imported.toml.contains("main = true"));
+}
+
+#[test]
+fn formats_are_named_as_on_the_command_line() {
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
+    }
+    assert!("docker".parse::<Format>().unwrap_err().contains("procfile, supervisord"));
+}
+
+#[test]
+fn a_file_without_anything_to_run_is_an_error_that_says_so() {
+    for format in Format::ALL {
+        for text in ["", "# nothing\n", "x = 1\n", "[program:x]\n", "processes:\n"] {
+            let told = import(format, text, Path::new("f")).unwrap_err().to_string();
+            assert!(told.contains("help: "), "{told}");
+        }
+        let large = "#".repeat((8 << 20) + 1);
+        assert!(
+            import(format, &large, Path::new("f")).unwrap_err().to_string().contains("too large")
+        );
+    }
+    let told = import(Format::ProcessCompose, "a: [", Path::new("f")).unwrap_err().to_string();
+    assert!(told.contains("line "), "{told}");
+}
+
+fn survives(format: Format, text: &str) {
+    let begun = Instant::now();
+    if let Ok(imported) = import(format, text, Path::new("/nonexistent/f")) {
+        let again = import(format, text, Path::new("/nonexistent/f")).unwrap();
+        assert_eq!(imported, again);
+        let mut ctx = context();
+        // Names of variables that the original took from the environment are not ours to judge.
+        for word in imported.toml.split("${").skip(1) {
+            let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(0);
+            ctx.env.insert(word[..end].to_owned(), "x".to_owned());
+        }
+        if let Err(errors) = parse("x.toml", &imported.toml, &ctx) {
+            panic!("{text:?}\n{}\n{errors}", imported.toml);
+        }
+    }
+    assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?}", begun.elapsed());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn any_text_gives_an_answer(text in any::<String>()) {
+        for format in Format::ALL {
+            survives(format, &text);
+        }
+    }
+
+    #[test]
+    fn any_tokens_give_a_file_that_loads_or_an_error(tokens in prop::collection::vec(prop::sample::select(vec![
+        "[program:", "a", "b]", "]", "\n", "\n  ", "=", ":", ": ", "command", "numprocs=2\n", "%(", "process_num", ")d", "%%",
+        "process_name", "environment", "\"", "'", ",", ";", " #", "processes:\n", "  x:\n", "    command: ", "sh", "depends_on:",
+        "{", "}", "[", "- ", "&a ", "*a", "|", ">", "<<: ", "${", "$", "\\", "é", "\u{1}", "web: run\n", "autostart=false\n",
+        "[group:g]\nprograms=a\n", "    replicas: 2\n", "    environment: [A=1]\n", "user=x\n", "directory=/\n",
+    ]), 0..50)) {
+        for format in Format::ALL {
+            survives(format, &tokens.concat());
+        }
+    }
+
+    #[test]
+    fn a_stretch_replaced_gives_a_file_that_loads_or_an_error(
+        start in any::<prop::sample::Index>(), length in 0..30usize, put in "[ -~\n]{0,10}",
+    ) {
+        for (format, text) in [
+            (Format::Procfile, include_str!("../import/Procfile")),
+            (Format::Supervisord, include_str!("../import/supervisord.conf")),
+            (Format::ProcessCompose, include_str!("../import/process-compose.yaml")),
+        ] {
+            let start = text.floor_char_boundary(start.index(text.len()));
+            let end = text.ceil_char_boundary((start + length).min(text.len()));
+            survives(format, &format!("{}{put}{}", &text[..start], &text[end..]));
+        }
+    }
+}
+
+#[test]
+fn large_and_deep_files_end_in_reasonable_time() {
+    for piece in
+        ["a: b\n", "[program:x]\ncommand=x\n", "x=1\n", "- ", "[", "{a: ", "&a [*a, ", "web: x\n"]
+    {
+        let text = piece.repeat((256 << 10) / piece.len());
+        for format in Format::ALL {
+            survives(format, &text);
+        }
+    }
+    let many: String = (0..3000).map(|n| format!("[program:p{n}]\ncommand=x\nk{n}=1\n")).collect();
+    survives(Format::Supervisord, &many);
+}

@@ -1,0 +1,115 @@
+//! A job whose plan is another one now, or that is gone from it.
+
+use super::{
+    Desired, Job, State, Turn, budget::Budget, gate::is_triggered, launch::is_triggered_at_once,
+    stop::Force,
+};
+use crate::{
+    node::Wait,
+    plan::{JobPlan, Restart, RestartOn, Trigger},
+};
+
+impl Job {
+    /// It is gone from the plan, and stays here only until its process is gone.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    pub(crate) fn leave(&mut self, turn: &mut Turn<'_>) {
+        self.leaving = true;
+        self.stop(turn, Force::Grace);
+    }
+
+    /// It is in the plan, maybe again.
+    pub(crate) fn stay(&mut self) {
+        self.leaving = false;
+    }
+
+    /// What can be applied to what is there.
+    pub(crate) fn take_over(&mut self, turn: &mut Turn<'_>, before: &JobPlan) {
+        let plan = turn.plan;
+        if plan.checks != before.checks {
+            self.change_checks(turn, &before.checks);
+        }
+        if plan.timeout != before.timeout {
+            self.limit_run(turn);
+        }
+        if plan.start_seconds != before.start_seconds
+            && let State::Starting { process: Some(process) } = self.state
+        {
+            turn.wake(self.incarnation, Wait::Started, process.since.after(plan.start_seconds));
+        }
+        if plan.when != before.when {
+            self.change_when(turn);
+        }
+    }
+
+    /// Its conditions are others: clocks begin anew, and a trigger of before is forgotten.
+    fn change_when(&mut self, turn: &mut Turn<'_>) {
+        self.gate.pending = false;
+        self.gate.next = None;
+        self.arm(turn);
+        match &turn.plan.when.trigger {
+            Some(Trigger::Interval(every)) if !self.waits() => {
+                self.gate.pending = false;
+                let next = turn.mono().after(*every);
+                self.gate.next = Some(next);
+                turn.wake(0, Wait::Interval, next);
+            }
+            Some(Trigger::Interval(_) | Trigger::Each(_) | Trigger::Cron(_)) | None => {}
+        }
+    }
+
+    /// Only a new process can have what has changed.
+    pub(crate) fn renew_process(&mut self, turn: &mut Turn<'_>, before: Option<&JobPlan>) {
+        if let Some(before) = before
+            && turn.plan.when != before.when
+        {
+            self.change_when(turn);
+        }
+        self.restart(turn);
+    }
+
+    /// Its turn in its app has come.
+    pub(crate) fn order(&mut self, turn: &mut Turn<'_>) {
+        match (&self.state, self.desired) {
+            (State::Stopped | State::Exited { .. } | State::Fatal, Desired::Rest) => {
+                self.revive(turn);
+                self.arm(turn);
+            }
+            (State::Stopping { .. }, Desired::Rest) => self.renew(None),
+            (
+                State::Stopped | State::Exited { .. } | State::Fatal | State::Stopping { .. },
+                Desired::Run | Desired::Disabled,
+            )
+            | (
+                State::Starting { .. } | State::Running { .. } | State::Backoff { .. },
+                Desired::Run | Desired::Rest | Desired::Disabled,
+            ) => {}
+        }
+    }
+
+    /// Its app does not want to be without it: it comes back after a while, ever more slowly.
+    pub(crate) fn try_again(&mut self, turn: &mut Turn<'_>) {
+        let policy = Restart::on(RestartOn::Any);
+        let delay = self.budget.spend(&policy, turn.mono(), false);
+        let until = turn.mono().after(delay.unwrap_or(Restart::MAX_DELAY));
+        self.desired = Desired::Run;
+        self.enter(turn, State::Backoff { until });
+        turn.wake(self.incarnation, Wait::Backoff, until);
+    }
+
+    /// It waited, failed or was given up under the plan of before.
+    pub(crate) fn revive(&mut self, turn: &mut Turn<'_>) {
+        match self.desired {
+            Desired::Run => {}
+            Desired::Rest => {
+                self.desired = Desired::Run;
+                self.budget = Budget::default();
+                self.gate.pending = !is_triggered(turn.plan) || is_triggered_at_once(turn.plan);
+            }
+            Desired::Disabled => {}
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Health: what the checks of a job say, and what follows from it.
+//!
+//! ```text
+//!              rise passes in a row             fall failures in a row
+//!   UNKNOWN ───────────────────────► PASSING ◄────────────────────────► FAILING
+//!      └───── fall failures, the start period being over ─────────────────▲
+//! ```
+//!
+//! A check is asked as soon as exec has succeeded, then every 100 ms doubling to its interval until
+//! it first passes, then every interval, from start to start. The agent does not ask one twice at
+//! the same time, so a tick that comes while it is under way is the same as that one. How soon the
+//! next tick comes before the first pass follows from how long the process is up: there is nothing
+//! to remember, and an answer that says what was known changes nothing.
+//!
+//! `notify` and `fd` are told by the job itself: they pass when it says that it is ready. Once it
+//! has said WATCHDOG=1 or how often it will, silence for longer than that makes them fail, until it
+//! speaks again.
+//!
+//! A job is healthy when it is RUNNING and every check passes; it is unhealthy as soon as one
+//! fails. What is not known yet changes nothing. `unhealthy` is only said of what was healthy.
+
+use super::{Health, Job, Process, State, Turn};
+use crate::{
+    clock::Mono,
+    event::Kind,
+    node::Wait,
+    plan::{Check, Probe},
+};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What is kept of what a check said.
+const OUTPUT: usize = 1024;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    #[default]
+    Unknown,
+    Passing,
+    Failing,
+}
+
+/// One check of the current incarnation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CheckState {
+    verdict: Verdict,
+    /// When it came to that: wall clock, ns.
+    since: i64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    output: String,
+    /// Answers in a row that speak against the verdict.
+    #[serde(skip_serializing_if = "is_zero")]
+    against: u32,
+    /// Of a check without a verdict: the last answer was a pass.
+    leaning: bool,
+    /// It has passed in this incarnation.
+    passed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    watchdog: Option<Watchdog>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct Watchdog {
+    /// The longest silence.
+    every: Duration,
+    heard: Mono,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl CheckState {
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// When it came to its verdict: wall clock, ns.
+    #[must_use]
+    pub fn since(&self) -> i64 {
+        self.since
+    }
+
+    /// What it said last when it failed, else when it came to its verdict; at most 1 KiB.
+    #[must_use]
+    pub fn output(&self) -> &str {
+        &self.output
+    }
+
+    /// The verdict if this answer changes it.
+    fn answer(&mut self, plan: &Check, passed: bool, counts: bool) -> Option<Verdict> {
+        if !passed && !counts {
+            self.against = 0;
+            return None;
+        }
+        match (self.verdict, passed) {
+            (Verdict::Passing, true) | (Verdict::Failing, false) => {
+                self.against = 0;
+                return None;
+            }
+            (Verdict::Passing, false) | (Verdict::Failing, true) => {}
+            (Verdict::Unknown, passed) => {
+                if self.leaning != passed {
+                    (self.leaning, self.against) = (passed, 0);
+                }
+            }
+        }
+        self.against = self.against.saturating_add(1);
+        let (enough, verdict) =
+            if passed { (plan.rise, Verdict::Passing) } else { (plan.fall, Verdict::Failing) };
+        (self.against >= enough).then_some(verdict)
+    }
+}
+
+impl Job {
+    /// In the order of the plan; empty before the first run.
+    #[must_use]
+    pub fn checks(&self) -> &[CheckState] {
+        &self.checks
+    }
+
+    /// A new incarnation: nothing is known yet.
+    pub(super) fn forget_checks(&mut self, turn: &Turn<'_>) {
+        let unknown = CheckState { since: turn.out.now.wall, ..CheckState::default() };
+        self.checks = vec![unknown; turn.plan.checks.len()];
+    }
+
+    /// exec has succeeded, a new agent is here, or the checks are new: all are asked now.
+    pub(super) fn ask_checks(&mut self, turn: &mut Turn<'_>) {
+        for check in 0..turn.plan.checks.len() {
+            self.ask(turn, check);
+        }
+    }
+
+    /// The next time for a check has come: to be asked, or to say that the job has been silent.
+    pub(super) fn check_due(&mut self, turn: &mut Turn<'_>, check: usize) {
+        match self.state {
+            State::Starting { process: Some(_) } | State::Running { .. } => self.ask(turn, check),
+            State::Starting { process: None }
+            | State::Stopped
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => {}
+        }
+    }
+
+    fn ask(&mut self, turn: &mut Turn<'_>, check: usize) {
+        let (Some(plan), Some(state)) = (turn.plan.checks.get(check), self.checks.get(check))
+        else {
+            return;
+        };
+        if plan.is_told() {
+            return self.listen(turn, check);
+        }
+        let up = self.process().map_or(Duration::ZERO, |it| turn.mono().since(it.since));
+        let next = if state.passed { plan.interval } else { ramp(up, plan.interval) };
+        turn.probe(self.incarnation, check, turn.mono().after(plan.timeout));
+        turn.wake(self.incarnation, Wait::Check(check), turn.mono().after(next));
+    }
+
+    /// Has it been silent for too long?
+    fn listen(&mut self, turn: &mut Turn<'_>, check: usize) {
+        let Some(dog) = self.checks.get(check).and_then(|state| state.watchdog) else { return };
+        let late = dog.heard.after(dog.every);
+        if turn.mono() < late {
+            return turn.wake(self.incarnation, Wait::Check(check), late);
+        }
+        let silence = format!("no WATCHDOG=1 for {:?}", dog.every);
+        self.decide(turn, check, Verdict::Failing, &silence);
+    }
+
+    /// A check has an answer. One that an earlier incarnation or plan asked for is too late.
+    pub(crate) fn checked(
+        &mut self,
+        turn: &mut Turn<'_>,
+        incarnation: u64,
+        check: usize,
+        passed: bool,
+        output: &str,
+    ) {
+        let Some(process) = self.process().filter(|_| incarnation == self.incarnation) else {
+            return;
+        };
+        let (Some(plan), Some(state)) = (turn.plan.checks.get(check), self.checks.get_mut(check))
+        else {
+            return;
+        };
+        if plan.is_told() {
+            return;
+        }
+        let early = turn.mono() < process.since.after(plan.start_period);
+        let counts = state.passed || !early;
+        let verdict = state.answer(plan, passed, counts);
+        if !passed {
+            bounded(output, &mut state.output);
+        }
+        if passed && !std::mem::replace(&mut state.passed, true) {
+            let at = turn.mono().after(plan.interval);
+            turn.wake(self.incarnation, Wait::Check(check), at);
+        }
+        if let Some(verdict) = verdict {
+            self.decide(turn, check, verdict, output);
+        }
+    }
+
+    /// The job has said something about itself.
+    pub(crate) fn notified(
+        &mut self,
+        turn: &mut Turn<'_>,
+        incarnation: u64,
+        ready: bool,
+        watchdog: bool,
+        every: Option<Duration>,
+    ) {
+        if self.process().is_none() || incarnation != self.incarnation {
+            return;
+        }
+        for check in 0..turn.plan.checks.len() {
+            let (Some(plan), Some(state)) =
+                (turn.plan.checks.get(check), self.checks.get_mut(check))
+            else {
+                continue;
+            };
+            match plan.probe {
+                Probe::Notify => {
+                    state.passed |= ready;
+                    let known = state.watchdog.map(|dog| dog.every);
+                    if watchdog || every.is_some() || (ready && known.is_some()) {
+                        let every = every.or(known).unwrap_or(plan.timeout);
+                        state.watchdog = Some(Watchdog { every, heard: turn.mono() });
+                        let late = turn.mono().after(every);
+                        turn.wake(self.incarnation, Wait::Check(check), late);
+                    }
+                    if ready || (watchdog && state.passed) {
+                        self.decide(turn, check, Verdict::Passing, "");
+                    }
+                }
+                Probe::Fd(_) => {
+                    if ready {
+                        state.passed = true;
+                        self.decide(turn, check, Verdict::Passing, "");
+                    }
+                }
+                Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_) => {}
+            }
+        }
+    }
+
+    /// What a silent agent may have missed is not held against the job.
+    pub(super) fn resume_checks(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.mono();
+        for dog in self.checks.iter_mut().filter_map(|state| state.watchdog.as_mut()) {
+            dog.heard = now;
+        }
+        self.ask_checks(turn);
+    }
+
+    /// The plan has other checks now: those that are the same keep what they know.
+    pub(crate) fn change_checks(&mut self, turn: &mut Turn<'_>, before: &[Check]) {
+        let known: Vec<CheckState> = std::mem::take(&mut self.checks);
+        let unknown = CheckState { since: turn.out.now.wall, ..CheckState::default() };
+        let kept = |check: &Check| {
+            let at = before.iter().position(|other| other == check)?;
+            known.get(at).cloned()
+        };
+        let checks = turn.plan.checks.iter();
+        self.checks = checks.map(|it| kept(it).unwrap_or_else(|| unknown.clone())).collect();
+        if self.process().is_some() {
+            self.resume_checks(turn);
+            self.weigh(turn);
+        }
+    }
+
+    fn decide(&mut self, turn: &mut Turn<'_>, check: usize, verdict: Verdict, output: &str) {
+        let (Some(plan), Some(state)) = (turn.plan.checks.get(check), self.checks.get_mut(check))
+        else {
+            return;
+        };
+        if state.verdict == verdict {
+            return;
+        }
+        (state.verdict, state.against, state.since) = (verdict, 0, turn.out.now.wall);
+        bounded(output, &mut state.output);
+        let output = state.output.clone();
+        turn.emit(Kind::Check {
+            name: plan.name.clone(),
+            passing: verdict == Verdict::Passing,
+            output,
+        });
+        self.weigh(turn);
+    }
+
+    /// What all checks together say.
+    pub(super) fn weigh(&mut self, turn: &mut Turn<'_>) {
+        let verdict = |of| self.checks.iter().any(|check| check.verdict == of);
+        if verdict(Verdict::Failing) {
+            self.lose_health(turn);
+            self.health = Health::Unhealthy;
+        } else if !verdict(Verdict::Unknown) {
+            self.gain_health(turn);
+        }
+    }
+
+    fn gain_health(&mut self, turn: &mut Turn<'_>) {
+        match (self.health, &self.state) {
+            (Health::Unknown | Health::Unhealthy, State::Running { .. }) => {
+                self.health = Health::Healthy;
+                turn.emit(Kind::Healthy);
+            }
+            (Health::Healthy, State::Running { .. })
+            | (
+                Health::Unknown | Health::Healthy | Health::Unhealthy,
+                State::Stopped
+                | State::Starting { .. }
+                | State::Backoff { .. }
+                | State::Stopping { .. }
+                | State::Exited { .. }
+                | State::Fatal,
+            ) => {}
+        }
+    }
+
+    /// The process that is up and shall stay so.
+    pub(super) fn process(&self) -> Option<Process> {
+        match self.state {
+            State::Starting { process } => process,
+            State::Running { process } => Some(process),
+            State::Stopped
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => None,
+        }
+    }
+}
+
+/// The time to the next question, so long after exec: at 100 ms, 300 ms, 700 ms, and so on.
+fn ramp(up: Duration, interval: Duration) -> Duration {
+    let mut step = Check::FIRST_INTERVAL;
+    let mut at = step;
+    while at <= up && step < interval {
+        step = step.saturating_mul(2);
+        at = at.saturating_add(step);
+    }
+    if step < interval { at - up } else { interval }
+}
+
+/// Replaces only what differs, cut at a character.
+fn bounded(text: &str, kept: &mut String) {
+    let mut end = text.len().min(OUTPUT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = &text[..end];
+    if kept != text {
+        text.clone_into(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_questions_come_ever_more_slowly() {
+        let mut up = Duration::ZERO;
+        let mut at = Vec::new();
+        for _ in 0..5 {
+            up += ramp(up, Duration::from_secs(1));
+            at.push(up.as_millis());
+        }
+        assert_eq!(at, [100, 300, 700, 1500, 2500]);
+    }
+
+    #[test]
+    fn an_output_is_cut_at_a_character() {
+        let mut kept = String::new();
+        bounded(&"ä".repeat(600), &mut kept);
+        assert_eq!(kept.len(), 1024);
+        bounded(&format!("a{}", "ä".repeat(600)), &mut kept);
+        assert_eq!(kept.len(), 1023);
+    }
+}

@@ -1,0 +1,109 @@
+//! In which order a node stops.
+//!
+//! A job is told to stop when nothing that is still there needs it: the reverse of the `when` and
+//! `while` edges, also across jobs that are down already. Among those whose turn it is, apps go by
+//! `stop_sequence`, inside an app its jobs by theirs (or the mirror of the start), and jobs without
+//! an app go last; the rest together. Each gets its signal in time whatever it waits for (`Job`
+//! sees to that), so a circle costs time and nothing else.
+//!
+//! A job that runs on behalf of another one's end is not told: it ends by itself, or is cut.
+
+use super::{Node, life::Course};
+use crate::{
+    job::{Force, Phase},
+    outbox::Outbox,
+    plan::{JobPlan, StopOrder},
+};
+use std::collections::BTreeSet;
+
+/// Lowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    App(u32),
+    NoApp,
+}
+
+impl Node {
+    /// Tells those to stop whose turn has come.
+    pub(super) fn go_on_stopping(&mut self, out: &mut Outbox) {
+        match &self.life.course {
+            Course::Starting | Course::Running => return,
+            Course::Stopping(shutdown) if shutdown.killing => return,
+            Course::Stopping(_) => {}
+        }
+        let all: Vec<usize> = (0..self.jobs.len()).collect();
+        for at in self.next_to_stop(&all) {
+            self.act(out, at, |job, turn| job.stop(turn, Force::Grace));
+        }
+    }
+
+    /// Those of them whose turn it is, if all of them are to stop.
+    pub(super) fn next_to_stop(&self, among: &[usize]) -> Vec<usize> {
+        let untold: Vec<usize> = among.iter().copied().filter(|at| self.is_untold(*at)).collect();
+        if untold.is_empty() {
+            return untold;
+        }
+        let needed = self.needed(among);
+        let free: Vec<usize> = untold.into_iter().filter(|at| !needed.contains(at)).collect();
+        let stopping = among.iter().copied().filter(|at| self.is_stopping(*at));
+        let going: Vec<usize> = free.iter().copied().chain(stopping).collect();
+        let Some(level) = going.iter().map(|at| self.level(*at)).min() else { return free };
+        let turn = |at: &usize| {
+            let app = self.plan.jobs.get(*at).and_then(|job| job.app.as_ref());
+            let mates = going.iter().filter(|it| {
+                app.is_some() && self.plan.jobs.get(**it).and_then(|job| job.app.as_ref()) == app
+            });
+            let first = mates.map(|it| self.sequence(*it)).min();
+            self.level(*at) == level && first.is_none_or(|first| self.sequence(*at) == first)
+        };
+        free.iter().copied().filter(turn).collect()
+    }
+
+    /// Up, and nobody has told it to stop.
+    fn is_untold(&self, at: usize) -> bool {
+        self.jobs.get(at).is_some_and(|job| {
+            let up = match job.phase() {
+                Phase::Starting | Phase::Running => true,
+                Phase::Stopped
+                | Phase::Backoff
+                | Phase::Stopping
+                | Phase::Exited
+                | Phase::Fatal
+                | Phase::Unknown => false,
+            };
+            up && !job.is_errand()
+        })
+    }
+
+    fn is_stopping(&self, at: usize) -> bool {
+        self.jobs.get(at).is_some_and(|job| job.phase() == Phase::Stopping)
+    }
+
+    /// Whatever those of them that are there need, near or far.
+    fn needed(&self, by: &[usize]) -> BTreeSet<usize> {
+        let mut needed = BTreeSet::new();
+        let there = |at: &usize| self.jobs.get(*at).is_some_and(crate::job::Job::holds);
+        let mut open: Vec<usize> = by.iter().copied().filter(there).collect();
+        while let Some(at) = open.pop() {
+            open.extend(self.wiring.needs(at).iter().filter(|it| needed.insert(**it)));
+        }
+        needed
+    }
+
+    fn level(&self, at: usize) -> Level {
+        let app = self.plan.jobs.get(at).and_then(|job| self.plan.app_of(job));
+        app.map_or(Level::NoApp, |app| Level::App(app.stop_sequence))
+    }
+
+    /// Within its app, lowest first.
+    pub(super) fn sequence(&self, at: usize) -> u32 {
+        self.plan.jobs.get(at).map_or(0, |job| self.stop_sequence(job))
+    }
+
+    fn stop_sequence(&self, job: &JobPlan) -> u32 {
+        match self.plan.app_of(job).map(|app| app.stop_order) {
+            Some(StopOrder::Reverse) => u32::MAX - job.place.start_sequence,
+            Some(StopOrder::Sequence) | None => job.place.stop_sequence,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What can still happen: which conditions may yet be met, and why others never will.
+//!
+//! A job *may start* if it has a process or a restart ahead, if a user stopped it (and may start it
+//! again), or if it waits and all it waits for may yet happen. Everything else follows from that:
+//! only a job that may start can say that it is healthy, has exited or has stopped. It is worked
+//! out as the smallest set for which this holds, so jobs that wait for one another in a circle
+//! never start, which is the truth.
+//!
+//! Nothing is kept: the answer is worked out when somebody asks, or when the node has nothing left
+//! that runs by itself.
+
+use super::{Node, wiring};
+use crate::{
+    job::{Desired, Job, Phase},
+    plan::{Awaited, Condition, JobPlan, SourceRef, Trigger},
+};
+use serde::{Deserialize, Serialize};
+
+/// How far a chain of causes is told.
+const CAUSES: usize = 8;
+
+/// One thing that a job waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// A job, `watch.NAME`, `global`, `interval`, `cron`, or `user`.
+    pub source: String,
+    pub event: String,
+    /// Wall clock, ns.
+    pub since: i64,
+    /// Why it can never happen any more, if so.
+    pub reason: Option<String>,
+}
+
+/// Which jobs may start, by place.
+pub(super) struct Prospects(Vec<bool>);
+
+impl Prospects {
+    pub(super) fn may_start(&self, at: usize) -> bool {
+        self.0.get(at).copied().unwrap_or(false)
+    }
+}
+
+impl Node {
+    /// All that keeps the job from running. Empty when nothing does, or when it shall not run.
+    #[must_use]
+    pub fn waiting(&self, job: &str) -> Vec<Waiting> {
+        let Some(at) = self.wiring.place(job) else { return Vec::new() };
+        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
+            return Vec::new();
+        };
+        let since = job.since();
+        let waiting = |source: &str, event: &str, reason: Option<String>| Waiting {
+            source: source.to_owned(),
+            event: event.to_owned(),
+            since,
+            reason,
+        };
+        if job.desired() == Desired::Disabled {
+            return vec![waiting("user", "enable", Some(format!("{} is disabled", plan.name)))];
+        }
+        if job.phase() == Phase::Backoff {
+            return vec![waiting(plan.name.as_str(), "backoff", None)];
+        }
+        if job.waits_for_hooks().is_some() {
+            return self.awaited_hooks(at, since);
+        }
+        if !job.waits() {
+            return Vec::new();
+        }
+        let prospects = self.prospects();
+        let condition = |it: &Condition| {
+            let reason = (!self.may_happen(&prospects, it)).then(|| self.cause(&prospects, it));
+            waiting(&it.source.to_string(), &it.event.to_string(), reason)
+        };
+        let mut all: Vec<Waiting> = self.unmet(plan, job).map(condition).collect();
+        if let Some(follows) = &plan.follows
+            && !self.is_up(&follows.source)
+        {
+            all.push(condition(&up(&follows.source)));
+        }
+        match &plan.when.trigger {
+            Some(_) if job.has_pending_trigger() => {}
+            Some(Trigger::Each(conditions)) => all.extend(conditions.iter().map(|it| {
+                let reason = (!self.may_come(&prospects, it)).then(|| self.cause(&prospects, it));
+                waiting(&it.source.to_string(), &it.event.to_string(), reason)
+            })),
+            Some(Trigger::Interval(every)) => {
+                all.push(waiting("interval", &format!("{every:?}"), None));
+            }
+            Some(Trigger::Cron(cron)) => all.push(waiting("cron", &cron.expression, None)),
+            None => {}
+        }
+        all
+    }
+
+    fn awaited_hooks(&self, at: usize, since: i64) -> Vec<Waiting> {
+        let busy = |hook: &&usize| self.jobs.get(**hook).is_some_and(Job::is_errand);
+        let name = |hook: &usize| self.plan.jobs.get(*hook).map(|it| it.name.to_string());
+        let hooks = self.wiring.stopping_hooks(at).iter().filter(busy).filter_map(name);
+        hooks
+            .map(|source| Waiting { source, event: "stopped".to_owned(), since, reason: None })
+            .collect()
+    }
+
+    fn unmet<'a>(&'a self, plan: &'a JobPlan, job: &Job) -> impl Iterator<Item = &'a Condition> {
+        let skipped = job.skips_latches();
+        plan.when.once.iter().filter(move |it| !skipped && !self.is_met(it))
+    }
+
+    pub(super) fn prospects(&self) -> Prospects {
+        let mut prospects = Prospects(self.jobs.iter().map(Job::may_run_anyway).collect());
+        let mut open: Vec<usize> = (0..self.jobs.len()).collect();
+        while let Some(at) = open.pop() {
+            let waits = self.jobs.get(at).is_some_and(Job::waits);
+            if waits && !prospects.may_start(at) && self.may_pass_once(&prospects, at) {
+                prospects.0[at] = true;
+                open.extend(self.wiring.listeners(at));
+            }
+        }
+        prospects
+    }
+
+    fn may_pass_once(&self, prospects: &Prospects, at: usize) -> bool {
+        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
+            return false;
+        };
+        let may = |it: &Condition| self.may_happen(prospects, it);
+        let again = |it: &Condition| self.may_come(prospects, it);
+        let followed = |source| self.is_up(source) || may(&up(source));
+        let each = wiring::triggers(plan);
+        self.unmet(plan, job).all(may)
+            && plan.follows.as_ref().is_none_or(|it| followed(&it.source))
+            && (each.is_empty() || job.has_pending_trigger() || each.iter().any(again))
+    }
+
+    /// It has happened or may yet.
+    fn may_happen(&self, prospects: &Prospects, condition: &Condition) -> bool {
+        self.is_met(condition) || self.may_come(prospects, condition)
+    }
+
+    /// It may happen from now on.
+    fn may_come(&self, prospects: &Prospects, condition: &Condition) -> bool {
+        match &condition.source {
+            SourceRef::Node | SourceRef::Watch(_) => true,
+            SourceRef::Job(name) => self.wiring.place(name.as_str()).is_some_and(|at| {
+                let gives_up =
+                    self.jobs.get(at).is_some_and(|job| job.waits() && job.will_give_up());
+                match condition.event {
+                    Awaited::ExitSuccess
+                    | Awaited::ExitFailed
+                    | Awaited::Healthy
+                    | Awaited::Unhealthy => prospects.may_start(at),
+                    Awaited::Stopping | Awaited::Stopped => prospects.may_start(at) || gives_up,
+                    Awaited::TimerExpired => gives_up,
+                    Awaited::Startup
+                    | Awaited::Changed
+                    | Awaited::EnterMaintenance
+                    | Awaited::ExitMaintenance
+                    | Awaited::Signal(_) => false,
+                }
+            }),
+        }
+    }
+
+    /// The chain of causes, from the nearest to the one that somebody has to look at.
+    fn cause(&self, prospects: &Prospects, condition: &Condition) -> String {
+        let mut links = Vec::new();
+        let mut seen = Vec::new();
+        let mut next = Some(condition.clone());
+        while let Some(condition) = next.take() {
+            if links.len() == CAUSES || seen.contains(&condition) {
+                links.push("and so on".to_owned());
+                break;
+            }
+            let (link, cause) = self.link(prospects, &condition);
+            links.push(link);
+            seen.push(condition);
+            next = cause;
+        }
+        links.join(": ")
+    }
+
+    fn link(&self, prospects: &Prospects, condition: &Condition) -> (String, Option<Condition>) {
+        let Condition { source: SourceRef::Job(name), event } = condition else {
+            return (format!("{} does not say {}", condition.source, condition.event), None);
+        };
+        let found = self.jobs().enumerate().find(|(_, (plan, _))| plan.name == *name);
+        let Some((at, (plan, job))) = found else {
+            return (format!("there is no job '{name}'"), None);
+        };
+        let exit = job.last_exit().map_or_else(String::new, |exit| format!(", {exit}"));
+        match (job.desired(), job.phase()) {
+            (Desired::Disabled, _) => (format!("{name} is disabled"), None),
+            (Desired::Rest, Phase::Fatal) => match job.last_exit() {
+                Some(exit) => (format!("{name} was given up, {exit}"), None),
+                None => (format!("{name} was given up before it could start"), None),
+            },
+            (Desired::Rest, Phase::Exited) => (format!("{name} has ended{exit}"), None),
+            (Desired::Run, _) if job.waits() && !self.may_pass_once(prospects, at) => {
+                let blocked = self.blocked_by(prospects, plan, job);
+                let text = match &blocked {
+                    Some(it) => {
+                        format!("{name} can never start, it waits for {} {}", it.source, it.event)
+                    }
+                    None => format!("{name} can never start"),
+                };
+                (text, blocked)
+            }
+            (Desired::Run | Desired::Rest, _) => (format!("{name} does not say {event}"), None),
+        }
+    }
+
+    fn blocked_by(&self, prospects: &Prospects, plan: &JobPlan, job: &Job) -> Option<Condition> {
+        let never = |it: &Condition| !self.may_happen(prospects, it);
+        let follows =
+            plan.follows.iter().map(|it| up(&it.source)).filter(|it| !self.is_up(&it.source));
+        let latch = self.unmet(plan, job).cloned().chain(follows).find(never);
+        latch.or_else(|| wiring::triggers(plan).first().cloned())
+    }
+}
+
+/// What is up says that it is healthy.
+fn up(source: &SourceRef) -> Condition {
+    Condition { source: source.clone(), event: Awaited::Healthy }
+}

@@ -1,0 +1,220 @@
+//! What follows from what was said: events reach the jobs that wait for them, within the step that
+//! told them, in the order of their numbers.
+//!
+//! 1. Each event goes into the history of its source (latches ask there), pulls the triggers that
+//!    name it, and moves those who follow the source; who waits is looked at again.
+//! 2. A job whose phase has changed is looked at again as well, and so is a stop that waits for it
+//!    as its hook.
+//! 3. When nobody has anything more to say, the node asks itself whether it has come to its end.
+//!
+//! That comes to rest: within one step no process can be confirmed or end, so a job can be
+//! launched once and told to stop once, and each says only so much.
+
+use super::{Node, life::Course, wiring};
+use crate::{
+    event::{Event, Kind, Source},
+    history::awaited,
+    job::{Pass, is_triggered},
+    outbox::Outbox,
+    plan::{Awaited, Condition, OnLoss, SourceRef},
+};
+
+impl Node {
+    pub(super) fn settle(&mut self, out: &mut Outbox) {
+        let mut heard = 0;
+        loop {
+            self.end_with_main(out);
+            while let Some(event) = out.events.get(heard).cloned() {
+                heard += 1;
+                self.hear(out, &event);
+            }
+            if self.moved {
+                self.go_on_with_apps(out);
+            }
+            self.go_on_stopping(out);
+            if heard == out.events.len() && !self.end_without_prospects(out) {
+                return;
+            }
+        }
+    }
+
+    fn hear(&mut self, out: &mut Outbox, event: &Event) {
+        let source = match &event.source {
+            Source::Job(name) => self.wiring.place(name.as_str()),
+            Source::Node(_) => None,
+        };
+        if let (Some(at), Kind::State { .. }) = (source, &event.kind) {
+            self.has_moved(out, at);
+        }
+        let Some(awaited) = awaited(event) else { return };
+        let listeners = match (&event.source, source) {
+            (Source::Job(_), Some(at)) => self.wiring.listeners(at).to_vec(),
+            (Source::Job(_), None) => return,
+            (Source::Node(_), _) => {
+                self.life.note(awaited);
+                self.wiring.listeners_of_node().to_vec()
+            }
+        };
+        for listener in listeners {
+            self.reaches(out, listener, &event.source, awaited);
+        }
+    }
+
+    fn reaches(&mut self, out: &mut Outbox, at: usize, source: &Source, event: Awaited) {
+        let Some(plan) = self.plan.jobs.get(at) else { return };
+        let triggered = wiring::triggers(plan).iter().any(|it| is(it, source, event));
+        let follows = plan.follows.as_ref().filter(|it| is_source(&it.source, source));
+        let on_loss = follows.map(|follows| follows.on_loss);
+        if triggered {
+            self.act(out, at, |job, _| job.trigger());
+        }
+        match (on_loss, event) {
+            (Some(OnLoss::Stop), Awaited::Unhealthy) => {
+                self.act(out, at, |job, turn| job.follow_down(turn));
+            }
+            (Some(OnLoss::Restart), Awaited::Healthy) => {
+                self.act(out, at, |job, turn| job.follow_up(turn));
+            }
+            (Some(OnLoss::Stop | OnLoss::Restart | OnLoss::Keep) | None, _) => {}
+        }
+        self.consider(out, at);
+    }
+
+    /// A job is in another phase.
+    fn has_moved(&mut self, out: &mut Outbox, at: usize) {
+        self.moved = true;
+        self.notice_failure(out, at);
+        self.consider(out, at);
+        self.attend_hooks(out, at);
+        for source in self.wiring.stopping_hook_of(at).to_vec() {
+            self.attend_hooks(out, source);
+        }
+    }
+
+    /// A job that waits is launched if it may be.
+    pub(super) fn consider(&mut self, out: &mut Outbox, at: usize) {
+        if !self.jobs.get(at).is_some_and(crate::job::Job::waits) {
+            return;
+        }
+        let pass = self.may_pass(out, at);
+        let errand = pass == Pass::Open && self.runs_for_an_end(at);
+        self.act(out, at, |job, turn| {
+            if errand {
+                job.set_errand();
+            }
+            job.pass(turn, pass);
+        });
+    }
+
+    pub(super) fn consider_all(&mut self, out: &mut Outbox) {
+        for at in 0..self.jobs.len() {
+            self.consider(out, at);
+        }
+    }
+
+    fn may_pass(&self, out: &Outbox, at: usize) -> Pass {
+        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
+            return Pass::Shut;
+        };
+        let latched = job.skips_latches() || plan.when.once.iter().all(|it| self.is_met(it));
+        let followed = plan.follows.as_ref().is_none_or(|it| self.is_up(&it.source));
+        if !latched || !followed || !self.may_launch_now(out, at) {
+            Pass::Shut
+        } else if is_triggered(plan) && !job.has_pending_trigger() {
+            Pass::Idle
+        } else {
+            Pass::Open
+        }
+    }
+
+    /// A node that stops starts nothing but what belongs to the end of another job.
+    fn may_launch_now(&self, out: &Outbox, at: usize) -> bool {
+        let Some(plan) = self.plan.jobs.get(at) else { return false };
+        match self.life.shutting() {
+            None => match self.life.course {
+                Course::Starting => false,
+                Course::Running | Course::Stopping(_) => true,
+            },
+            Some(shutting) => {
+                let in_time = out.now.mono < shutting.latest_signal(plan.stop.timeout);
+                let by_end = plan.when.trigger.is_none() || !wiring::triggers(plan).is_empty();
+                in_time && !shutting.killing && by_end && self.wiring.is_hook(at)
+            }
+        }
+    }
+
+    /// It has happened at least once.
+    pub(super) fn is_met(&self, condition: &Condition) -> bool {
+        match &condition.source {
+            SourceRef::Node => self.life.has_said(condition.event),
+            SourceRef::Job(name) => {
+                self.job(name.as_str()).is_some_and(|job| job.has_said(condition.event))
+            }
+            SourceRef::Watch(_) => false,
+        }
+    }
+
+    /// What can be followed is there now. Watches are not asked yet.
+    pub(super) fn is_up(&self, source: &SourceRef) -> bool {
+        match source {
+            SourceRef::Node => true,
+            SourceRef::Job(name) => self
+                .job(name.as_str())
+                .is_some_and(|job| job.health() == crate::job::Health::Healthy),
+            SourceRef::Watch(_) => false,
+        }
+    }
+
+    fn runs_for_an_end(&self, at: usize) -> bool {
+        let ending = |source: &usize| self.is_hook_of_this_end(at, *source);
+        self.life.shutting().is_some() || self.wiring.stopping_hook_of(at).iter().any(ending)
+    }
+
+    /// The job at `source` is stopping and waits, and the one at `at` is to run before its signal.
+    fn is_hook_of_this_end(&self, at: usize, source: usize) -> bool {
+        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(source)) else {
+            return false;
+        };
+        let Some(name) = self.plan.jobs.get(source).map(|it| it.name.clone()) else { return false };
+        let source = Source::Job(name);
+        let each = wiring::triggers(plan).iter().any(|it| is(it, &source, Awaited::Stopping));
+        job.waits_for_hooks().is_some_and(|first| first || each)
+    }
+
+    /// A stop goes on when none of its hooks has anything left to do.
+    fn attend_hooks(&mut self, out: &mut Outbox, at: usize) {
+        if self.jobs.get(at).is_none_or(|job| job.waits_for_hooks().is_none()) {
+            return;
+        }
+        let busy = |hook: &usize| {
+            let under_way = self.jobs.get(*hook).is_some_and(|it| it.holds() || it.backs_off());
+            under_way && self.is_hook_of_this_end(*hook, at)
+        };
+        if !self.wiring.stopping_hooks(at).iter().any(busy) {
+            self.act(out, at, |job, turn| job.hooks_done(turn));
+        }
+    }
+
+    /// After a takeover: what the last agent may have left waiting is looked at again.
+    pub(super) fn look_again(&mut self, out: &mut Outbox) {
+        self.moved = true;
+        self.consider_all(out);
+        for at in 0..self.jobs.len() {
+            self.attend_hooks(out, at);
+        }
+    }
+}
+
+fn is(condition: &Condition, source: &Source, event: Awaited) -> bool {
+    condition.event == event && is_source(&condition.source, source)
+}
+
+fn is_source(wanted: &SourceRef, source: &Source) -> bool {
+    match (wanted, source) {
+        (SourceRef::Node, Source::Node(_)) => true,
+        (SourceRef::Job(wanted), Source::Job(name)) => wanted == name,
+        (SourceRef::Node, Source::Job(_))
+        | (SourceRef::Job(_), Source::Node(_))
+        | (SourceRef::Watch(_), Source::Job(_) | Source::Node(_)) => false,
+    }
+}

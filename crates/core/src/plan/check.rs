@@ -1,0 +1,86 @@
+//! Health checks of a job.
+
+use serde::{Deserialize, Serialize};
+use std::{path::PathBuf, time::Duration};
+
+/// A job is healthy while all its checks pass.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// Unique within the job.
+    pub name: String,
+    pub probe: Probe,
+    pub interval: Duration,
+    pub timeout: Duration,
+    /// Failures before the first pass do not count for so long after the start.
+    pub start_period: Duration,
+    /// So many passes in a row make it passing.
+    pub rise: u32,
+    /// So many failures in a row make it failing.
+    pub fall: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Probe {
+    /// A keeper task: passes with exit code 0.
+    Exec(Vec<String>),
+    Http(Http),
+    /// `host:port`: passes when a connection is made.
+    Tcp(String),
+    /// sd_notify: passes with READY=1; with WATCHDOG=1 expected every `timeout` when the job has
+    /// sent one (or WATCHDOG_USEC says so).
+    Notify,
+    /// s6: passes when the job writes a newline to this descriptor.
+    Fd(u32),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Http {
+    pub url: String,
+    pub method: String,
+    pub headers: Vec<(String, String)>,
+    /// Passing status codes, inclusive ranges; empty: 200 to 399.
+    pub status: Vec<(u16, u16)>,
+    /// A regular expression that the body (its first 64 KiB) must match.
+    pub body_matches: Option<String>,
+    /// Connect to this unix socket instead of the host of the URL.
+    pub unix: Option<PathBuf>,
+    pub tls: HttpTls,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpTls {
+    pub ca: Option<PathBuf>,
+    /// Written down by the user: do not verify the certificate.
+    pub insecure: bool,
+    pub server_name: Option<String>,
+}
+
+impl Check {
+    pub const INTERVAL: Duration = Duration::from_secs(10);
+    /// Before the first pass: every 100 ms, doubling to the interval.
+    pub const FIRST_INTERVAL: Duration = Duration::from_millis(100);
+
+    /// A check with every default in place.
+    #[must_use]
+    pub fn new(name: String, probe: Probe) -> Check {
+        Check {
+            name,
+            probe,
+            interval: Check::INTERVAL,
+            timeout: Check::INTERVAL,
+            start_period: Duration::ZERO,
+            rise: 1,
+            fall: 1,
+        }
+    }
+
+    /// Told by the job itself instead of being asked for.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        match self.probe {
+            Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_) => false,
+            Probe::Notify | Probe::Fd(_) => true,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What lies between two plans: which jobs are new, gone, or other than they were, and whether a
+//! job has to be started anew for that.
+//!
+//! Every key of a job is in the table below, once: a key that is added to [`JobPlan`] does not
+//! compile until somebody has decided what a reload does with it.
+
+use super::{Check, JobPlan, Plan, Probe};
+use crate::name::Name;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Keys of the node that differ.
+    pub node: Vec<String>,
+    /// The order of apps, or what is done about them, differs.
+    pub apps: bool,
+    /// In the order of the new plan; those that are gone follow.
+    pub jobs: Vec<JobChange>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobChange {
+    pub job: Name,
+    pub change: Change,
+    /// The keys that differ.
+    pub keys: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    Added,
+    Removed,
+    Unchanged,
+    /// Can be applied to what runs.
+    Live,
+    /// Only a new process can have it.
+    Restart,
+}
+
+#[must_use]
+pub fn diff(old: &Plan, new: &Plan) -> Changes {
+    let before: BTreeMap<&Name, &JobPlan> = old.jobs.iter().map(|job| (&job.name, job)).collect();
+    let kept: BTreeSet<&Name> = new.jobs.iter().map(|job| &job.name).collect();
+    let compare = |job: &JobPlan| match before.get(&job.name) {
+        Some(before) => change(before, job),
+        None => whole(job, Change::Added),
+    };
+    let gone = old.jobs.iter().filter(|job| !kept.contains(&job.name));
+    let gone = gone.map(|job| whole(job, Change::Removed));
+    let jobs = new.jobs.iter().map(compare).chain(gone).collect();
+    let (a, b) = (&old.node, &new.node);
+    let node = [
+        ("name", a.name != b.name),
+        ("stop_timeout", a.stop_timeout != b.stop_timeout),
+        ("exit", a.exit != b.exit),
+        ("log_level", a.log_level != b.log_level),
+    ];
+    Changes { node: named(&node), apps: old.apps != new.apps, jobs }
+}
+
+fn whole(job: &JobPlan, change: Change) -> JobChange {
+    JobChange { job: job.name.clone(), change, keys: Vec::new() }
+}
+
+fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
+    let JobPlan {
+        name,
+        exec,
+        main,
+        restart,
+        start_seconds,
+        exit_codes,
+        stop,
+        user,
+        group,
+        groups,
+        cwd,
+        env,
+        umask,
+        nice,
+        limits,
+        sockets,
+        notify,
+        stderr,
+        log,
+        when,
+        follows,
+        checks,
+        timeout,
+        reload,
+        app,
+        place,
+        instance_of,
+        secrets,
+    } = old;
+    let anew = named(&[
+        ("exec", *exec != new.exec),
+        ("user", *user != new.user),
+        ("group", *group != new.group),
+        ("groups", *groups != new.groups),
+        ("cwd", *cwd != new.cwd),
+        ("env", *env != new.env),
+        ("umask", *umask != new.umask),
+        ("nice", *nice != new.nice),
+        ("limits", *limits != new.limits),
+        ("sockets", *sockets != new.sockets),
+        ("notify", *notify != new.notify),
+        ("stderr", *stderr != new.stderr),
+        // What the job has to be given when it starts.
+        ("health", channels(checks) != channels(&new.checks)),
+    ]);
+    let live = named(&[
+        ("main", *main != new.main),
+        ("restart", *restart != new.restart),
+        ("start_seconds", *start_seconds != new.start_seconds),
+        ("exit_codes", *exit_codes != new.exit_codes),
+        ("stop", *stop != new.stop),
+        ("log", *log != new.log),
+        ("when", *when != new.when),
+        ("while", *follows != new.follows),
+        ("health", *checks != new.checks && channels(checks) == channels(&new.checks)),
+        ("timeout", *timeout != new.timeout),
+        ("reload", *reload != new.reload),
+        ("app", *app != new.app),
+        ("place", *place != new.place),
+        ("instances", *instance_of != new.instance_of),
+        ("secrets", *secrets != new.secrets),
+    ]);
+    let change = match (anew.is_empty(), live.is_empty()) {
+        (false, _) => Change::Restart,
+        (true, false) => Change::Live,
+        (true, true) => Change::Unchanged,
+    };
+    JobChange { job: name.clone(), change, keys: anew.into_iter().chain(live).collect() }
+}
+
+/// Descriptors and sockets by which a job tells about itself.
+fn channels(checks: &[Check]) -> Vec<Option<u32>> {
+    let channel = |check: &Check| match &check.probe {
+        Probe::Notify => Some(None),
+        Probe::Fd(fd) => Some(Some(*fd)),
+        Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_) => None,
+    };
+    checks.iter().filter_map(channel).collect()
+}
+
+fn named(keys: &[(&str, bool)]) -> Vec<String> {
+    keys.iter().filter(|(_, differs)| *differs).map(|(key, _)| (*key).to_owned()).collect()
+}

@@ -1,0 +1,115 @@
+//! What can be typed about configurations and about the command itself.
+
+use super::{JsonArgs, NodeArgs};
+use clap::Args;
+use clap_complete::Shell;
+use mainstay_config::Format;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay run                          the configuration in ./mainstay.toml or /etc/mainstay/
+  mainstay run -c examples/quickstart   a directory: its *.toml files are one configuration
+  mainstay run -- ./server --port 80    one command; its exit code is passed on
+  mainstay run --from procfile Procfile what another supervisor reads")]
+pub(crate) struct RunArgs {
+    /// Configuration file or directory [default: MAINSTAY_CONFIG, else ./mainstay.toml, else
+    /// /etc/mainstay/]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["command", "from"])]
+    pub(crate) config: Option<PathBuf>,
+    /// Run a file of another supervisor: procfile, supervisord or process-compose
+    #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"], conflicts_with = "command")]
+    pub(crate) from: Vec<String>,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+    /// State directory, with the logs [default: MAINSTAY_STATE_DIR, else /var/lib/mainstay as root,
+    /// else $XDG_STATE_HOME/mainstay]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// When to restart COMMAND: never, on-failure or always [default: never]
+    #[arg(long, value_name = "RULE", requires = "command")]
+    pub(crate) restart: Option<String>,
+    /// One command to run instead of a configuration
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exits with 78 if the configuration is invalid; every mistake is shown.")]
+pub(crate) struct CheckArgs {
+    /// Configuration file or directory [default: as for run]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Reads the configuration that the node was started with, as it is written \
+                        now. Nothing is changed; `mainstay reload` does exactly what is shown.")]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay plan && mainstay reload   look first, then bring the edited configuration into force
+  mainstay reload web                web's own `reload`: a signal or a command
+
+Only what changed is touched; an invalid configuration changes nothing (exit 78).")]
+pub(crate) struct ReloadArgs {
+    /// Let these jobs reload in their own way, instead of the configuration
+    #[arg(value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay import supervisord /etc/supervisord.conf > mainstay.toml
+  mainstay import procfile Procfile | mainstay check -c /dev/stdin
+
+What could not be mapped is a comment in the output, and is told on stderr as well.")]
+pub(crate) struct ImportArgs {
+    /// procfile, supervisord or process-compose
+    pub(crate) format: Format,
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay schema > mainstay.schema.json   for an editor; name it in `#:schema` above the file
+  mainstay schema --markdown               the reference of all keys, to read")]
+pub(crate) struct SchemaArgs {
+    /// The reference page of all keys instead
+    #[arg(long)]
+    pub(crate) markdown: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay completions bash > /etc/bash_completion.d/mainstay
+  mainstay completions zsh > ~/.zfunc/_mainstay
+  mainstay completions fish > ~/.config/fish/completions/mainstay.fish")]
+pub(crate) struct CompletionsArgs {
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay man | man -l -                    read it
+  mainstay man --dir /usr/local/share/man/man1   one page for each command")]
+pub(crate) struct ManArgs {
+    /// Write a page for each command here [default: the main page, to stdout]
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+}

@@ -1,0 +1,160 @@
+//! What people ask of a node: start, enable, maintenance, apps; and what it answers.
+
+use mainstay_tests::{Setup, until};
+use serde_json::Value;
+
+#[test]
+fn a_disabled_job_stays_disabled_over_runs() {
+    let config = "[node]\nexit = \"never\"\n[jobs.web]\nexec = [\"sleep\", \"1000\"]\n";
+    let mut node = Setup::config(config).start();
+    node.running("web");
+    node.must(&["disable", "web"]);
+    node.until_state("web", "STOPPED");
+    let refused = node.ask(&["start", "web"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("enable"));
+    node.must(&["shutdown"]);
+    node.wait();
+    node.launch_again();
+    node.wait_until_ready();
+    assert_eq!(node.job("web")["desired"], "disabled");
+    node.must(&["enable", "web"]);
+    node.must(&["start", "web"]);
+    node.running("web");
+}
+
+#[test]
+fn more_arguments_hold_for_as_long_as_the_job_is_wanted() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.echo]
+        exec = ["sh", "-c", "echo $*; exec sleep 1000", "sh", "one"]
+    "#;
+    let node = Setup::config(config).start();
+    node.running("echo");
+    node.must(&["stop", "echo"]);
+    node.must(&["start", "echo", "--", "two", "three"]);
+    until("it has said so", || (node.log("echo") == ["one", "one two three"]).then_some(()));
+    assert_eq!(node.job("echo")["args"], serde_json::json!(["two", "three"]));
+    node.must(&["restart", "echo"]);
+    until("it has said it again", || (node.log("echo").len() == 3).then_some(()));
+    assert_eq!(node.log("echo")[2], "one two three");
+}
+
+#[test]
+fn start_waits_for_latches_unless_it_is_to_be_now() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.gate]
+        exec = ["sleep", "1000"]
+        [jobs.web]
+        exec = ["sleep", "1000"]
+        when = { source = "gate", once = "exitSuccess" }
+    "#;
+    let node = Setup::config(config).start();
+    node.running("gate");
+    let waiting = node.ask(&["start", "web", "--timeout", "300ms"]);
+    assert_eq!(waiting.status.code(), Some(1));
+    let why = node.must(&["why", "web"]);
+    assert!(why.contains("gate") && why.contains("exitSuccess"), "{why}");
+    node.must(&["start", "web", "--now"]);
+    node.running("web");
+}
+
+#[test]
+fn maintenance_is_an_event_and_a_state() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.note]
+        exec = ["echo", "entered"]
+        when = { source = "global", each = "enterMaintenance" }
+    "#;
+    let node = Setup::config(config).start();
+    let mut events = node.events();
+    node.must(&["maintenance", "on"]);
+    events.wait_for("note", "exitSuccess");
+    assert_eq!(node.status()["state"], "maintenance");
+    node.must(&["maintenance", "off"]);
+    events.wait_for("global", "exitMaintenance");
+    assert_eq!(node.status()["state"], "running");
+}
+
+#[test]
+fn instances_have_numbers_and_a_job_reloads_in_its_own_way() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.web]
+        instances = 2
+        exec = ["sh", "-c", "trap 'echo again {instance}' HUP; echo first {instance}; while :; do sleep 0.05; done"]
+        reload = { signal = "SIGHUP" }
+    "#;
+    let node = Setup::config(config).start();
+    for job in ["web-1", "web-2"] {
+        node.running(job);
+    }
+    until("both have begun", || {
+        (node.log("web-1") == ["first 1"] && node.log("web-2") == ["first 2"]).then_some(())
+    });
+    node.must(&["reload", "web-2"]);
+    until("it has heard", || (node.log("web-2") == ["first 2", "again 2"]).then_some(()));
+    assert_eq!(node.log("web-1"), ["first 1"]);
+}
+
+#[test]
+fn an_app_starts_and_stops_as_one() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [apps.shop]
+        start_sequence = 0
+        [jobs.cart]
+        exec = ["sleep", "1000"]
+        app = "shop"
+        place = { start_sequence = 2 }
+        [jobs.stock]
+        exec = ["sleep", "1000"]
+        app = "shop"
+        place = { start_sequence = 1 }
+    "#;
+    let node = Setup::config(config).start();
+    assert_eq!(node.job("cart")["state"], "STOPPED");
+    node.must(&["app", "start", "shop"]);
+    assert_eq!(node.job("cart")["state"], "RUNNING");
+    assert_eq!(node.job("stock")["app"], "shop");
+    node.must(&["app", "stop", "shop"]);
+    assert_eq!(node.job("cart")["state"], "STOPPED");
+    assert_eq!(node.job("stock")["state"], "STOPPED");
+    assert_eq!(node.ask(&["app", "start", "shoe"]).status.code(), Some(1));
+}
+
+#[test]
+fn the_command_describes_itself() {
+    let config = "[node]\nexit = \"never\"\n[jobs.web]\nexec = [\"sleep\", \"1000\"]\n";
+    let node = Setup::config(config).start();
+    let schema: Value = serde_json::from_str(&node.must(&["schema"])).expect("JSON");
+    assert!(schema["properties"]["jobs"].is_object(), "{schema}");
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(node.must(&["completions", shell]).contains("maintenance"));
+    }
+    assert!(node.must(&["man"]).contains(".TH mainstay"));
+}
+
+#[test]
+fn a_status_of_many_jobs_can_be_narrowed_down() {
+    let mut config = "[node]\nexit = \"never\"\n".to_owned();
+    for number in 0..30 {
+        config += &format!("[jobs.job-{number}]\nexec = [\"sleep\", \"1000\"]\n");
+    }
+    config += "[jobs.broken]\nexec = [\"false\"]\nrestart = \"never\"\n";
+    let node = Setup::config(config).start();
+    node.until_state("broken", "EXITED");
+    let failed = node.ask(&["status", "--failed"]);
+    let text = String::from_utf8_lossy(&failed.stdout).into_owned();
+    assert!(text.contains("broken") && !text.contains("job-7"), "{text}");
+    assert_eq!(failed.status.code(), Some(3));
+    assert!(node.ask(&["status"]).stdout.len() > failed.stdout.len());
+}

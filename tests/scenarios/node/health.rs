@@ -1,0 +1,190 @@
+//! Health: every kind of check, what it gates, and what a bad one does not disturb.
+
+use super::{position, said};
+use mainstay_tests::{Scratch, Setup, is_alive, signal, until};
+use rustix::process::Signal;
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
+    thread,
+};
+
+/// A web server in the hands of the test.
+struct Server {
+    port: u16,
+    status: Arc<AtomicU16>,
+}
+
+impl Server {
+    fn start(status: u16) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let status = Arc::new(AtomicU16::new(status));
+        let current = status.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                answer(stream, current.load(Ordering::Relaxed));
+            }
+        });
+        Server { port, status }
+    }
+
+    fn set(&self, status: u16) {
+        self.status.store(status, Ordering::Relaxed);
+    }
+}
+
+fn answer(mut stream: TcpStream, status: u16) {
+    let mut request = [0; 1024];
+    let _ = stream.read(&mut request);
+    let head = format!("HTTP/1.1 {status} Word\r\ncontent-length: 5\r\nconnection: close\r\n\r\n");
+    let _ = stream.write_all((head + "hello").as_bytes());
+}
+
+#[test]
+fn an_http_check_gates_others_and_tells_when_it_turns() {
+    let server = Server::start(503);
+    let config = format!(
+        r#"
+        [node]
+        exit = "never"
+        [jobs.api]
+        exec = ["sleep", "1000"]
+        health = {{ name = "http", http = {{ url = "http://localhost:{}/", body_matches = "^hel+o$" }}, interval = "100ms" }}
+        [jobs.client]
+        exec = ["sleep", "1000"]
+        when = {{ source = "api", once = "healthy" }}
+        "#,
+        server.port
+    );
+    let node = Setup::config(config).start();
+    until("the check has failed", || {
+        let output = node.job("api")["checks"][0]["output"].as_str()?.to_owned();
+        output.contains("503").then_some(())
+    });
+    assert_eq!(node.job("client")["state"], "STOPPED");
+    assert_eq!(node.ask(&["status"]).status.code(), Some(3));
+    let mut events = node.events();
+    server.set(200);
+    events.wait_for("api", "healthy");
+    let pid = node.running("client");
+    assert_eq!(node.job("api")["checks"][0]["state"], "passing");
+    server.set(500);
+    events.wait_for("api", "unhealthy");
+    server.set(201);
+    events.wait_for("api", "healthy");
+    assert_eq!(node.running("client"), pid, "a latch is not let go");
+}
+
+#[test]
+fn every_kind_of_check_makes_its_job_healthy() {
+    let server = Server::start(200);
+    let config = format!(
+        r#"
+        [node]
+        exit = "never"
+        [jobs.tcp]
+        exec = ["sleep", "1000"]
+        health = {{ tcp = "127.0.0.1:{}" }}
+        [jobs.exec]
+        exec = ["sleep", "1000"]
+        env = {{ WORD = "yes" }}
+        health = {{ exec = ["sh", "-c", "test $WORD = yes"] }}
+        [jobs.descriptor]
+        exec = ["sh", "-c", "sleep 0.2; echo >&7; exec sleep 1000"]
+        health = {{ fd = 7 }}
+        [jobs.notify]
+        exec = ["sh", "-c", "sleep 0.2; perl ./notify; exec sleep 1000"]
+        health = {{ notify = true }}
+        "#,
+        server.port
+    );
+    let scratch = Scratch::new();
+    scratch.script("notify", NOTIFY);
+    let node = Setup::config(config).launch_in(scratch);
+    for job in ["tcp", "exec", "descriptor", "notify"] {
+        let healthy = node.until_health(job, "healthy");
+        assert_eq!(healthy["checks"][0]["state"], "passing", "{healthy}");
+    }
+}
+
+/// sd_notify without any tool but perl, which every Debian has.
+const NOTIFY: &str = r#"
+    use IO::Socket::UNIX;
+    my $socket = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Peer => $ENV{NOTIFY_SOCKET}) or die $!;
+    print $socket "READY=1\n";
+"#;
+
+#[test]
+fn a_check_that_hangs_is_killed_with_all_it_started_and_delays_nobody() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.slow]
+        exec = ["sleep", "1000"]
+        health = { exec = ["sh", "-c", "echo $$ >> pids; sleep 1000 & echo $! >> pids; wait"], interval = "5s", timeout = "300ms" }
+        [jobs.tick]
+        exec = "true"
+        when = { interval = "50ms" }
+    "#;
+    let node = Setup::config(config).start();
+    let mut events = node.events();
+    let failing = until("the check has failed", || {
+        let job = node.job("slow");
+        (job["checks"][0]["state"] == "failing").then_some(job)
+    });
+    let output = failing["checks"][0]["output"].as_str().unwrap_or_default().to_owned();
+    assert!(output.contains("time"), "{output}");
+    let pids = std::fs::read_to_string(node.path().join("pids")).expect("it has written");
+    let pids: Vec<u32> = pids.lines().take(2).map(|pid| pid.parse().expect("a pid")).collect();
+    until("nobody of it is left", || (!pids.iter().any(|pid| is_alive(*pid))).then_some(()));
+    for _ in 0..5 {
+        events.wait_for("tick", "exitSuccess");
+    }
+    assert_eq!(node.job("slow")["state"], "RUNNING");
+}
+
+#[test]
+fn the_end_of_a_healthy_job_is_told_as_unhealthy_once() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.web]
+        exec = ["sleep", "0.3"]
+        restart = "never"
+        health = { exec = "true", interval = "100ms" }
+    "#;
+    let node = Setup::config(config).start();
+    let mut events = node.events();
+    events.wait_for("web", "stopped");
+    let order = said(&events);
+    assert!(position(&order, "web", "healthy") < position(&order, "web", "unhealthy"));
+    let count = order.iter().filter(|(_, event)| event == "unhealthy").count();
+    assert_eq!(count, 1, "{order:?}");
+}
+
+#[test]
+fn a_job_may_say_that_it_is_ready_after_an_upgrade_and_to_another_agent() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.late]
+        exec = ["sh", "-c", "trap 'echo >&7' USR1; echo up; while :; do sleep 0.05; done"]
+        health = { fd = 7 }
+    "#;
+    let node = Setup::config(config).start();
+    let pid = node.running("late");
+    until("it listens", || (node.log("late") == ["up"]).then_some(()));
+    node.must(&["upgrade"]);
+    signal(node.agent(), Signal::KILL);
+    node.wait_until_ready();
+    assert_eq!(node.job("late")["health"], "unknown");
+    node.must(&["signal", "USR1", "late"]);
+    node.until_health("late", "healthy");
+    signal(node.agent(), Signal::KILL);
+    assert_eq!(node.until_health("late", "healthy")["pid"], pid);
+}

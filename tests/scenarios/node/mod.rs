@@ -1,0 +1,24 @@
+//! One node: events and order, health, reload, control, and the example that people try first.
+
+mod control;
+mod crowd;
+mod health;
+mod import;
+mod quickstart;
+mod reload;
+mod when;
+
+use mainstay_tests::Events;
+use serde_json::Value;
+
+/// `[("db", "healthy"), …]`: who said what, in order.
+fn said(events: &Events) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    events.seen().iter().map(|event| (text(&event["source"]), text(&event["event"]))).collect()
+}
+
+fn position(said: &[(String, String)], source: &str, event: &str) -> usize {
+    said.iter()
+        .position(|(from, what)| from == source && what == event)
+        .unwrap_or_else(|| panic!("{source} never said {event}: {said:#?}"))
+}
