@@ -29,9 +29,14 @@
 //! exitSuccess or exitFailed, then `unhealthy` if the job was healthy; the end of desire says
 //! `stopping` when it begins and `stopped` once the tree is gone. A restart by policy says neither.
 //!
-//! The decisions are in the submodules: `launch` (up to RUNNING), `ending` (an exit and what
-//! follows), `stop` (task, signal, kill), `takeover` (what a new agent finds), `budget` (how
-//! often and how soon again).
+//! **Waiting.** A job that is desired and has no process waits: for its latches, for what it
+//! follows, for its trigger. It is STOPPED then; a job with a trigger shows its last end between
+//! two runs. The node knows when it may pass (`gate`).
+//!
+//! The decisions are in the submodules: `gate` (from the wish to the launch), `launch` (up to
+//! RUNNING), `running` (signals, reload, the longest run), `health` (checks), `ending` (an exit and
+//! what follows), `stop` (hooks, task, signal, kill), `takeover` (what a new agent finds), `change`
+//! (another plan), `budget` (how often and how soon again).
 
 mod budget;
 mod change;
@@ -49,7 +54,16 @@ pub use health::{CheckState, Verdict};
 pub(crate) use stop::Force;
 pub(crate) use turn::{Shutting, Turn};
 
-use crate::{clock::Mono, event::Kind, exit::Exit, history::History, node::Wait, plan::Awaited};
+use crate::{
+    clock::Mono,
+    event::Kind,
+    exit::Exit,
+    history::History,
+    node::Wait,
+    plan::{Awaited, JobPlan},
+};
+pub(crate) use budget::STABLE;
+
 use budget::Budget;
 use gate::Gate;
 use serde::{Deserialize, Serialize};
@@ -152,8 +166,15 @@ struct Process {
 }
 
 impl Job {
-    /// A job that the plan wants to run and that has not run yet.
-    pub(crate) fn new() -> Job {
+    /// A job that has not run yet. The plan wants it to run, unless an app has to say when.
+    pub(crate) fn new(plan: &JobPlan) -> Job {
+        Job {
+            desired: if plan.app.is_none() { Desired::Run } else { Desired::Rest },
+            ..Job::fresh()
+        }
+    }
+
+    fn fresh() -> Job {
         Job {
             state: State::Stopped,
             desired: Desired::Run,
@@ -175,7 +196,7 @@ impl Job {
 
     /// One that a user has disabled in an earlier run.
     pub(crate) fn disabled() -> Job {
-        Job { desired: Desired::Disabled, ..Job::new() }
+        Job { desired: Desired::Disabled, ..Job::fresh() }
     }
 
     #[must_use]

@@ -9,9 +9,12 @@
 //! 3. publish the events, acknowledge the keeper, carry the commands out.
 //!
 //! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
-//! them: boot, takeover, shutdown (`shutdown`).
+//! them: boot and takeover, what people ask for (`request`), what follows from an event (`settle`,
+//! along the `wiring` of the plan), what can still happen (`outlook`), apps (`apps`), a new plan
+//! (`apply`), and the end (`shutdown`, in which `order`).
 
 mod apply;
+mod apps;
 mod command;
 mod input;
 mod life;
@@ -23,6 +26,7 @@ mod shutdown;
 mod wiring;
 
 pub use apply::{Effect, Preview};
+pub use apps::AppPhase;
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
 pub use input::{Held, Input, Refusal, Request};
 pub use life::{Life, NodePhase};
@@ -50,8 +54,8 @@ pub struct Node {
     /// In the order of the plan.
     jobs: Vec<Job>,
     wiring: Wiring,
-    /// Places of the jobs that this step has changed.
-    touched: BTreeSet<usize>,
+    /// The jobs that this step has changed, as they were before it; `None`: not there.
+    touched: BTreeMap<usize, Option<Job>>,
     /// In this step something has come to another phase: the node may have come to its end.
     moved: bool,
 }
@@ -73,9 +77,12 @@ impl Node {
     #[must_use]
     pub fn restore(plan: Plan, life: Life, mut jobs: BTreeMap<Name, Job>) -> Node {
         let wiring = Wiring::new(&plan);
-        let jobs =
-            plan.jobs.iter().map(|job| jobs.remove(&job.name).unwrap_or_else(Job::new)).collect();
-        Node { plan, life, jobs, wiring, touched: BTreeSet::new(), moved: false }
+        let jobs = plan
+            .jobs
+            .iter()
+            .map(|job| jobs.remove(&job.name).unwrap_or_else(|| Job::new(job)))
+            .collect();
+        Node { plan, life, jobs, wiring, touched: BTreeMap::new(), moved: false }
     }
 
     #[must_use]
@@ -113,7 +120,8 @@ impl Node {
         let touched = std::mem::take(&mut self.touched);
         let touched: Vec<Name> = touched
             .into_iter()
-            .filter_map(|at| Some(self.plan.jobs.get(at)?.name.clone()))
+            .filter(|(at, before)| self.jobs.get(*at) != before.as_ref())
+            .filter_map(|(at, _)| Some(self.plan.jobs.get(at)?.name.clone()))
             .collect();
         self.forget_those_gone(&mut out);
         let touched =
@@ -169,6 +177,7 @@ impl Node {
             Course::Starting => {
                 self.begin(out);
                 self.each(out, Job::arm);
+                self.start_apps(out);
                 self.look_again(out);
             }
             Course::Running | Course::Stopping(_) => {}
@@ -208,6 +217,7 @@ impl Node {
         });
         if unborn {
             self.each(out, Job::arm);
+            self.start_apps(out);
         }
         self.resume_shutdown(out);
         self.look_again(out);
@@ -257,7 +267,7 @@ impl Node {
             Node::process_ended(&mut self.life, plan, exit);
         }
         if *job != before {
-            self.touched.insert(at);
+            self.touched.entry(at).or_insert(Some(before));
         }
         Some(answer)
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, time::Duration};
 
 /// A process that was up for so long is stable: its end is a new trouble, not the old one.
-pub(super) const STABLE: Duration = Duration::from_secs(10);
+pub(crate) const STABLE: Duration = Duration::from_secs(10);
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const EXACT: u32 = 64;
 

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     node::Wait,
-    plan::{JobPlan, Trigger},
+    plan::{JobPlan, Restart, RestartOn, Trigger},
 };
 
 impl Job {
@@ -19,6 +19,11 @@ impl Job {
     pub(crate) fn leave(&mut self, turn: &mut Turn<'_>) {
         self.leaving = true;
         self.stop(turn, Force::Grace);
+    }
+
+    /// It is in the plan, maybe again.
+    pub(crate) fn stay(&mut self) {
+        self.leaving = false;
     }
 
     /// What can be applied to what is there.
@@ -58,13 +63,41 @@ impl Job {
 
     /// Only a new process can have what has changed.
     pub(crate) fn renew_process(&mut self, turn: &mut Turn<'_>, before: Option<&JobPlan>) {
-        self.leaving = false;
         if let Some(before) = before
             && turn.plan.when != before.when
         {
             self.change_when(turn);
         }
         self.restart(turn);
+    }
+
+    /// Its turn in its app has come.
+    pub(crate) fn order(&mut self, turn: &mut Turn<'_>) {
+        match (&self.state, self.desired) {
+            (State::Stopped | State::Exited { .. } | State::Fatal, Desired::Rest) => {
+                self.revive(turn);
+                self.arm(turn);
+            }
+            (State::Stopping { .. }, Desired::Rest) => self.renew(None),
+            (
+                State::Stopped | State::Exited { .. } | State::Fatal | State::Stopping { .. },
+                Desired::Run | Desired::Disabled,
+            )
+            | (
+                State::Starting { .. } | State::Running { .. } | State::Backoff { .. },
+                Desired::Run | Desired::Rest | Desired::Disabled,
+            ) => {}
+        }
+    }
+
+    /// Its app does not want to be without it: it comes back after a while, ever more slowly.
+    pub(crate) fn try_again(&mut self, turn: &mut Turn<'_>) {
+        let policy = Restart::on(RestartOn::Any);
+        let delay = self.budget.spend(&policy, turn.mono(), false);
+        let until = turn.mono().after(delay.unwrap_or(Restart::MAX_DELAY));
+        self.desired = Desired::Run;
+        self.enter(turn, State::Backoff { until });
+        turn.wake(self.incarnation, Wait::Backoff, until);
     }
 
     /// It waited, failed or was given up under the plan of before.

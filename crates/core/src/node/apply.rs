@@ -20,7 +20,7 @@ use crate::{
     job::{Desired, Job, Phase, is_triggered},
     name::Name,
     outbox::Outbox,
-    plan::{Change, JobChange, JobPlan, Plan, diff},
+    plan::{AppPlan, Change, JobChange, JobPlan, Plan, diff},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -76,9 +76,26 @@ impl Node {
             (Change::Live | Change::Restart, Some(job)) => {
                 effect(job, change.change, triggered(new) && !triggered(&self.plan))
             }
-            (Change::Added, _) | (Change::Live | Change::Restart, None) => Effect::Start,
+            (Change::Added, _) | (Change::Live | Change::Restart, None) => {
+                self.start_or_later(&change, new)
+            }
         };
         Some(Preview { change, effect })
+    }
+
+    /// A new job starts, unless an app that is not up has to say when.
+    fn start_or_later(&self, change: &JobChange, new: &Plan) -> Effect {
+        let Some(plan) = new.job(change.job.as_str()) else { return Effect::Later };
+        let starts = |app: &AppPlan| {
+            let known = self.plan.app(app.name.as_str()).is_some();
+            let by_itself = app.start_sequence > 0 && plan.place.start_sequence > 0;
+            if known { self.is_ordered_at_once(plan) } else { by_itself }
+        };
+        match (&plan.app, new.app_of(plan)) {
+            (None, _) => Effect::Start,
+            (Some(_), Some(app)) if starts(app) => Effect::Start,
+            (Some(_), _) => Effect::Later,
+        }
     }
 
     pub(super) fn apply(&mut self, out: &mut Outbox, new: Plan) -> Result<(), Refusal> {
@@ -87,14 +104,24 @@ impl Node {
         }
         let preview = self.preview(&new);
         out.emit(Source::NODE, reloaded(&preview));
+        let apps = self.plan.apps.clone();
         let old = self.bring_into_force(new);
         for Preview { change, effect } in preview {
             let Some(at) = self.wiring.place(change.job.as_str()) else { continue };
             self.touch_if_added(at, change.change);
             let before = old.get(&change.job);
+            let at_once = self.plan.jobs.get(at).is_some_and(|it| self.is_ordered_at_once(it));
+            if effect != Effect::Stop {
+                self.act(out, at, |job, _| job.stay());
+            }
             self.act(out, at, |job, turn| match (effect, before) {
                 (Effect::Keep, _) => {}
                 (Effect::Stop, _) => job.leave(turn),
+                (Effect::Start, None) if at_once => {
+                    job.order(turn);
+                    job.arm(turn);
+                }
+                // Its app says when.
                 (Effect::Start, None) => job.arm(turn),
                 (Effect::Restart, before) => job.renew_process(turn, before),
                 (Effect::Start, Some(before)) => {
@@ -107,6 +134,7 @@ impl Node {
                 (Effect::Live | Effect::NotAgain | Effect::Later, None) => {}
             });
         }
+        self.change_apps(out, &apps);
         out.command(Command::Applied);
         self.look_again(out);
         Ok(())
@@ -122,7 +150,7 @@ impl Node {
             .map(|plan| plan.name.clone())
             .zip(std::mem::take(&mut self.jobs))
             .collect();
-        let state = |plan: &JobPlan| states.remove(&plan.name).unwrap_or_else(Job::new);
+        let state = |plan: &JobPlan| states.remove(&plan.name).unwrap_or_else(|| Job::new(plan));
         self.jobs = self.plan.jobs.iter().map(state).collect();
         let gone = before.jobs.iter().filter(|plan| states.contains_key(&plan.name));
         self.plan.jobs.extend(gone.cloned().collect::<Vec<_>>());
@@ -136,7 +164,7 @@ impl Node {
     fn touch_if_added(&mut self, at: usize, change: Change) {
         match change {
             Change::Added => {
-                self.touched.insert(at);
+                self.touched.insert(at, None);
             }
             Change::Removed | Change::Unchanged | Change::Live | Change::Restart => {}
         }

@@ -1,13 +1,15 @@
 //! Where a node is in its own life.
 
+use super::apps::AppCourse;
 use crate::{
     clock::Mono,
     history::{History, Signals},
     job::Shutting,
+    name::Name,
     plan::Awaited,
 };
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// As observers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -32,6 +34,12 @@ pub struct Life {
     history: History,
     #[serde(default, skip_serializing_if = "Signals::is_empty")]
     signals: Signals,
+    /// Apps that are not down.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) apps: BTreeMap<Name, AppCourse>,
+    /// At boot: the sequence of apps that is starting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) apps_from: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,6 +78,8 @@ impl Life {
             maintenance: false,
             history: History::default(),
             signals: Signals::default(),
+            apps: BTreeMap::new(),
+            apps_from: None,
         }
     }
 

@@ -31,20 +31,21 @@ impl Node {
             Course::Stopping(shutdown) if shutdown.killing => return,
             Course::Stopping(_) => {}
         }
-        for at in self.next_to_stop() {
+        let all: Vec<usize> = (0..self.jobs.len()).collect();
+        for at in self.next_to_stop(&all) {
             self.act(out, at, |job, turn| job.stop(turn, Force::Grace));
         }
     }
 
-    fn next_to_stop(&self) -> Vec<usize> {
-        let untold = |at: &usize| self.is_untold(*at);
-        if !(0..self.jobs.len()).any(|at| untold(&at)) {
-            return Vec::new();
+    /// Those of them whose turn it is, if all of them are to stop.
+    pub(super) fn next_to_stop(&self, among: &[usize]) -> Vec<usize> {
+        let untold: Vec<usize> = among.iter().copied().filter(|at| self.is_untold(*at)).collect();
+        if untold.is_empty() {
+            return untold;
         }
-        let needed = self.needed();
-        let free: Vec<usize> =
-            (0..self.jobs.len()).filter(untold).filter(|at| !needed.contains(at)).collect();
-        let stopping = (0..self.jobs.len()).filter(|at| self.is_stopping(*at));
+        let needed = self.needed(among);
+        let free: Vec<usize> = untold.into_iter().filter(|at| !needed.contains(at)).collect();
+        let stopping = among.iter().copied().filter(|at| self.is_stopping(*at));
         let going: Vec<usize> = free.iter().copied().chain(stopping).collect();
         let Some(level) = going.iter().map(|at| self.level(*at)).min() else { return free };
         let turn = |at: &usize| {
@@ -78,11 +79,11 @@ impl Node {
         self.jobs.get(at).is_some_and(|job| job.phase() == Phase::Stopping)
     }
 
-    /// Whatever something that is there needs, near or far.
-    fn needed(&self) -> BTreeSet<usize> {
+    /// Whatever those of them that are there need, near or far.
+    fn needed(&self, by: &[usize]) -> BTreeSet<usize> {
         let mut needed = BTreeSet::new();
         let there = |at: &usize| self.jobs.get(*at).is_some_and(crate::job::Job::holds);
-        let mut open: Vec<usize> = (0..self.jobs.len()).filter(there).collect();
+        let mut open: Vec<usize> = by.iter().copied().filter(there).collect();
         while let Some(at) = open.pop() {
             open.extend(self.wiring.needs(at).iter().filter(|it| needed.insert(**it)));
         }

@@ -30,9 +30,9 @@ impl Node {
             Request::Disable { job } => self.able(out, &job, Job::disable),
             Request::Enable { job } => self.able(out, &job, Job::enable),
             Request::Maintenance { on } => self.maintain(out, on),
-            Request::StartApp { app } | Request::StopApp { app } | Request::RestartApp { app } => {
-                Err(Refusal::NoSuchApp(app.to_string()))
-            }
+            Request::StartApp { app } => self.app_asked(out, &app, Node::start_app),
+            Request::StopApp { app } => self.app_asked(out, &app, Node::stop_app),
+            Request::RestartApp { app } => self.app_asked(out, &app, Node::restart_app),
             Request::Apply { plan } => self.apply(out, *plan),
             Request::Shutdown => {
                 self.shut_down_asked(out);

@@ -28,6 +28,9 @@ impl Node {
                 heard += 1;
                 self.hear(out, &event);
             }
+            if self.moved {
+                self.go_on_with_apps(out);
+            }
             self.go_on_stopping(out);
             if heard == out.events.len() && !self.end_without_prospects(out) {
                 return;
@@ -80,6 +83,7 @@ impl Node {
     /// A job is in another phase.
     fn has_moved(&mut self, out: &mut Outbox, at: usize) {
         self.moved = true;
+        self.notice_failure(out, at);
         self.consider(out, at);
         self.attend_hooks(out, at);
         for source in self.wiring.stopping_hook_of(at).to_vec() {

@@ -15,8 +15,8 @@ use mainstay_core::{
         Token, Wait,
     },
     plan::{
-        Awaited, Check, Condition, ExitRule, JobPlan, NodePlan, OnLoss, Plan, Probe, Reach, Reload,
-        Restart, RestartOn, SourceRef, Trigger, While,
+        AppPlan, Awaited, Check, Condition, ExitRule, JobPlan, NodePlan, OnFailure, OnLoss, Plan,
+        Probe, Reach, Reload, Restart, RestartOn, SourceRef, Trigger, While,
     },
     signal::Signal,
 };
@@ -351,10 +351,17 @@ fn rich_plan() -> impl Strategy<Value = Plan> {
                 job.when.once.push(Condition { source: SourceRef::Node, event });
                 job.reload = Some(Reload::Exec(vec!["./reload".to_owned()]));
             }
+            if checks == 3 {
+                job.app = Some(script::name("shop"));
+                job.place.required = global;
+            }
             let probes = [Probe::Tcp("[::1]:1".to_owned()), Probe::Notify, Probe::Fd(3)];
             let check = |probe: Probe| Check::new(format!("{probe:?}"), probe);
             job.checks = probes.into_iter().take(checks).map(check).collect();
         }
+        let mut shop = AppPlan::new(script::name("shop"));
+        shop.on_failure = OnFailure::RestartApp;
+        plan.apps.push(shop);
         plan
     })
 }
@@ -445,6 +452,14 @@ fn input() -> impl Strategy<Value = Input> {
         ),
         1 => name().prop_map(|job| Input::CronDue { job }),
         1 => any::<bool>().prop_map(|on| Input::Request(Request::Maintenance { on })),
+        1 => (0..3).prop_map(|what| {
+            let app = script::name("shop");
+            Input::Request(match what {
+                0 => Request::StartApp { app },
+                1 => Request::StopApp { app },
+                _ => Request::RestartApp { app },
+            })
+        }),
         1 => subset().prop_map(|plan| Input::Request(Request::Apply { plan: Box::new(plan) })),
         6 => (name(), 0..9).prop_map(|(job, what)| Input::Request(match what {
             0 => Request::Start { job, args: None, now: false },
