@@ -432,11 +432,11 @@ impl Agent {
 }
 
 fn forgotten(commands: &[Command]) -> Vec<&Name> {
-    let job = |command| match command {
+    let forgets = commands.iter().filter_map(|command| match command {
         Command::Forget { job } => Some(job),
         _ => None,
-    };
-    commands.iter().filter_map(job).collect()
+    });
+    forgets.collect()
 }
 
 /// An input and what the node made of it.
