@@ -415,11 +415,13 @@ impl Agent {
 }
 
 fn forgotten(commands: &[Command]) -> Vec<&Name> {
-    let job = |command| match command {
-        &Command::Forget { ref job } => Some(job),
-        _ => None,
-    };
-    commands.iter().filter_map(job).collect()
+    let mut names = Vec::new();
+    for command in commands {
+        if let Command::Forget { job } = command {
+            names.push(job);
+        }
+    }
+    names
 }
 
 /// An input and what the node made of it.
