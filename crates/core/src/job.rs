@@ -29,9 +29,14 @@
 //! exitSuccess or exitFailed, then `unhealthy` if the job was healthy; the end of desire says
 //! `stopping` when it begins and `stopped` once the tree is gone. A restart by policy says neither.
 //!
-//! The decisions are in the submodules: `launch` (up to RUNNING), `ending` (an exit and what
-//! follows), `stop` (task, signal, kill), `takeover` (what a new agent finds), `budget` (how
-//! often and how soon again).
+//! **Waiting.** A job that is desired and has no process waits: for its latches, for what it
+//! follows, for its trigger. It is STOPPED then; a job with a trigger shows its last end between
+//! two runs. The node knows when it may pass (`gate`).
+//!
+//! The decisions are in the submodules: `gate` (from the wish to the launch), `launch` (up to
+//! RUNNING), `running` (signals, reload, the longest run), `health` (checks), `ending` (an exit and
+//! what follows), `stop` (hooks, task, signal, kill), `takeover` (what a new agent finds), `change`
+//! (another plan), `budget` (how often and how soon again).
 
 mod budget;
 mod change;

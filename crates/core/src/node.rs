@@ -9,7 +9,9 @@
 //! 3. publish the events, acknowledge the keeper, carry the commands out.
 //!
 //! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
-//! them: boot, takeover, shutdown (`shutdown`).
+//! them: boot and takeover, what people ask for (`request`), what follows from an event (`settle`,
+//! along the `wiring` of the plan), what can still happen (`outlook`), apps (`apps`), a new plan
+//! (`apply`), and the end (`shutdown`, in which `order`).
 
 mod apply;
 mod apps;

@@ -1,4 +1,4 @@
-//! What a user does to a running job from outside, and what its own time limit does.
+//! What is done to a job that runs: a user's signal, its reload, and the limit of its time.
 //!
 //! A run that is longer than `timeout` is killed. Nobody wanted that end: it is a failure, and
 //! policy decides what follows.
@@ -47,13 +47,19 @@ impl Job {
         Ok(())
     }
 
-    /// exec has succeeded, or a new agent is here, or the limit is new.
-    pub(crate) fn limit_run(&self, turn: &mut Turn<'_>) {
-        let Some(process) = self.process() else { return };
+    /// exec has succeeded, or the limit is new.
+    pub(super) fn limit_run(&self, turn: &mut Turn<'_>) {
+        if let (Some(process), Some(timeout)) = (self.process(), turn.plan.timeout) {
+            turn.wake(self.incarnation, Wait::Longest, process.since.after(timeout));
+        }
+    }
+
+    /// A new agent: the wait, or the kill, may be lost.
+    pub(super) fn resume_limit(&self, turn: &mut Turn<'_>) {
         if self.overran == Some(self.incarnation) {
             turn.kill(self.incarnation);
-        } else if let Some(timeout) = turn.plan.timeout {
-            turn.wake(self.incarnation, Wait::Longest, process.since.after(timeout));
+        } else {
+            self.limit_run(turn);
         }
     }
 

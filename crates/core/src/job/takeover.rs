@@ -60,7 +60,7 @@ impl Job {
     }
 
     fn go_on_running(&mut self, turn: &mut Turn<'_>) {
-        self.limit_run(turn);
+        self.resume_limit(turn);
         self.resume_checks(turn);
         self.be_quick(turn);
     }
