@@ -25,6 +25,7 @@ use toml::{
 };
 
 const MOST_JOBS: usize = 10_000;
+const MOST_APPS: usize = 1000;
 /// A larger file that is no TOML gets one report: recovery would make one for nearly every byte.
 const RECOVERED: usize = 256 << 10;
 
@@ -330,6 +331,11 @@ fn apps(r: &mut Reader<'_>, parts: &[Part<'_>]) -> Vec<(AppPlan, Place)> {
         r.file = part.file;
         for (name, value) in part.table {
             let at = Place { file: part.file, span: name.span().into() };
+            if apps.len() == MOST_APPS {
+                let message = format!("more than {MOST_APPS} apps");
+                r.within("apps", |r| r.wrong::<()>(at.span, message, "split them between nodes"));
+                return apps;
+            }
             r.within("apps", |r| {
                 let valid = match Name::new(name.get_ref()) {
                     Ok(valid) => valid,

@@ -3,6 +3,8 @@
 //! ```text
 //! path ─► Sources (texts) ─► trees with spans ─► walked by the registry of keys ─► Plan
 //!                                                       └─► Errors: every mistake, in one pass
+//! foreign file ─► import ─► TOML that loads, with a note for each thing that changes
+//! keys ─► schema (for editors), reference (for people)
 //! ```
 //!
 //! One registry ([`keys`]) says of each key its type, default, meaning, and what a reload does with

@@ -179,6 +179,9 @@ impl Jobs {
             );
         }
         let message = format!("there is no job '{source}'");
+        if r.is_full() {
+            return r.wrong(span, message, "");
+        }
         let help = match nearest(source, self.by_name.keys().map(String::as_str)) {
             Some(near) => format!("did you mean '{near}'?"),
             None if self.by_name.len() <= 20 => {
@@ -237,14 +240,24 @@ fn circles(r: &mut Reader<'_>, jobs: &[Placed]) {
         if !told.insert(key) {
             continue;
         }
-        let mut path = names.clone();
-        path.extend(names.first());
         r.file = first.at.file;
-        let message = format!("these jobs wait for each other: {}", path.join(" → "));
+        let message = format!("these jobs wait for each other: {}", drawn(&names));
         r.within(&format!("jobs.{}", first.written), |r| {
             r.wrong::<()>(first.at.span, message, "remove one of the conditions")
         });
     }
+}
+
+/// `a → b → a`; of a long circle its two ends.
+fn drawn(names: &[&str]) -> String {
+    const SHOWN: usize = 12;
+    let back = names.first().copied().unwrap_or_default();
+    if names.len() <= SHOWN {
+        return format!("{} → {back}", names.join(" → "));
+    }
+    let (head, rest) = names.split_at(SHOWN - 1);
+    let last = rest.last().copied().unwrap_or_default();
+    format!("{} → … {} more … → {last} → {back}", head.join(" → "), rest.len() - 1)
 }
 
 /// The circles that a walk through the graph runs into, each from its first job in the file.
@@ -294,6 +307,13 @@ fn find(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_circle_is_shown_by_its_ends() {
+        assert_eq!(drawn(&["a", "b"]), "a → b → a");
+        let many = vec!["x"; 10_000];
+        assert!(drawn(&many).ends_with("x → … 9988 more … → x → x"));
+    }
 
     #[test]
     fn a_long_chain_is_walked_and_a_circle_in_it_found() {

@@ -117,6 +117,11 @@ impl<'a> Reader<'a> {
         self.errors
     }
 
+    /// So many errors that no more are kept: no time need be spent on good advice.
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors >= MOST_FOUND
+    }
+
     /// The directory that relative paths in the file being read start from.
     pub(crate) fn directory(&self) -> PathBuf {
         let name = self.sources.get(self.file).map_or("", |source| source.name.as_str());

@@ -64,6 +64,9 @@ impl<'a> Value<'a> {
     }
 }
 
+/// In one list: nobody has so many conditions or checks.
+const MOST_TABLES: usize = 1000;
+
 const DURATION_HELP: &str =
     "write for example \"90s\", \"1h30m\", \"200ms\" or a number of seconds";
 const SIZE_HELP: &str = "write for example 4096, \"64K\", \"10M\" or \"1G\"";
@@ -335,6 +338,10 @@ impl Reader<'_> {
         match v.de {
             DeValue::Array(array) if array.is_empty() => {
                 self.wrong(v.span, "the list is empty", "remove the key, or write a table")
+            }
+            DeValue::Array(array) if array.len() > MOST_TABLES => {
+                let message = format!("more than {MOST_TABLES} tables");
+                self.wrong(v.span, message, "write several jobs")
             }
             DeValue::Array(_) => self.list(v, one),
             DeValue::Table(_) => one(self, v).map(|it| vec![it]),

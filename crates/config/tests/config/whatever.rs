@@ -93,3 +93,27 @@ fn many_mistakes_are_told_in_reasonable_time() {
     let keys: String = (0..20_000).map(|n| format!("k{n} = {n}\n")).collect();
     survives(&format!("[jobs.x]\n{keys}"));
 }
+
+#[test]
+fn many_jobs_that_wait_are_read_in_reasonable_time() {
+    let job = |n: usize, source: String| {
+        format!(
+            "[jobs.j{n}]\nexec = \"x\"\nwhen = {{ source = \"{source}\", once = \"healthy\" }}\n"
+        )
+    };
+    let jobs = |source: fn(usize) -> String| -> String {
+        (0..10_000).map(|n| job(n, source(n))).collect()
+    };
+    let begun = Instant::now();
+    // A circle of all, a chain of all but one, and ten thousand wrong names.
+    assert!(refused(&jobs(|n| format!("j{}", (n + 1) % 10_000))).contains("wait for each other"));
+    assert!(refused(&jobs(|n| format!("j{}", n + 1))).contains("there is no job 'j10000'"));
+    assert!(refused(&jobs(|n| format!("k{n}"))).contains("1000 mistakes"));
+    survives(&(0..100_000).map(|n| format!("[apps.a{n}]\n")).collect::<String>());
+    survives(&format!("[jobs.x]\nexec = \"x\"\nhealth = [{}]", "{ fd = 9 },".repeat(100_000)));
+    survives(&format!(
+        "[jobs.x]\nexec = \"x\"\nwhen = [{}]",
+        "{ once = \"startup\" },".repeat(1000)
+    ));
+    assert!(begun.elapsed() < Duration::from_secs(60), "it took {:?}", begun.elapsed());
+}
