@@ -226,7 +226,7 @@ impl Agent {
                 self.probes.finished(job, *incarnation, *check);
             }
             Input::Exited { job, incarnation, .. } => {
-                let checks = self.node.plan().job(job.as_str()).map_or(0, |job| job.checks.len());
+                let checks = self.node.job_plan(job.as_str()).map_or(0, |job| job.checks.len());
                 self.probes.cancel(job, checks, *incarnation);
             }
             _ => {}

@@ -73,7 +73,7 @@ impl Agent {
         check: usize,
         deadline: Mono,
     ) -> Option<Input> {
-        let plan = self.node.plan().job(job.as_str())?;
+        let plan = self.node.job_plan(job.as_str())?;
         let probe = &plan.checks.get(check)?.probe;
         if !self.probes.begin(&job, incarnation, check) {
             return None;
@@ -91,7 +91,7 @@ impl Agent {
     }
 
     fn arm(&mut self, job: &Name) {
-        let plan = self.node.plan().job(job.as_str());
+        let plan = self.node.job_plan(job.as_str());
         if let Some(Trigger::Cron(cron)) = plan.and_then(|plan| plan.when.trigger.as_ref()) {
             self.crons.arm(job, cron, Clocks::now());
         }
@@ -121,7 +121,7 @@ impl Agent {
     }
 
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
-        let plan = self.node.plan().job(job.as_str())?;
+        let plan = self.node.job_plan(job.as_str())?;
         self.lanes.run(&mut self.link, plan, run)
     }
 }

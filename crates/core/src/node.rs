@@ -105,6 +105,12 @@ impl Node {
         self.jobs.get(self.wiring.place(name)?)
     }
 
+    /// What the plan says about a job.
+    #[must_use]
+    pub fn job_plan(&self, name: &str) -> Option<&JobPlan> {
+        self.plan.jobs.get(self.wiring.place(name)?)
+    }
+
     /// In the order of the file.
     pub fn jobs(&self) -> impl Iterator<Item = (&JobPlan, &Job)> {
         self.plan.jobs.iter().zip(&self.jobs)
