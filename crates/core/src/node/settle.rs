@@ -28,6 +28,12 @@ impl Node {
                 heard += 1;
                 self.hear(out, &event);
             }
+            if self.renewing > 0 {
+                self.go_on_renewing(out);
+            }
+            if std::mem::take(&mut self.renewed) {
+                self.consider_all(out);
+            }
             if self.moved {
                 self.go_on_with_apps(out);
             }
@@ -118,7 +124,11 @@ impl Node {
         };
         let latched = job.skips_latches() || plan.when.once.iter().all(|it| self.is_met(it));
         let followed = plan.follows.as_ref().is_none_or(|it| self.is_up(&it.source));
-        if !latched || !followed || !self.may_launch_now(out, at) {
+        if !latched
+            || !followed
+            || self.awaited_renewal(at).is_some()
+            || !self.may_launch_now(out, at)
+        {
             Pass::Shut
         } else if is_triggered(plan) && !job.has_pending_trigger() {
             Pass::Idle
