@@ -47,6 +47,7 @@ fn node() -> Node {
             JobPlan::new(name("a"), vec!["a".into()]),
             JobPlan::new(name("b"), vec!["b".into()]),
         ],
+        apps: Vec::new(),
     })
 }
 

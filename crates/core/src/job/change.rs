@@ -38,6 +38,10 @@ impl Job {
         self.renewal == Renewal::Due
     }
 
+    pub(crate) fn forget_renewal(&mut self) {
+        self.renewal = Renewal::None;
+    }
+
     /// Its turn has come.
     pub(crate) fn begin_renewal(&mut self, turn: &mut Turn<'_>) {
         self.renewal = Renewal::UnderWay;

@@ -104,7 +104,12 @@ impl Node {
         }
         let pass = self.may_pass(out, at);
         let errand = pass == Pass::Open && self.runs_for_an_end(at);
+        // What waits for something else than its turn does not hold up others.
+        let held_up = pass != Pass::Open && self.awaited_renewal(at).is_none();
         self.act(out, at, |job, turn| {
+            if held_up {
+                job.forget_renewal();
+            }
             if errand {
                 job.set_errand();
             }
