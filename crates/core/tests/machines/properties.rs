@@ -79,6 +79,11 @@ proptest! {
             ));
             let (was, is) = (before.job(change.job.as_str()), node.job(change.job.as_str()));
             let same_process = was.map(Job::incarnation) == is.map(Job::incarnation);
+            let plans = (before.plan().job(change.job.as_str()), next.job(change.job.as_str()));
+            if let (Some(old), Some(new), Some(Phase::Running)) = (plans.0, plans.1, was.map(Job::phase)) {
+                prop_assert_eq!(effect == Effect::Keep, old == new);
+                prop_assert_eq!(effect == Effect::Restart, old.exec != new.exec || channels(old) != channels(new));
+            }
             match effect {
                 Effect::Keep | Effect::Live | Effect::NotAgain | Effect::Later => {
                     prop_assert!(!stopped);
@@ -88,7 +93,9 @@ proptest! {
                 Effect::Restart | Effect::Start => {
                     prop_assert_eq!(is.map(Job::desired), Some(Desired::Run));
                     let up = [Some(Phase::Running), Some(Phase::Starting)];
-                    prop_assert!(!same_process || !up.contains(&is.map(Job::phase)));
+                    let now = same_process && up.contains(&is.map(Job::phase));
+                    // One that others need has its turn after them.
+                    prop_assert!(!now || effect == Effect::Restart);
                 }
                 Effect::Stop => prop_assert!(is.is_none_or(Job::is_leaving)),
             }
@@ -350,6 +357,7 @@ fn rich_plan() -> impl Strategy<Value = Plan> {
                 let event = Awaited::Signal(Signal::HUP);
                 job.when.once.push(Condition { source: SourceRef::Node, event });
                 job.reload = Some(Reload::Exec(vec!["./reload".to_owned()]));
+                job.exec.push("--global".to_owned());
             }
             if checks == 3 {
                 job.app = Some(script::name("shop"));
@@ -364,6 +372,11 @@ fn rich_plan() -> impl Strategy<Value = Plan> {
         plan.apps.push(shop);
         plan
     })
+}
+
+/// Checks that need something of the process.
+fn channels(job: &JobPlan) -> usize {
+    job.checks.iter().filter(|check| check.is_told()).count()
 }
 
 /// A plan without some of the jobs, whose conditions on them go with them.
