@@ -2,7 +2,6 @@
 //! commands, in this order and without waiting anywhere.
 
 use crate::{
-    applied,
     archive::Archive,
     ask::{Accepted, Ask},
     clock,
@@ -10,7 +9,6 @@ use crate::{
     cron::{Clocks, Crons},
     disabled::Disabled,
     hear::Replies,
-    identity::Run,
     journal::{Journal, Moment, Step},
     lane::{Lanes, LookedUp},
     link::{Link, LinkError},
@@ -22,10 +20,9 @@ use crate::{
     view::Facts,
 };
 use mainstay_core::{
-    clock::{Mono, Now},
+    clock::Now,
     name::Name,
-    node::{Command, Input, Node, Outcome, Refusal, Request, TaskId, TaskKind},
-    plan::{Probe, Trigger},
+    node::{Command, Input, Node, Outcome, Refusal, Request, TaskId},
 };
 use mainstay_wire::link::{Figures, ToKeeper};
 use std::{
@@ -242,7 +239,7 @@ impl Agent {
                 self.probes.finished(job, *incarnation, *check);
             }
             Input::Exited { job, incarnation, .. } => {
-                let checks = self.node.plan().job(job.as_str()).map_or(0, |job| job.checks.len());
+                let checks = self.node.job_plan(job.as_str()).map_or(0, |job| job.checks.len());
                 self.probes.cancel(job, checks, *incarnation);
             }
             _ => {}
@@ -319,115 +316,6 @@ impl Agent {
     /// Puts a short message in line.
     pub(crate) fn say(&mut self, message: &ToKeeper) {
         self.link.push(message).expect("a message without free text fits a frame");
-    }
-
-    fn carry_out(&mut self, command: Command) {
-        let failed = match command {
-            Command::Spawn { job, incarnation, args } => {
-                self.start(&job, Run::Incarnation { incarnation, args })
-            }
-            Command::RunTask { id, deadline } => {
-                self.start(&id.job.clone(), Run::Task { id, deadline })
-            }
-            Command::Stop { job, incarnation, signal, to } => {
-                self.lanes.send(&mut self.link, ToKeeper::Stop { job, incarnation, signal, to })
-            }
-            Command::Kill { job, incarnation } => {
-                self.lanes.send(&mut self.link, ToKeeper::Kill { job, incarnation })
-            }
-            Command::Signal { job, incarnation, signal, to } => {
-                self.lanes.send(&mut self.link, ToKeeper::Signal { job, incarnation, signal, to })
-            }
-            Command::SetTimer { token, at } => {
-                self.timers.set(token, at);
-                None
-            }
-            Command::Probe { job, incarnation, check, deadline } => {
-                self.probe(job, incarnation, check, deadline)
-            }
-            Command::ArmCron { job } => {
-                self.arm(&job);
-                None
-            }
-            Command::Forget { job } => {
-                self.probes.forget(&job);
-                self.crons.forget(&job);
-                self.facts.remove(&job);
-                self.lanes.send(&mut self.link, ToKeeper::Forget { job })
-            }
-            Command::Applied => {
-                self.applied();
-                None
-            }
-            Command::KeepDisabled { jobs } => {
-                self.disabled.keep(jobs);
-                None
-            }
-            Command::Exit { code } => {
-                self.over = Some(code);
-                None
-            }
-        };
-        self.own.extend(failed);
-    }
-
-    fn probe(
-        &mut self,
-        job: Name,
-        incarnation: u64,
-        check: usize,
-        deadline: Mono,
-    ) -> Option<Input> {
-        let plan = self.node.plan().job(job.as_str())?;
-        let probe = &plan.checks.get(check)?.probe;
-        if !self.probes.begin(&job, incarnation, check) {
-            return None;
-        }
-        match probe {
-            Probe::Exec(_) => {
-                let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
-                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline })
-            }
-            Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
-                self.probes.ask(&job, incarnation, check, probe, deadline);
-                None
-            }
-        }
-    }
-
-    fn arm(&mut self, job: &Name) {
-        let plan = self.node.plan().job(job.as_str());
-        if let Some(Trigger::Cron(cron)) = plan.and_then(|plan| plan.when.trigger.as_ref()) {
-            self.crons.arm(job, cron, Clocks::now());
-        }
-    }
-
-    /// A new plan is in force.
-    fn applied(&mut self) {
-        let About { run, run_dir, state_dir, .. } = &self.about;
-        let plan = self.node.plan();
-        trace::set_level(&plan.node.log_level);
-        // Many may leave one after the other; until the last one has, the journal knows.
-        self.plan_unwritten = self.node.jobs().any(|(_, job)| job.is_leaving());
-        if self.plan_unwritten {
-            return self.say_ready();
-        }
-        if let Err(error) = applied::write(run_dir, state_dir, run, plan) {
-            tracing::error!("cannot write {}/plan.json: {error}", run_dir.display());
-        }
-        self.say_ready();
-    }
-
-    /// What the keeper needs to know to stop the node by itself.
-    pub(crate) fn say_ready(&mut self) {
-        let stop_timeout = self.node.plan().node.stop_timeout.as_millis();
-        let stop_timeout_ms = u64::try_from(stop_timeout).unwrap_or(u64::MAX);
-        self.say(&ToKeeper::Ready { stop_timeout_ms });
-    }
-
-    fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
-        let plan = self.node.plan().job(job.as_str())?;
-        self.lanes.run(&mut self.link, plan, run)
     }
 }
 

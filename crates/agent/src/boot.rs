@@ -219,7 +219,7 @@ impl Agent {
     /// say so.
     fn forget_strangers(&mut self, held: &[HeldJob]) {
         for HeldJob { job, live, .. } in held {
-            if self.node.plan().job(job.as_str()).is_some() {
+            if self.node.job_plan(job.as_str()).is_some() {
                 continue;
             }
             if let Some(live) = live {

@@ -219,7 +219,7 @@ impl Agent {
     }
 
     fn job(&self, name: &str) -> Option<JobStatus> {
-        let plan = self.node.plan().job(name)?;
+        let plan = self.node.job_plan(name)?;
         Some(view::job(&self.node, plan, self.node.job(name)?, self.facts.get(name)))
     }
 }

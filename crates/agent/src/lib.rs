@@ -16,6 +16,7 @@ mod applied;
 mod archive;
 mod ask;
 mod boot;
+mod carry;
 mod clock;
 mod crash;
 mod cron;

@@ -16,7 +16,7 @@ const DEPTH: usize = 4;
 
 /// `None`: there is no such job.
 pub(crate) fn why(node: &Node, name: &str) -> Option<Why> {
-    let plan = node.plan().job(name)?;
+    let plan = node.job_plan(name)?;
     let job = node.job(name)?;
     let mut lines = vec![state(plan, job)];
     let waiting = node.waiting(name);
@@ -64,7 +64,7 @@ fn wait(node: &Node, waiting: &Waiting) -> String {
 
 /// What the source of a wait is up to itself.
 fn because(node: &Node, source: &str, depth: usize) -> String {
-    let (Some(plan), Some(job)) = (node.plan().job(source), node.job(source)) else {
+    let (Some(plan), Some(job)) = (node.job_plan(source), node.job(source)) else {
         return String::new();
     };
     if let Some(check) = failing(plan, job).next() {

@@ -184,14 +184,32 @@ async fn pursue(
             Progress::Failed => return Err(Problem::conflict(why_failed(&job)).about(job)),
             Progress::Waiting => {}
         }
+        if let (Goal::Up { .. }, Some(why)) = (goal, hopeless(&job)) {
+            return Err(Problem::conflict(why).about(job));
+        }
         if timeout_at(deadline, changes.changed()).await.is_err() {
+            let waits = job.waiting.first().map_or_else(String::new, |first| {
+                format!(", waiting for {} {} (`mainstay why {name}`)", first.source, first.event)
+            });
             let detail = format!(
-                "{name} is still {} after {patience:?}; the request stands and goes on",
+                "{name} is still {} after {patience:?}{waits}; the request stands and goes on",
                 word(&job)
             );
             return Err(Problem::time_over(detail).about(job));
         }
     }
+}
+
+/// What it waits for can never come.
+fn hopeless(job: &JobStatus) -> Option<String> {
+    let waiting = job.waiting.iter().find(|one| one.reason.is_some())?;
+    let (source, event) = (&waiting.source, &waiting.event);
+    let reason = waiting.reason.as_deref().unwrap_or_default();
+    let name = &job.name;
+    Some(format!(
+        "{name} waits for {source} {event}, which can never come: {reason}; \
+         `mainstay start {name} --now` does not wait"
+    ))
 }
 
 pub(crate) fn why_failed(job: &JobStatus) -> String {

@@ -243,6 +243,14 @@ fn what_is_not_understood_is_refused_as_a_problem_document() {
         ("POST", "/v1/jobs/web/signal", r#"{"signal":"SIGNOPE"}"#, 400),
         ("POST", "/v1/jobs/web/signal", r#"{"signal":"HUP","whom":"all"}"#, 400),
         ("POST", "/v1/upgrade", "", 409),
+        ("POST", "/v1/maintenance", "", 400),
+        ("POST", "/v1/maintenance", r#"{"on":"yes"}"#, 400),
+        ("POST", "/v1/jobs/web/start", r#"{"args":"one"}"#, 400),
+        ("POST", "/v1/jobs/web/reload", "", 409),
+        ("GET", "/v1/jobs/none/why", "", 404),
+        ("POST", "/v1/apps/none/start", "", 404),
+        ("POST", "/v1/apps/%2e/stop", "", 404),
+        ("GET", "/v1/reload", "", 405),
     ] {
         let length = body.len();
         let request = format!("{method} {path} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n{body}");
@@ -305,4 +313,60 @@ fn silent_clients_keep_nobody_out() {
     nonsense.write_all(&[0xff; 4096]).expect("sent");
     assert_eq!(node.get("/v1/status").0, 200);
     drop(silent);
+}
+
+#[test]
+fn a_reload_does_what_plan_says_and_an_invalid_file_changes_nothing() {
+    let node = Node::start();
+    node.post("/v1/jobs/web/start", "");
+    let edited = CONFIG.replace("stubborn", "fresh").replace("exec = \"web\"", "exec = \"web -v\"");
+    fs::write(node.0.join("mainstay.toml"), edited).expect("edited");
+    let (status, plan) = node.get("/v1/plan");
+    assert_eq!(
+        (status, &plan["added"][0], &plan["removed"][0]),
+        (200, &"fresh".into(), &"stubborn".into())
+    );
+    assert_eq!(
+        (&plan["changed"][0]["job"], &plan["changed"][0]["effect"]),
+        (&"web".into(), &"restart".into())
+    );
+    let (_, job) = node.get("/v1/jobs/web");
+    assert_eq!(job["incarnation"], 1, "a plan changes nothing");
+    let (status, done) = node.post("/v1/reload", "");
+    assert_eq!((status, done), (200, plan));
+    let (status, _) = node.post("/v1/jobs/web/start", "");
+    let (_, job) = node.get("/v1/jobs/web");
+    assert_eq!((status, job["incarnation"].as_u64()), (200, Some(2)));
+
+    fs::write(node.0.join("mainstay.toml"), "[jobs.web]\nexce = 1\n").expect("edited");
+    let (status, problem) = node.post("/v1/reload", "");
+    assert_eq!(status, 422);
+    assert!(problem["detail"].as_str().is_some_and(|text| text.contains("exce")), "{problem}");
+    assert_eq!(node.get("/v1/jobs/fresh").0, 200);
+}
+
+#[test]
+fn why_answers_in_five_lines_and_what_was_disabled_is_refused() {
+    let node = Node::start();
+    let (status, job) = node.post("/v1/jobs/web/disable", "");
+    assert_eq!((status, job["desired"].as_str()), (200, Some("disabled")));
+    let (status, problem) = node.post("/v1/jobs/web/start", "");
+    assert_eq!(status, 409, "{problem}");
+    let (status, why) = node.get("/v1/jobs/web/why");
+    let lines = why["lines"].as_array().expect("lines");
+    assert!(status == 200 && (1..=5).contains(&lines.len()), "{why}");
+    assert!(why.to_string().contains("mainstay enable web"), "{why}");
+    assert_eq!(node.post("/v1/jobs/web/enable", "").0, 200);
+    let (status, body) = node.post("/v1/maintenance", r#"{"on":true}"#);
+    assert_eq!((status, body["state"].as_str()), (200, Some("maintenance")));
+}
+
+#[test]
+fn the_description_names_every_route() {
+    let (status, document) = Node::start().get("/v1/openapi.json");
+    assert_eq!(status, 200);
+    let paths = document["paths"].as_object().expect("paths");
+    for path in ["/v1/status", "/v1/reload", "/v1/jobs/{job}/why", "/v1/apps/{app}/stop"] {
+        assert!(paths.contains_key(path), "{path}");
+    }
 }

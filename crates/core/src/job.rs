@@ -65,6 +65,7 @@ use crate::{
 pub(crate) use budget::STABLE;
 
 use budget::Budget;
+use change::Renewal;
 use gate::Gate;
 use serde::{Deserialize, Serialize};
 use stop::Ladder;
@@ -129,6 +130,8 @@ pub struct Job {
     /// It is gone from the configuration, and from here once its process is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     leaving: bool,
+    #[serde(default, skip_serializing_if = "Renewal::is_none")]
+    renewal: Renewal,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -191,6 +194,7 @@ impl Job {
             args: Vec::new(),
             overran: None,
             leaving: false,
+            renewal: Renewal::None,
         }
     }
 

@@ -58,6 +58,10 @@ pub struct Node {
     touched: BTreeMap<usize, Option<Job>>,
     /// In this step something has come to another phase: the node may have come to its end.
     moved: bool,
+    /// How many jobs are having their process renewed.
+    renewing: usize,
+    /// Fewer than before in this step: who waits for them is looked at again.
+    renewed: bool,
 }
 
 impl Node {
@@ -77,12 +81,11 @@ impl Node {
     #[must_use]
     pub fn restore(plan: Plan, life: Life, mut jobs: BTreeMap<Name, Job>) -> Node {
         let wiring = Wiring::new(&plan);
-        let jobs = plan
-            .jobs
-            .iter()
-            .map(|job| jobs.remove(&job.name).unwrap_or_else(|| Job::new(job)))
-            .collect();
-        Node { plan, life, jobs, wiring, touched: BTreeMap::new(), moved: false }
+        let state = |job: &JobPlan| jobs.remove(&job.name).unwrap_or_else(|| Job::new(job));
+        let jobs: Vec<Job> = plan.jobs.iter().map(state).collect();
+        let renewing = jobs.iter().filter(|job| job.renews()).count();
+        let (touched, moved, renewed) = (BTreeMap::new(), false, false);
+        Node { plan, life, jobs, wiring, touched, moved, renewing, renewed }
     }
 
     #[must_use]
@@ -103,6 +106,12 @@ impl Node {
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&Job> {
         self.jobs.get(self.wiring.place(name)?)
+    }
+
+    /// What the plan says about a job.
+    #[must_use]
+    pub fn job_plan(&self, name: &str) -> Option<&JobPlan> {
+        self.plan.jobs.get(self.wiring.place(name)?)
     }
 
     /// In the order of the file.
@@ -265,6 +274,14 @@ impl Node {
         said.iter().filter_map(awaited).for_each(|event| job.note(event));
         if let Some(exit) = last_exit(said).filter(|_| !job.holds()) {
             Node::process_ended(&mut self.life, plan, exit);
+        }
+        match (before.renews(), job.renews()) {
+            (false, true) => self.renewing += 1,
+            (true, false) => {
+                self.renewing = self.renewing.saturating_sub(1);
+                self.renewed = true;
+            }
+            (false, false) | (true, true) => {}
         }
         if *job != before {
             self.touched.entry(at).or_insert(Some(before));

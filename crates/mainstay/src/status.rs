@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use mainstay_agent::view::{JobStatus, Status};
 use mainstay_core::{
     exit::Exit,
-    job::{Health, Phase},
+    job::{Desired, Health, Phase},
     node::NodePhase,
 };
 use serde::de::DeserializeOwned;
@@ -146,7 +146,7 @@ fn row(job: &JobStatus) -> Vec<(String, Tint)> {
     let or_dash = |text: Option<String>| plain(text.unwrap_or_else(|| "-".to_owned()));
     vec![
         plain(job.name.to_string()),
-        state(job.state),
+        state(job),
         or_dash(job.pid.map(|pid| pid.to_string())),
         health(job.health),
         or_dash(uptime(job)),
@@ -155,14 +155,16 @@ fn row(job: &JobStatus) -> Vec<(String, Tint)> {
     ]
 }
 
-fn state(phase: Phase) -> (String, Tint) {
+fn state(job: &JobStatus) -> (String, Tint) {
+    let phase = job.state;
     let tint = match phase {
         Phase::Running => Tint::Green,
         Phase::Stopped | Phase::Exited => Tint::Plain,
         Phase::Starting | Phase::Stopping | Phase::Backoff => Tint::Yellow,
         Phase::Fatal | Phase::Unknown => Tint::Red,
     };
-    (format!("{phase:?}").to_uppercase(), tint)
+    let disabled = if job.desired == Desired::Disabled { " (disabled)" } else { "" };
+    (format!("{phase:?}").to_uppercase() + disabled, tint)
 }
 
 fn health(health: Health) -> (String, Tint) {

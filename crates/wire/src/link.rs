@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// Changes with every incompatible change of link, journal, plan.json or handover.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Bootstrap file descriptors of the agent.
 pub const LINK_FD: i32 = 3;

@@ -8,8 +8,46 @@ use crate::{
     node::Wait,
     plan::{JobPlan, Restart, RestartOn, Trigger},
 };
+use serde::{Deserialize, Serialize};
+
+/// A new process for a new plan, in its turn among others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Renewal {
+    #[default]
+    None,
+    /// Its turn has not come: the process of before goes on.
+    Due,
+    /// That one was told to stop, and the new one is not up yet.
+    UnderWay,
+}
+
+impl Renewal {
+    pub(super) fn is_none(&self) -> bool {
+        *self == Renewal::None
+    }
+}
 
 impl Job {
+    /// What needs it waits until its new process is up.
+    pub(crate) fn renews(&self) -> bool {
+        !self.renewal.is_none()
+    }
+
+    pub(crate) fn is_due_for_renewal(&self) -> bool {
+        self.renewal == Renewal::Due
+    }
+
+    pub(crate) fn forget_renewal(&mut self) {
+        self.renewal = Renewal::None;
+    }
+
+    /// Its turn has come.
+    pub(crate) fn begin_renewal(&mut self, turn: &mut Turn<'_>) {
+        self.renewal = Renewal::UnderWay;
+        self.restart(turn);
+    }
+
     /// It is gone from the plan, and stays here only until its process is gone.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
@@ -68,7 +106,14 @@ impl Job {
         {
             self.change_when(turn);
         }
-        self.restart(turn);
+        match self.state {
+            State::Starting { .. } | State::Running { .. } => self.renewal = Renewal::Due,
+            State::Stopped
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => self.restart(turn),
+        }
     }
 
     /// Its turn in its app has come.

@@ -9,7 +9,7 @@
 //! | up | policy wants none, or the node stops | EXITED; FATAL if it never ran |
 //! | at rest | a run that the journal did not know | only told |
 
-use super::{Desired, Health, Job, State, Turn, budget::STABLE, is_triggered};
+use super::{Desired, Health, Job, Renewal, State, Turn, budget::STABLE, is_triggered};
 use crate::{
     event::Kind,
     exit::{Asked, Exit},
@@ -46,6 +46,15 @@ impl Job {
         self.lose_health(turn);
         // The kill of a run that was too long is not what anybody wanted of the job.
         let asked = if self.overran == Some(incarnation) { Asked::None } else { asked };
+        match self.state {
+            State::Stopping { .. } => {}
+            State::Stopped
+            | State::Starting { .. }
+            | State::Running { .. }
+            | State::Backoff { .. }
+            | State::Exited { .. }
+            | State::Fatal => self.renewal = Renewal::None,
+        }
         match self.state {
             State::Stopping { .. } => self.finish_stop(turn),
             State::Starting { .. } | State::Running { .. } | State::Backoff { .. } => match asked {
@@ -119,6 +128,7 @@ impl Job {
         };
         (self.gate.pending, self.gate.now, self.gate.idle) = (false, false, false);
         self.args.clear();
+        self.renewal = Renewal::None;
     }
 
     /// What was being stopped is gone. One that is desired by now waits for its launch.

@@ -1,6 +1,6 @@
 //! From the wish to RUNNING.
 
-use super::{Budget, Desired, Job, Process, State, Turn, stop::Force};
+use super::{Budget, Desired, Job, Process, Renewal, State, Turn, stop::Force};
 use crate::{
     event::Kind,
     node::Wait,
@@ -160,6 +160,9 @@ impl Job {
 
     fn run(&mut self, turn: &mut Turn<'_>, process: Process) {
         self.enter(turn, State::Running { process });
+        if !self.is_due_for_renewal() {
+            self.renewal = Renewal::None;
+        }
         self.weigh(turn);
     }
 

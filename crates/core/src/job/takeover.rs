@@ -16,7 +16,7 @@
 //! | any | has a newer one | adopted |
 //! | any | had a newer one | the number is taken; its exit record may follow |
 
-use super::{Desired, Job, State, Turn, stop::Force};
+use super::{Desired, Job, Renewal, State, Turn, stop::Force};
 use crate::{
     event::Kind,
     exit::{Asked, Exit},
@@ -137,6 +137,7 @@ impl Job {
             self.desired = Desired::Run;
         }
         self.overran = None;
+        self.renewal = Renewal::None;
         self.forget_checks(turn);
         self.enter(turn, State::Starting { process: None });
         if unwanted {

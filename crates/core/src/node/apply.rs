@@ -10,6 +10,8 @@
 //! | differs, and was a one-shot that ended well | is not run again |
 //! | differs, and a user wants it at rest | has it when it is started next |
 //!
+//! Several restarts go in order: what needs another one stops before it and starts after it.
+//!
 //! [`Node::preview`] says which it will be, and [`Request::Apply`](super::Request::Apply) does what
 //! it said. What a job has said so far stays: latches stay set. A job that is gone stays in the
 //! plan (`is_leaving`) until its process is, so that the next agent knows it.

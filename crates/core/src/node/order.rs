@@ -10,7 +10,7 @@
 
 use super::{Node, life::Course};
 use crate::{
-    job::{Force, Phase},
+    job::{Force, Job, Phase},
     outbox::Outbox,
     plan::{JobPlan, StopOrder},
 };
@@ -35,6 +35,42 @@ impl Node {
         for at in self.next_to_stop(&all) {
             self.act(out, at, |job, turn| job.stop(turn, Force::Grace));
         }
+    }
+
+    /// Jobs that a new plan restarts go down like that, too, and come back the other way round.
+    pub(super) fn go_on_renewing(&mut self, out: &mut Outbox) {
+        let renewing: Vec<usize> =
+            (0..self.jobs.len()).filter(|at| self.jobs.get(*at).is_some_and(Job::renews)).collect();
+        let due = |at: &usize| self.jobs.get(*at).is_some_and(Job::is_due_for_renewal);
+        let mut next: Vec<usize> = self.next_to_stop(&renewing).into_iter().filter(due).collect();
+        if next.is_empty() && renewing.iter().all(due) {
+            // They need each other in a circle: there is no order to keep.
+            next = renewing;
+        }
+        for at in next {
+            self.act(out, at, |job, turn| job.begin_renewal(turn));
+        }
+    }
+
+    /// Something that it needs, near or far, and that is not yet what the new plan wants.
+    pub(super) fn awaited_renewal(&self, at: usize) -> Option<usize> {
+        if self.renewing == 0 {
+            return None;
+        }
+        let mut seen = BTreeSet::from([at]);
+        let mut open = vec![at];
+        while let Some(at) = open.pop() {
+            for source in self.wiring.needs(at) {
+                if !seen.insert(*source) {
+                    continue;
+                }
+                if self.jobs.get(*source).is_some_and(Job::renews) {
+                    return Some(*source);
+                }
+                open.push(*source);
+            }
+        }
+        None
     }
 
     /// Those of them whose turn it is, if all of them are to stop.
@@ -82,7 +118,7 @@ impl Node {
     /// Whatever those of them that are there need, near or far.
     fn needed(&self, by: &[usize]) -> BTreeSet<usize> {
         let mut needed = BTreeSet::new();
-        let there = |at: &usize| self.jobs.get(*at).is_some_and(crate::job::Job::holds);
+        let there = |at: &usize| self.jobs.get(*at).is_some_and(Job::holds);
         let mut open: Vec<usize> = by.iter().copied().filter(there).collect();
         while let Some(at) = open.pop() {
             open.extend(self.wiring.needs(at).iter().filter(|it| needed.insert(**it)));

@@ -78,6 +78,8 @@ impl Node {
         {
             all.push(condition(&up(&follows.source)));
         }
+        let renewed = self.awaited_renewal(at).and_then(|source| self.plan.jobs.get(source));
+        all.extend(renewed.map(|source| waiting(source.name.as_str(), "restart", None)));
         match &plan.when.trigger {
             Some(_) if job.has_pending_trigger() => {}
             Some(Trigger::Each(conditions)) => all.extend(conditions.iter().map(|it| {

@@ -28,6 +28,12 @@ impl Node {
                 heard += 1;
                 self.hear(out, &event);
             }
+            if self.renewing > 0 {
+                self.go_on_renewing(out);
+            }
+            if std::mem::take(&mut self.renewed) {
+                self.consider_all(out);
+            }
             if self.moved {
                 self.go_on_with_apps(out);
             }
@@ -98,7 +104,12 @@ impl Node {
         }
         let pass = self.may_pass(out, at);
         let errand = pass == Pass::Open && self.runs_for_an_end(at);
+        // What waits for something else than its turn does not hold up others.
+        let held_up = pass != Pass::Open && self.awaited_renewal(at).is_none();
         self.act(out, at, |job, turn| {
+            if held_up {
+                job.forget_renewal();
+            }
             if errand {
                 job.set_errand();
             }
@@ -118,7 +129,11 @@ impl Node {
         };
         let latched = job.skips_latches() || plan.when.once.iter().all(|it| self.is_met(it));
         let followed = plan.follows.as_ref().is_none_or(|it| self.is_up(&it.source));
-        if !latched || !followed || !self.may_launch_now(out, at) {
+        if !latched
+            || !followed
+            || self.awaited_renewal(at).is_some()
+            || !self.may_launch_now(out, at)
+        {
             Pass::Shut
         } else if is_triggered(plan) && !job.has_pending_trigger() {
             Pass::Idle

@@ -1,0 +1,127 @@
+//! What the node wants done, done: each command becomes a message, a timer or a question.
+
+use crate::{
+    agent::{About, Agent},
+    applied,
+    cron::Clocks,
+    identity::Run,
+    trace,
+};
+use mainstay_core::{
+    clock::Mono,
+    name::Name,
+    node::{Command, Input, TaskId, TaskKind},
+    plan::{Probe, Trigger},
+};
+use mainstay_wire::link::ToKeeper;
+
+impl Agent {
+    pub(crate) fn carry_out(&mut self, command: Command) {
+        let failed = match command {
+            Command::Spawn { job, incarnation, args } => {
+                self.start(&job, Run::Incarnation { incarnation, args })
+            }
+            Command::RunTask { id, deadline } => {
+                self.start(&id.job.clone(), Run::Task { id, deadline })
+            }
+            Command::Stop { job, incarnation, signal, to } => {
+                self.lanes.send(&mut self.link, ToKeeper::Stop { job, incarnation, signal, to })
+            }
+            Command::Kill { job, incarnation } => {
+                self.lanes.send(&mut self.link, ToKeeper::Kill { job, incarnation })
+            }
+            Command::Signal { job, incarnation, signal, to } => {
+                self.lanes.send(&mut self.link, ToKeeper::Signal { job, incarnation, signal, to })
+            }
+            Command::SetTimer { token, at } => {
+                self.timers.set(token, at);
+                None
+            }
+            Command::Probe { job, incarnation, check, deadline } => {
+                self.probe(job, incarnation, check, deadline)
+            }
+            Command::ArmCron { job } => {
+                self.arm(&job);
+                None
+            }
+            Command::Forget { job } => {
+                self.probes.forget(&job);
+                self.crons.forget(&job);
+                self.facts.remove(&job);
+                self.lanes.send(&mut self.link, ToKeeper::Forget { job })
+            }
+            Command::Applied => {
+                self.applied();
+                None
+            }
+            Command::KeepDisabled { jobs } => {
+                self.disabled.keep(jobs);
+                None
+            }
+            Command::Exit { code } => {
+                self.over = Some(code);
+                None
+            }
+        };
+        self.own.extend(failed);
+    }
+
+    fn probe(
+        &mut self,
+        job: Name,
+        incarnation: u64,
+        check: usize,
+        deadline: Mono,
+    ) -> Option<Input> {
+        let plan = self.node.job_plan(job.as_str())?;
+        let probe = &plan.checks.get(check)?.probe;
+        if !self.probes.begin(&job, incarnation, check) {
+            return None;
+        }
+        match probe {
+            Probe::Exec(_) => {
+                let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
+                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline })
+            }
+            Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
+                self.probes.ask(&job, incarnation, check, probe, deadline);
+                None
+            }
+        }
+    }
+
+    fn arm(&mut self, job: &Name) {
+        let plan = self.node.job_plan(job.as_str());
+        if let Some(Trigger::Cron(cron)) = plan.and_then(|plan| plan.when.trigger.as_ref()) {
+            self.crons.arm(job, cron, Clocks::now());
+        }
+    }
+
+    /// A new plan is in force.
+    fn applied(&mut self) {
+        let About { run, run_dir, state_dir, .. } = &self.about;
+        let plan = self.node.plan();
+        trace::set_level(&plan.node.log_level);
+        // Many may leave one after the other; until the last one has, the journal knows.
+        self.plan_unwritten = self.node.jobs().any(|(_, job)| job.is_leaving());
+        if self.plan_unwritten {
+            return self.say_ready();
+        }
+        if let Err(error) = applied::write(run_dir, state_dir, run, plan) {
+            tracing::error!("cannot write {}/plan.json: {error}", run_dir.display());
+        }
+        self.say_ready();
+    }
+
+    /// What the keeper needs to know to stop the node by itself.
+    pub(crate) fn say_ready(&mut self) {
+        let stop_timeout = self.node.plan().node.stop_timeout.as_millis();
+        let stop_timeout_ms = u64::try_from(stop_timeout).unwrap_or(u64::MAX);
+        self.say(&ToKeeper::Ready { stop_timeout_ms });
+    }
+
+    fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
+        let plan = self.node.job_plan(job.as_str())?;
+        self.lanes.run(&mut self.link, plan, run)
+    }
+}
