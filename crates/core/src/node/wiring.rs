@@ -87,7 +87,8 @@ impl Wiring {
     fn hook(&mut self, at: usize, condition: &Condition) {
         let SourceRef::Job(name) = &condition.source else { return };
         let Some(source) = self.place(name.as_str()) else { return };
-        if condition.event == Awaited::Stopping {
+        // A job cannot run before its own stop signal.
+        if condition.event == Awaited::Stopping && source != at {
             add(&mut self.jobs[source].stopping_hooks, at);
             add(&mut self.jobs[at].stopping_hook_of, source);
         }

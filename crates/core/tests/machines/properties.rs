@@ -11,8 +11,8 @@ use mainstay_core::{
     job::{Desired, Job, Phase},
     name::Name,
     node::{
-        Command, Effect, Held, Input, Node, NodePhase, Outcome, Preview, Request, TaskId, TaskKind,
-        Token, Wait,
+        AppPhase, Command, Effect, Held, Input, Node, NodePhase, Outcome, Preview, Request, TaskId,
+        TaskKind, Token, Wait,
     },
     plan::{
         AppPlan, Awaited, Check, Condition, ExitRule, JobPlan, NodePlan, OnFailure, OnLoss, Plan,
@@ -72,7 +72,17 @@ proptest! {
         if node.phase() == NodePhase::Stopping || before.phase() == NodePhase::Starting {
             return Ok(());
         }
+        let stopping: Vec<Name> = before
+            .apps()
+            .filter(|(_, phase)| *phase == AppPhase::Stopping)
+            .map(|(app, _)| app.name.clone())
+            .collect();
         for Preview { change, effect } in preview {
+            // An app that is going down takes along whatever joins it.
+            let app = next.job(change.job.as_str()).and_then(|job| job.app.clone());
+            if app.is_some_and(|app| stopping.contains(&app)) {
+                continue;
+            }
             let stopped = outcome.commands.iter().any(|command| matches!(
                 command,
                 Command::Stop { job, .. } | Command::Kill { job, .. } if *job == change.job
@@ -86,7 +96,8 @@ proptest! {
             }
             match effect {
                 Effect::Keep | Effect::Live | Effect::NotAgain | Effect::Later => {
-                    prop_assert!(!stopped);
+                    // A stop under way goes on.
+                    prop_assert!(!stopped || was.map(Job::phase) == Some(Phase::Stopping));
                     let up = was.is_some_and(|job| job.pid().is_some());
                     prop_assert!(!up || same_process);
                 }
