@@ -19,7 +19,7 @@ mainstay-bench: Mainstay beside its peers and the floor, in one run
   --samples N       how many crashes per peer (200)
   --only ROW        start memory crash idle lines meanwhile agent upgrade
                     chain checks reload; may be repeated
-  --peer NAME       mainstay s6 runit supervisord floor; may be repeated
+  --peer NAME       mainstay s6 runit supervisord pm2 floor; may be repeated
 ";
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ const ROWS: [&str; 11] = [
     "checks",
     "reload",
 ];
-const PEERS: [&str; 5] = ["mainstay", "s6", "runit", "supervisord", "floor"];
+const PEERS: [&str; 6] = ["mainstay", "s6", "runit", "supervisord", "pm2", "floor"];
 
 impl Options {
     pub(crate) fn wants(&self, row: &str) -> bool {

@@ -27,6 +27,7 @@ use crate::figure::Figure;
 use crate::options::Options;
 use crate::peer::floor::Floor;
 use crate::peer::mainstay::Mainstay;
+use crate::peer::pm2::Pm2;
 use crate::peer::runit::Runit;
 use crate::peer::s6::S6;
 use crate::peer::supervisord::Supervisord;
@@ -82,6 +83,9 @@ impl Scene {
         peers.push(Box::new(S6));
         peers.push(Box::new(Runit));
         peers.push(Box::new(Supervisord));
+        if let Some(pm2) = Pm2::find() {
+            peers.push(Box::new(pm2));
+        }
         peers.push(Box::new(Floor));
         peers.retain(|peer| self.options.wants_peer(peer.who().name()));
         peers
