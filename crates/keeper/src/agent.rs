@@ -72,15 +72,16 @@ impl Agent {
         self.decoder.next()
     }
 
-    pub(crate) fn say(&mut self, message: &ToAgent) {
+    /// Puts a message in line; false when it is too long for that.
+    pub(crate) fn say(&mut self, message: &ToAgent) -> bool {
         let welcome = matches!(message, ToAgent::Welcome(_));
         if !self.welcomed && !welcome || self.unsent() > ENOUGH && dispensable(message) {
-            return;
+            return true;
         }
+        let Ok(bytes) = frame::encode(message) else { return false };
         self.welcomed |= welcome;
-        if let Ok(bytes) = frame::encode(message) {
-            self.out.extend_from_slice(&bytes);
-        }
+        self.out.extend_from_slice(&bytes);
+        true
     }
 
     /// Notes what is waited for on the link; whether that is something else than before.

@@ -35,9 +35,12 @@ impl RunDir {
     /// Makes the directory if need be and locks it.
     pub(crate) fn lock(path: &Path) -> Result<RunDir, String> {
         let shown = path.display();
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o711);
-        builder.create(path).map_err(|error| {
+        if is_foreign_link(path) {
+            return Err(format!(
+                "the run directory {shown} is a link that belongs to somebody else; choose another with --run-dir"
+            ));
+        }
+        make(path, 0o711).map_err(|error| {
             format!("cannot make the run directory {shown}: {error}; choose another with --run-dir")
         })?;
         let path = path
@@ -46,6 +49,11 @@ impl RunDir {
         if !owned_by_us(&path) {
             return Err(format!(
                 "the run directory {shown} belongs to somebody else; choose another with --run-dir"
+            ));
+        }
+        if let Some(found) = not_ours(&path) {
+            return Err(format!(
+                "{shown} is no run directory: it holds '{found}', which no mainstay made; choose another with --run-dir"
             ));
         }
         let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"))
@@ -86,8 +94,8 @@ impl RunDir {
                 _ => {}
             }
         }
-        DirBuilder::new().mode(0o700).create(self.path.join("jobs"))?;
-        DirBuilder::new().mode(0o711).create(self.path.join("notify"))
+        make(&self.path.join("jobs"), 0o700)?;
+        make(&self.path.join("notify"), 0o711)
     }
 
     /// What must not stay after a run: sockets nobody answers at, and what may hold secrets.
@@ -125,10 +133,53 @@ pub(crate) fn run_file(run: &str, cgroup: Option<PathBuf>) -> RunFile {
     }
 }
 
+/// Makes a directory that has exactly this mode, whatever the umask is. One that is there stays.
+fn make(path: &Path, mode: u32) -> io::Result<()> {
+    let there = path.is_dir();
+    DirBuilder::new().recursive(true).mode(mode).create(path)?;
+    if there { Ok(()) } else { fs::set_permissions(path, fs::Permissions::from_mode(mode)) }
+}
+
+/// What a directory holds that a run would clear away, although no run was ever in it.
+fn not_ours(path: &Path) -> Option<&'static str> {
+    if path.join("lock").exists() {
+        return None;
+    }
+    let cleared = ["jobs", "notify", "journal", "plan.json", "run.json"];
+    cleared.into_iter().find(|name| path.join(name).symlink_metadata().is_ok())
+}
+
+/// Somebody else may have put it there to lead us astray.
+fn is_foreign_link(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let ours = rustix::process::geteuid().as_raw();
+    path.symlink_metadata().is_ok_and(|metadata| {
+        metadata.is_symlink() && metadata.uid() != ours && metadata.uid() != 0
+    })
+}
+
 /// A directory in /tmp may have been made by anybody before us.
 fn owned_by_us(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(path).is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Locks a state directory against another node: two would write into the same files.
+pub(crate) fn lock_state(dir: &Path) -> Result<OwnedFd, String> {
+    let shown = dir.display();
+    let lock = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(dir.join("state.lock"))
+        .map_err(|error| format!("cannot write in the state directory {shown}: {error}"))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock.into()),
+        Err(_) => Err(format!(
+            "another mainstay keeps its logs in {shown}; choose another with --state-dir"
+        )),
+    }
 }
 
 /// Whether files can be made in it, after making it if need be.
@@ -142,8 +193,15 @@ pub(crate) fn replace(path: &Path, content: &[u8], mode: u32, sync: bool) -> io:
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     let temporary = path.with_file_name(name);
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
+    // Never through a link: whatever a crash or somebody else left under that name goes first.
+    let create = || OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary);
+    let mut file = match create() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&temporary)?;
+            create()?
+        }
+        created => created?,
+    };
     let written =
         file.write_all(content).and_then(|()| if sync { file.sync_all() } else { Ok(()) });
     if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
@@ -168,12 +226,17 @@ pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Binds a unix socket, also at a path longer than an address holds.
+/// Binds a unix socket in place of whatever is there: for names that are ours alone.
 pub(crate) fn bind(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
+    bind_new(path, kind)
+}
+
+/// Binds a unix socket, also at a path longer than an address holds.
+pub(crate) fn bind_new(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?;
     if let Ok(address) = SocketAddrUnix::new(path) {

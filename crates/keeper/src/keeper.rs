@@ -74,8 +74,16 @@ pub(crate) enum Child {
 
 impl Keeper {
     pub(crate) fn new(ground: Ground, signals: Signals, part: Part) -> io::Result<Keeper> {
-        let poller = Poller::new()?;
-        let deadlines = Deadlines::new()?;
+        Keeper::of(Poller::new()?, Deadlines::new()?, signals, ground, part)
+    }
+
+    pub(crate) fn of(
+        poller: Poller,
+        deadlines: Deadlines,
+        signals: Signals,
+        ground: Ground,
+        part: Part,
+    ) -> io::Result<Keeper> {
         poller.add(signals.fd(), Kind::Signals, 0, Interest::Read)?;
         poller.add(deadlines.fd(), Kind::Clock, 0, Interest::Read)?;
         if let Part::Node(node) = &part {

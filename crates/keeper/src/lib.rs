@@ -116,5 +116,6 @@ fn open_executable(path: &Path) -> io::Result<OwnedFd> {
     use rustix::fs::{Mode, OFlags};
     let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let above = i32::try_from(mainstay_sys::spawn::MAX_DESCRIPTORS).unwrap_or(i32::MAX);
-    Ok(rustix::io::fcntl_dupfd_cloexec(&fd, above)?)
+    // Not to be had where only few descriptors are allowed.
+    Ok(rustix::io::fcntl_dupfd_cloexec(&fd, above).unwrap_or(fd))
 }

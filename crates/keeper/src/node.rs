@@ -81,6 +81,8 @@ pub(crate) struct NodePart {
 /// What a node has from its first moment to its last.
 pub(crate) struct Means {
     pub(crate) dir: RunDir,
+    /// Held against another node that would write into the same logs.
+    pub(crate) state_lock: Option<OwnedFd>,
     /// Our own executable: the agent is started from it, whatever lies at its path by now.
     pub(crate) exe: OwnedFd,
     /// The listening socket of the API, lent to every agent.
@@ -375,7 +377,12 @@ impl Keeper {
             let _ = signal::send(agent.pid, tree::KILL);
             return;
         }
-        agent.say(&ToAgent::Welcome(Box::new(welcome)));
+        if !agent.say(&ToAgent::Welcome(Box::new(welcome))) {
+            let pid = agent.pid;
+            let _ = signal::send(pid, tree::KILL);
+            self.note("there is too much to tell a new agent: it is replaced");
+            return;
+        }
         for message in asks.iter().chain(&done) {
             agent.say(message);
         }

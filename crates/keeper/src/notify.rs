@@ -15,7 +15,9 @@ const KNOWN: [&str; 9] = [
     "WATCHDOG_USEC",
     "EXTEND_TIMEOUT_USEC",
 ];
-const LONGEST_VALUE: usize = 1024;
+/// Only STATUS is free text; it is for people.
+const LONGEST_STATUS: usize = 256;
+const LONGEST_VALUE: usize = 32;
 
 /// One datagram: who sent it, and its assignments.
 pub(crate) struct Notice {
@@ -41,9 +43,20 @@ fn parse(bytes: &[u8]) -> BTreeMap<String, String> {
     let text = String::from_utf8_lossy(bytes);
     text.lines()
         .filter_map(|line| line.split_once('='))
-        .filter(|(name, value)| KNOWN.contains(name) && value.len() <= LONGEST_VALUE)
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .filter(|(name, _)| KNOWN.contains(name))
+        .filter_map(|(name, value)| Some((name.to_owned(), tidy(name, value)?)))
         .collect()
+}
+
+/// A value as it is passed on; `None`: it is none.
+fn tidy(name: &str, value: &str) -> Option<String> {
+    if name == "STATUS" {
+        return Some(
+            value.chars().filter(|char| !char.is_control()).take(LONGEST_STATUS).collect(),
+        );
+    }
+    (value.len() <= LONGEST_VALUE && value.bytes().all(|byte| byte.is_ascii_graphic()))
+        .then(|| value.to_owned())
 }
 
 #[cfg(test)]
@@ -51,13 +64,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_assignments_that_we_know_and_that_are_short_are_taken() {
-        let long = format!("STATUS={}", "x".repeat(2000));
-        let text = format!("READY=1\nFDSTORE=1\nSTATUS=warm up\nno assignment\n{long}\n");
-        let fields = parse(text.as_bytes());
-        assert_eq!(
-            fields.into_iter().collect::<Vec<_>>(),
-            [("READY".to_owned(), "1".to_owned()), ("STATUS".to_owned(), "warm up".to_owned()),]
+    fn only_assignments_that_we_know_are_taken_and_all_of_them_are_short() {
+        let long = "x".repeat(2000);
+        let text = format!(
+            "READY=1\nFDSTORE=1\nno assignment\nERRNO={long}\nSTATUS=warm\u{1} up {long}\n"
         );
+        let fields = parse(text.as_bytes());
+        assert_eq!(fields.keys().collect::<Vec<_>>(), ["READY", "STATUS"]);
+        assert!(fields["STATUS"].starts_with("warm up x"), "{fields:?}");
+        assert_eq!(fields["STATUS"].len(), LONGEST_STATUS);
     }
 }

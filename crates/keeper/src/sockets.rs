@@ -5,7 +5,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::{
     io,
     net::SocketAddr,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::{fs::FileTypeExt, net::UnixStream},
+    },
     path::Path,
 };
 
@@ -41,7 +44,9 @@ pub(crate) fn in_order<'a>(held: &'a [HeldSocket], wanted: &[Socket]) -> Vec<Bor
 fn open(address: &str) -> io::Result<OwnedFd> {
     if let Some(path) = address.strip_prefix("unix:") {
         // Without O_NONBLOCK on the listening socket: the job decides how it accepts.
-        let fd = crate::dirs::bind(Path::new(path), SocketType::STREAM)?;
+        let path = Path::new(path);
+        remove_stale(path)?;
+        let fd = crate::dirs::bind_new(path, SocketType::STREAM)?;
         rustix::net::listen(&fd, BACKLOG)?;
         rustix::io::ioctl_fionbio(&fd, false)?;
         return Ok(fd);
@@ -63,6 +68,21 @@ fn open(address: &str) -> io::Result<OwnedFd> {
         rustix::net::listen(&fd, BACKLOG)?;
     }
     Ok(fd)
+}
+
+/// Removes a socket that nobody listens at any more, and nothing else.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
+    if !metadata.file_type().is_socket() {
+        let text = "there is something else than a socket";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)
+        }
+        Ok(_) | Err(_) => Err(io::Error::from(io::ErrorKind::AddrInUse)),
+    }
 }
 
 const BACKLOG: i32 = 1024;

@@ -10,7 +10,7 @@ use crate::{
     sweep,
 };
 use mainstay_sys::{cgroup, fd, signal::Signals};
-use std::path::PathBuf;
+use std::{os::fd::OwnedFd, path::PathBuf};
 
 /// Set, nothing is put into cgroups: a job's tree is then its process group.
 const NO_CGROUP: &str = "MAINSTAY_NO_CGROUP";
@@ -31,12 +31,13 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, String> {
     dir.write_run_file(&dirs::run_file(&run, root))
         .map_err(|error| format!("cannot write in the run directory {shown}: {error}"))?;
 
-    let (state_dir, warning) = state_dir(&options, &dir);
+    let (state_dir, state_lock, warning) = state_dir(&options, &dir)?;
     let keeper = || -> std::io::Result<Keeper> {
         let ground = Ground::new(run, cgroup)?;
         let means = Means {
             api: dirs::listen(&dir.path().join("mainstay.sock"), 0o600)?,
             socket: dirs::listen(&dir.path().join("keeper.sock"), 0o600)?,
+            state_lock,
             exe: crate::own_executable()?,
             output: Output::start(state_dir.join("logs"), Rest::default())?,
             dir,
@@ -69,11 +70,12 @@ pub(crate) fn keep(mut keeper: Keeper) -> Result<i32, String> {
 fn close(keeper: Keeper, code: i32) -> i32 {
     let Keeper { part, ground, .. } = keeper;
     if let Part::Node(node) = part {
-        node.means.dir.remove_files();
         node.means.output.finish();
-    }
-    if let Some(root) = ground.cgroup {
-        root.leave();
+        if let Some(root) = ground.cgroup {
+            root.leave();
+        }
+        // Last of all: whoever waits for the end of the run watches these.
+        node.means.dir.remove_files();
     }
     code
 }
@@ -85,14 +87,18 @@ fn make_cgroup(run: &str) -> Option<cgroup::Root> {
     cgroup::Root::create(&cgroup::own()?, run).ok()
 }
 
-/// Where logs go, and a warning if that is not where they should go.
-fn state_dir(options: &RunOptions, dir: &RunDir) -> (PathBuf, Option<String>) {
+/// Where logs go, held against another node; and a warning if that is not where they should go.
+fn state_dir(
+    options: &RunOptions,
+    dir: &RunDir,
+) -> Result<(PathBuf, Option<OwnedFd>, Option<String>), String> {
     let Err(error) = dirs::usable(&options.state_dir) else {
-        return (options.state_dir.clone(), None);
+        let lock = dirs::lock_state(&options.state_dir)?;
+        return Ok((options.state_dir.clone(), Some(lock), None));
     };
     let shown = options.state_dir.display();
     let warning = format!(
         "the state directory {shown} cannot be used ({error}): logs are kept in the run directory and do not outlive it; choose another with --state-dir"
     );
-    (dir.path().to_owned(), Some(warning))
+    Ok((dir.path().to_owned(), None, Some(warning)))
 }

@@ -5,7 +5,9 @@
 
 use crate::{dirs, tree};
 use mainstay_sys::{cgroup, proc, signal};
+use mainstay_wire::state::State;
 use std::{
+    fs,
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -23,6 +25,16 @@ pub fn kill_all_and_leave(run_dir: &Path) {
     if let Some(root) = kill(run_dir) {
         root.leave();
     }
+}
+
+/// Process groups of jobs whose leader is gone, as their state files name them. While a group has
+/// members nobody else can get its number.
+fn orphaned_groups(run_dir: &Path) -> Vec<u32> {
+    let jobs = fs::read_dir(run_dir.join("jobs")).into_iter().flatten().filter_map(Result::ok);
+    jobs.filter_map(|job| fs::read(job.path().join("state")).ok())
+        .filter_map(|text| serde_json::from_slice::<State>(&text).ok()?.pid)
+        .filter(|leader| proc::is_dead(*leader) && signal::send_group(*leader, 0).is_ok())
+        .collect()
 }
 
 /// Kills every cgroup, group and cookie holder; where the cgroups were.
@@ -49,7 +61,11 @@ fn kill(run_dir: &Path) -> Option<cgroup::Root> {
         for pid in &holders {
             let _ = signal::send(*pid, tree::KILL);
         }
-        if populated.is_empty() && holders.is_empty() || Instant::now() > end {
+        let groups = orphaned_groups(run_dir);
+        for group in &groups {
+            let _ = signal::send_group(*group, tree::KILL);
+        }
+        if populated.is_empty() && holders.is_empty() && groups.is_empty() || Instant::now() > end {
             break;
         }
         // Nobody tells us when a process that is not our child has gone.

@@ -149,14 +149,16 @@ impl Keeper {
         if let Some(pipe) = check.words.pipe.take() {
             poller.remove(&pipe);
         }
-        if how == How::Code(0) {
+        let words = check.words.to_text().trim().to_owned();
+        // Many programs end well whatever they are asked.
+        if how == How::Code(0) && words.ends_with(&confirmation(&self.ground.run)) {
             check.passed = true;
             return;
         }
-        let words = check.words.to_text().trim().to_owned();
         let wanting = check.wanting;
         node.check = None;
         let how = match how {
+            How::Code(0) => "it is no mainstay".to_owned(),
             How::Code(code) => format!("code {code}"),
             How::Signal(number) => format!("signal {number}"),
         };
@@ -189,7 +191,8 @@ impl Keeper {
             Err(error) => error,
             Ok(memfd) => become_binary(&handover, &memfd, &check.binary),
         };
-        let mut keeper = handover.restore()?;
+        let fresh = handover.prepare()?;
+        let mut keeper = handover.restore(fresh)?;
         keeper.refuse_upgrade(wanting, format!("cannot execute the new binary: {error}"));
         keeper.start_agent();
         Ok(keeper)
@@ -244,7 +247,14 @@ fn try_take_over(variable: &str) -> Result<Keeper, String> {
     };
     let from = handover.version.clone();
     let wanting = handover.wanting;
-    let mut keeper = handover.restore().map_err(|error| format!("cannot take over: {error}"))?;
+    // Up to here the old image could still go on: nothing that was handed over is touched.
+    let fresh = match handover.prepare() {
+        Ok(fresh) => fresh,
+        Err(error) if given_back.is_some() => return Err(format!("cannot go on: {error}")),
+        Err(error) => return Err(go_back(&memfd, old, &error.to_string())),
+    };
+    let mut keeper =
+        handover.restore(fresh).map_err(|error| format!("cannot take over: {error}"))?;
     match (given_back, wanting) {
         (None, _) => keeper.say_upgraded(from, wanting),
         (Some(why), Some(wanting)) => {
@@ -328,9 +338,15 @@ fn read_handover(memfd: &OwnedFd) -> Result<Handover, String> {
     Handover::read(&bytes)
 }
 
-/// The role `__check`: reads the snapshot of a running keeper.
+/// What a binary says when it could take over: it names the run, which it has from the snapshot.
+fn confirmation(run: &str) -> String {
+    format!("can take over run {run}")
+}
+
+/// The role `__check`: reads the snapshot of a running keeper, and says so.
 pub(crate) fn check() -> Result<(), String> {
     let memfd = fd::take(SNAPSHOT_FD)
         .map_err(|error| format!("there is no snapshot to look at: {error}"))?;
-    read_handover(&memfd).map(|_| ())
+    println!("{}", confirmation(read_handover(&memfd)?.run()));
+    Ok(())
 }

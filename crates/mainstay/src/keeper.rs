@@ -39,8 +39,8 @@ pub(crate) fn is_there(run_dir: &Path) -> bool {
 /// `mainstay __check`: can this binary take over what the running keeper would hand it?
 pub(crate) fn check_handover(args: &NodeArgs) -> Result<i32, Failure> {
     let run_dir = dirs::run_dir(args.run_dir.as_deref())?;
-    mainstay_keeper::check()
-        .and_then(|()| mainstay_agent::check(&run_dir))
+    mainstay_agent::check(&run_dir)
+        .and_then(|()| mainstay_keeper::check())
         .map_err(Failure::failed)?;
     Ok(0)
 }

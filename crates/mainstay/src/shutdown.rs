@@ -11,6 +11,7 @@ use crate::{
 use mainstay_wire::link::{KeeperAnswer, KeeperAsk};
 use serde_json::json;
 use std::{
+    fs::{File, TryLockError},
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -49,9 +50,15 @@ fn without_agent(run_dir: &Path, failure: Failure) -> Result<(), Failure> {
     }
 }
 
+/// The keeper holds the lock to its very end.
+fn is_locked(run_dir: &Path) -> bool {
+    let lock = File::open(run_dir.join("lock"));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 fn wait(run_dir: &Path, patience: Duration) -> Result<(), Failure> {
     let deadline = Instant::now() + patience;
-    while keeper::is_there(run_dir) {
+    while keeper::is_there(run_dir) || is_locked(run_dir) {
         if Instant::now() > deadline {
             return Err(Failure::failed(format!("the node is still stopping after {patience:?}")));
         }

@@ -235,7 +235,9 @@ pub fn spawn(
     )?;
     // Out of the way of the numbers that the child gives to what it inherits.
     let above = RawFd::try_from(MAX_DESCRIPTORS).unwrap_or(RawFd::MAX);
-    let failure_write = rustix::io::fcntl_dupfd_cloexec(&failure_write, above)?;
+    // Not to be had where only few descriptors are allowed.
+    let failure_write =
+        rustix::io::fcntl_dupfd_cloexec(&failure_write, above).unwrap_or(failure_write);
     let argv = pointers(&program.argv);
     let mut env_bytes: Vec<CString> = program.env.clone();
     let env = pointers(&env_bytes);

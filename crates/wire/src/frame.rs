@@ -3,7 +3,7 @@
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A frame holds at most this much; a peer that announces more is not one of ours.
-pub const MAX: usize = 4 << 20;
+pub const MAX: usize = 32 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {

@@ -4,6 +4,7 @@ mod agent;
 mod clock;
 mod commands;
 mod connections;
+mod foreign;
 mod full_disk;
 mod leftovers;
 mod misbehaviour;

@@ -49,5 +49,5 @@ fn the_quickstart_starts_in_order_answers_and_stops_in_order() {
     let (web, database) =
         (position(&order, "web", "stopped"), position(&order, "database", "stopped"));
     assert!(web < database, "{order:?}");
-    assert_eq!(node.log("goodbye"), ["the last one out"]);
+    assert_eq!(node.log("goodbye"), ["the last one out"], "the run ends when all is written");
 }

@@ -1,7 +1,7 @@
 //! `when`: what starts a job, in which order, and what becomes of one that can never start.
 
 use super::{position, said};
-use mainstay_tests::{Setup, signal};
+use mainstay_tests::{Setup, signal, until};
 use rustix::process::Signal;
 
 #[test]
@@ -77,7 +77,7 @@ fn an_interval_runs_at_once_and_again_and_a_signal_triggers() {
     events.wait_for("hup", "exitSuccess");
     signal(node.keeper(), Signal::HUP);
     events.wait_for("hup", "exitSuccess");
-    assert_eq!(node.log("hup"), ["hup", "hup"]);
+    until("both are written", || (node.log("hup") == ["hup", "hup"]).then_some(()));
 }
 
 #[test]
@@ -156,5 +156,5 @@ fn cron_waits_for_its_moment_and_a_user_need_not() {
     assert_eq!(waiting["source"], "cron", "{waiting}");
     assert!(node.log("report").is_empty());
     node.must(&["start", "report", "--now"]);
-    assert_eq!(node.log("report"), ["now"]);
+    until("it has written", || (node.log("report") == ["now"]).then_some(()));
 }

@@ -69,3 +69,16 @@ fn a_binary_that_is_none_is_refused_and_everything_goes_on() {
     }
     assert_eq!((node.agent(), node.running("job")), (agent, pid));
 }
+
+#[test]
+fn a_program_that_is_no_mainstay_is_refused_although_it_ends_well() {
+    let node = Setup::config("[node]\nexit = \"never\"\n[jobs.job]\nexec = \"sleep 1000\"").start();
+    let pid = node.running("job");
+    for program in ["/bin/true", "/bin/echo"] {
+        let answer = node.ask(&["upgrade", program]);
+        assert_eq!(answer.status.code(), Some(1));
+        let told = String::from_utf8_lossy(&answer.stderr).into_owned();
+        assert!(told.contains("cannot take over"), "{told}");
+    }
+    assert_eq!(node.running("job"), pid);
+}

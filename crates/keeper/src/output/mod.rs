@@ -19,6 +19,7 @@ use forward::Ring;
 use mailbox::Mailbox;
 use mainstay_core::{name::Name, plan::Log};
 use mainstay_wire::link::LogFigures;
+pub(crate) use sink::Gap;
 use std::{
     collections::BTreeMap,
     io,
@@ -102,6 +103,7 @@ pub(crate) enum Told {
 pub(crate) struct Rest {
     pub(crate) streams: Vec<Stream>,
     pub(crate) figures: BTreeMap<Name, LogFigures>,
+    pub(crate) gaps: Vec<(Owner, Gap)>,
     pub(crate) forward: [Vec<u8>; 2],
     pub(crate) forward_dropped: u64,
 }
@@ -127,6 +129,9 @@ impl Output {
             Writer::new(logs, posts.clone(), told.clone(), ring.clone(), figures.clone())?;
         for stream in rest.streams {
             writer.open(stream);
+        }
+        for (owner, gap) in rest.gaps {
+            writer.resume_gap(&owner, gap);
         }
         let (waker, to_write) = (posts.clone(), ring.clone());
         Ok(Output {
@@ -184,9 +189,9 @@ impl Output {
         // A reader that is stuck in spite of poll cannot be waited for: an exec ends the thread.
         self.ring.stop(Duration::from_millis(200));
         let (forward, forward_dropped) = self.ring.take();
-        let streams = writer.map(Writer::into_streams).unwrap_or_default();
+        let (streams, gaps) = writer.map(Writer::into_rest).unwrap_or_default();
         let figures = std::mem::take(&mut *lock(&self.figures));
-        Rest { streams, figures, forward, forward_dropped }
+        Rest { streams, figures, gaps, forward, forward_dropped }
     }
 
     /// Writes out everything; gives a reader that takes nothing a bounded time.

@@ -8,7 +8,7 @@ use mainstay_wire::stamp;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -32,6 +32,15 @@ struct Current {
     size: u64,
     /// Wall clock of its first entry, as far as we know.
     since: i64,
+    /// When it was last looked whether it is still there.
+    looked_at: i64,
+}
+
+/// Entries that a file lacks.
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Gap {
+    lines: u64,
+    reported: u64,
 }
 
 /// What became of some entries.
@@ -48,6 +57,15 @@ pub(super) struct Written {
 impl Sink {
     pub(super) fn new(dir: PathBuf) -> Sink {
         Sink { dir, current: None, next_seq: 0, gap: 0, reported: 0 }
+    }
+
+    /// What is missing and not told in the file yet.
+    pub(super) fn gap(&self) -> Option<Gap> {
+        (self.gap > 0).then_some(Gap { lines: self.gap, reported: self.reported })
+    }
+
+    pub(super) fn resume_gap(&mut self, gap: Gap) {
+        (self.gap, self.reported) = (gap.lines, gap.reported);
     }
 
     /// Writes entries, each of which ends with a newline where the format has such an end.
@@ -124,6 +142,8 @@ impl Sink {
                 self.next_seq += 1;
                 written.closed.push(closed);
             }
+            // Somebody took it away: the next entry begins a new one.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             // It cannot be named: go on in it rather than lose it.
             Err(_) => {
                 let before = current.before + current.size;
@@ -139,6 +159,9 @@ impl Sink {
     }
 
     fn append(&mut self, entries: &[u8], wall: i64) -> io::Result<()> {
+        if self.current.as_mut().is_some_and(|current| current.is_taken_away(wall)) {
+            self.current = None;
+        }
         if self.current.is_none() {
             self.open(wall)?;
         }
@@ -186,7 +209,7 @@ impl Sink {
             .ok()
             .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         let since = begun.and_then(|begun| i64::try_from(begun.as_nanos()).ok()).unwrap_or(wall);
-        self.current = Some(Current { file, before: 0, size, since });
+        self.current = Some(Current { file, before: 0, size, since, looked_at: wall });
         Ok(())
     }
 
@@ -203,6 +226,17 @@ impl Sink {
             written.gap_rest = std::mem::take(&mut self.gap) - std::mem::take(&mut self.reported);
         }
         told
+    }
+}
+
+impl Current {
+    /// Whether somebody has removed it, looked at once a second: then it would only eat space.
+    fn is_taken_away(&mut self, wall: i64) -> bool {
+        if wall.saturating_sub(self.looked_at).unsigned_abs() < 1_000_000_000 {
+            return false;
+        }
+        self.looked_at = wall;
+        self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     lines::{Header, Piece, split},
     lock,
     mailbox::Mailbox,
-    sink::{Sink, Written},
+    sink::{Gap, Sink, Written},
 };
 use mainstay_core::{
     name::Name,
@@ -102,8 +102,13 @@ impl Writer {
         }
     }
 
-    pub(super) fn into_streams(self) -> Vec<Stream> {
-        self.streams.into_values().collect()
+    pub(super) fn into_rest(self) -> (Vec<Stream>, Vec<(Owner, Gap)>) {
+        let gaps = self.sinks.into_iter().filter_map(|(owner, sink)| Some((owner, sink.gap()?)));
+        (self.streams.into_values().collect(), gaps.collect())
+    }
+
+    pub(super) fn resume_gap(&mut self, owner: &Owner, gap: Gap) {
+        self.sink(owner).resume_gap(gap);
     }
 
     fn take_mail(&mut self) -> Next {

@@ -6,14 +6,14 @@ use crate::{
     askers::Asker,
     attempt::Attempt,
     control::Client,
-    deadline::Deadline,
+    deadline::{Deadline, Deadlines},
     dirs::RunDir,
     job::{Ended, Job, Phase, Process, StopRule},
     keeper::{Child, Keeper, Part},
     launch::Ground,
     node::{Means, NodePart, Untaken, Wanting},
-    output::{Channel, Output, Owner, Rest, Stream},
-    poller::{Interest, Kind},
+    output::{Channel, Gap, Output, Owner, Rest, Stream},
+    poller::{Interest, Kind, Poller},
     sockets::HeldSocket,
     task::{Task, TaskDone, Words},
     tree::Tree,
@@ -40,7 +40,7 @@ use std::{
     io,
     os::fd::{AsRawFd, OwnedFd, RawFd},
     path::PathBuf,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,6 +53,7 @@ pub(super) struct Handover {
     state_dir: PathBuf,
     run_dir: PathBuf,
     lock: RawFd,
+    state_lock: Option<RawFd>,
     api: RawFd,
     socket: RawFd,
     null: RawFd,
@@ -80,6 +81,7 @@ pub(super) struct Handover {
     main_exit: Option<i32>,
     streams: Vec<HeldStream>,
     figures: BTreeMap<Name, LogFigures>,
+    gaps: Vec<(Owner, Gap)>,
     forward: [Bytes; 2],
     forward_dropped: u64,
 }
@@ -164,7 +166,7 @@ struct HeldStream {
 }
 
 /// Any bytes, as text in which each character is one byte.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Bytes(String);
 
 impl From<&[u8]> for Bytes {
@@ -196,6 +198,7 @@ impl Handover {
     /// Everything that must stay open over the exec.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         let mut all = vec![self.exe, self.lock, self.api, self.socket, self.null];
+        all.extend(self.state_lock);
         for job in &self.jobs {
             all.extend(job.sockets.iter().map(|(_, fd)| *fd));
             all.extend(job.notify.iter().chain(&job.control));
@@ -228,6 +231,7 @@ impl Keeper {
             state_dir: node.state_dir.clone(),
             run_dir: node.means.dir.path().to_owned(),
             lock: node.means.dir.lock_file().as_raw_fd(),
+            state_lock: node.means.state_lock.as_ref().map(AsRawFd::as_raw_fd),
             api: raw(&node.means.api),
             socket: raw(&node.means.socket),
             null: raw(&self.ground.null),
@@ -255,6 +259,7 @@ impl Keeper {
             main_exit: node.main_exit,
             streams: Vec::new(),
             figures: BTreeMap::new(),
+            gaps: Vec::new(),
             forward: [Bytes::default(), Bytes::default()],
             forward_dropped: 0,
         }
@@ -266,14 +271,16 @@ impl Keeper {
         handover.wanting = Some(wanting);
         let Keeper { part, jobs, clients, tasks, ground, .. } = self;
         let Part::Node(node) = part else { unreachable!("only a node is upgraded") };
-        let NodePart { means: Means { output, dir, exe, api, socket }, askers, .. } = *node;
+        let NodePart { means: Means { output, dir, state_lock, exe, api, socket }, askers, .. } =
+            *node;
         let rest = output.stop();
         handover.streams = rest.streams.iter().map(describe_stream).collect();
         handover.figures = rest.figures;
+        handover.gaps = rest.gaps;
         handover.forward = rest.forward.map(|bytes| Bytes::from(&bytes[..]));
         handover.forward_dropped = rest.forward_dropped;
         std::mem::forget((jobs, clients, tasks, ground, rest.streams));
-        std::mem::forget((dir, exe, api, socket, askers));
+        std::mem::forget((dir, state_lock, exe, api, socket, askers));
         fd::release(&handover.descriptors());
         handover
     }
@@ -364,17 +371,60 @@ fn describe_stream(stream: &Stream) -> HeldStream {
     }
 }
 
+/// What a keeper needs besides what is handed over. All that can fail for want of something
+/// (threads, descriptors) is in here.
+pub(super) struct Fresh {
+    output: Output,
+    exe: OwnedFd,
+    poller: Poller,
+    deadlines: Deadlines,
+    signals: Signals,
+}
+
+/// A machine that is short of processes is asked again for so long: there are jobs to keep.
+const PATIENCE: Duration = Duration::from_secs(10);
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
 impl Handover {
-    /// A keeper that goes on where the other one stopped.
-    pub(super) fn restore(self) -> io::Result<Keeper> {
-        let streams: io::Result<Vec<Stream>> =
-            self.streams.into_iter().map(restore_stream).collect();
+    pub(super) fn run(&self) -> &str {
+        &self.run
+    }
+
+    pub(super) fn prepare(&self) -> io::Result<Fresh> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.try_prepare() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < end => {
+                    std::thread::sleep(ASK_AGAIN);
+                }
+                prepared => return prepared,
+            }
+        }
+    }
+
+    fn try_prepare(&self) -> io::Result<Fresh> {
         let rest = Rest {
-            streams: streams?,
-            figures: self.figures,
-            forward: self.forward.map(Vec::from),
+            streams: Vec::new(),
+            figures: self.figures.clone(),
+            gaps: self.gaps.clone(),
+            forward: self.forward.clone().map(Vec::from),
             forward_dropped: self.forward_dropped,
         };
+        Ok(Fresh {
+            output: Output::start(self.state_dir.join("logs"), rest)?,
+            exe: crate::own_executable()?,
+            poller: Poller::new()?,
+            deadlines: Deadlines::new()?,
+            signals: Signals::block_all()?,
+        })
+    }
+
+    /// A keeper that goes on where the other one stopped.
+    pub(super) fn restore(self, fresh: Fresh) -> io::Result<Keeper> {
+        let Fresh { output, exe, poller, deadlines, signals } = fresh;
+        for held in self.streams {
+            output.open(restore_stream(held)?);
+        }
         let askers: io::Result<BTreeMap<u64, Asker>> = self
             .askers
             .into_iter()
@@ -384,10 +434,11 @@ impl Handover {
             .collect();
         let means = Means {
             dir: RunDir::adopt(self.run_dir, fd::take(self.lock)?),
-            exe: crate::own_executable()?,
+            state_lock: self.state_lock.map(fd::take).transpose()?,
+            exe,
             api: fd::take(self.api)?,
             socket: fd::take(self.socket)?,
-            output: Output::start(self.state_dir.join("logs"), rest)?,
+            output,
         };
         let mut node = NodePart::new(means, self.state_dir, self.options);
         node.succession = Succession::resume(self.restarts);
@@ -411,7 +462,8 @@ impl Handover {
             cgroup: self.cgroup.map(cgroup::Root::at),
             null: fd::take(self.null)?,
         };
-        let mut keeper = Keeper::new(ground, Signals::block_all()?, Part::Node(Box::new(node)))?;
+        let part = Part::Node(Box::new(node));
+        let mut keeper = Keeper::of(poller, deadlines, signals, ground, part)?;
         keeper.next_id = self.next_id;
         keeper.next_stream = self.next_stream;
         for job in self.jobs {
