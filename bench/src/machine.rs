@@ -4,6 +4,8 @@ use std::fmt;
 use std::fs;
 use std::process::Command;
 
+use crate::peer::pm2::Pm2;
+
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub processor: String,
@@ -35,7 +37,7 @@ impl Machine {
                 .map_or(0.0, |kb| kb / 1e6),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             load: load(),
-            versions: ["s6", "runit", "supervisor"].into_iter().filter_map(package).collect(),
+            versions: versions(),
         }
     }
 
@@ -69,6 +71,11 @@ pub(crate) fn load() -> f64 {
         .ok()
         .and_then(|text| text.split(' ').next()?.parse().ok())
         .unwrap_or(0.0)
+}
+
+fn versions() -> Vec<(String, String)> {
+    let pm2 = Pm2::find().and_then(|pm2| Some(("pm2".to_owned(), pm2.version()?)));
+    ["s6", "runit", "supervisor"].into_iter().filter_map(package).chain(pm2).collect()
 }
 
 fn package(name: &str) -> Option<(String, String)> {

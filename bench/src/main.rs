@@ -1,14 +1,15 @@
-//! Mainstay beside s6, runit, supervisord and the floor, measured in one run.
+//! Mainstay beside s6, runit, supervisord, pm2 and the floor, measured in one run.
 //!
 //! The floor is what no supervisor can beat: a bare spawn loop for processes, `cat` for output.
 //! Peers take turns within a round, so that whatever disturbs the machine disturbs them alike;
 //! figures are medians over rounds, and what counts is their ratio.
 //!
 //! ```text
-//! options ─► rows (crowd lines meanwhile agent) ─► figures ─► table, chart, JSON
+//! options ─► rows (crowd lines meanwhile agent chain checks reload) ─► figures ─► table, chart, JSON
 //!                 │
 //!                 ├─ peers: how each supervisor is set up, started and ended
-//!                 └─ process: what the kernel says about execs, exits, memory and wake-ups
+//!                 ├─ process: what the kernel says about execs, exits, memory and wake-ups
+//!                 └─ web: the server that http checks ask
 //! ```
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ mod report;
 mod role;
 mod row;
 mod sample;
+mod web;
 
 use std::process::ExitCode;
 

@@ -17,8 +17,9 @@ mainstay-bench: Mainstay beside its peers and the floor, in one run
   --rounds N        how often each peer has its turn (3)
   --megabytes N     how much output (500)
   --samples N       how many crashes per peer (200)
-  --only ROW        start memory crash idle lines meanwhile agent upgrade; may be repeated
-  --peer NAME       mainstay s6 runit supervisord floor; may be repeated
+  --only ROW        start memory crash idle lines meanwhile agent upgrade
+                    chain checks reload; may be repeated
+  --peer NAME       mainstay s6 runit supervisord pm2 floor; may be repeated
 ";
 
 #[derive(Debug)]
@@ -44,9 +45,20 @@ pub(crate) struct Options {
     pub publish: bool,
 }
 
-const ROWS: [&str; 8] =
-    ["start", "memory", "crash", "idle", "lines", "meanwhile", "agent", "upgrade"];
-const PEERS: [&str; 5] = ["mainstay", "s6", "runit", "supervisord", "floor"];
+const ROWS: [&str; 11] = [
+    "start",
+    "memory",
+    "crash",
+    "idle",
+    "lines",
+    "meanwhile",
+    "agent",
+    "upgrade",
+    "chain",
+    "checks",
+    "reload",
+];
+const PEERS: [&str; 6] = ["mainstay", "s6", "runit", "supervisord", "pm2", "floor"];
 
 impl Options {
     pub(crate) fn wants(&self, row: &str) -> bool {

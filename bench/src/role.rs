@@ -3,9 +3,12 @@
 //! - `__lines N`: N numbered lines of 100 bytes as fast as a pipe takes them; 0 means for ever
 //! - `__tick`: a line every millisecond, so that a pause in the log can be seen
 //! - `__floor N COMMAND…`: the smallest parent that keeps N children alive
+//! - `__ready COMMAND…`: says that it is ready, as sd_notify does, and becomes the command
 //! - `__clean DIR`: ends what an interrupted run left behind
 
 use std::io::{self, Write};
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -22,6 +25,7 @@ pub(crate) enum Role {
     Lines(u64),
     Tick,
     Floor { children: usize, command: Vec<String> },
+    Ready(Vec<String>),
     Clean(PathBuf),
 }
 
@@ -39,6 +43,7 @@ impl Role {
             "__floor" if arguments.len() > 1 => {
                 Ok(Role::Floor { children: count()? as usize, command: arguments[1..].to_vec() })
             }
+            "__ready" if !arguments.is_empty() => Ok(Role::Ready(arguments.to_vec())),
             "__clean" if arguments.len() == 1 => Ok(Role::Clean(PathBuf::from(&arguments[0]))),
             _ => Err(format!("unknown role {name}, or wrong arguments for it")),
         }
@@ -51,6 +56,7 @@ pub(crate) fn play(role: Role) -> Result<()> {
         Role::Lines(count) => lines(count),
         Role::Tick => tick(),
         Role::Floor { children, command } => floor(children, &command),
+        Role::Ready(command) => ready(&command),
         Role::Clean(dir) => {
             tree::kill_marked(&dir);
             Ok(())
@@ -93,6 +99,16 @@ fn tick() -> Result<()> {
         std::thread::sleep(Duration::from_millis(1));
     }
     Ok(())
+}
+
+/// Does not return when all goes well.
+fn ready(command: &[String]) -> Result<()> {
+    let socket = std::env::var_os("NOTIFY_SOCKET").unwrap_or_default();
+    UnixDatagram::unbound()
+        .and_then(|sender| sender.send_to(b"READY=1", &socket))
+        .doing("say that it is ready")?;
+    let error = Command::new(&command[0]).args(&command[1..]).exec();
+    Err(error).doing(format_args!("become {}", command[0]))
 }
 
 fn floor(children: usize, command: &[String]) -> Result<()> {

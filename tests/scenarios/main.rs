@@ -12,6 +12,7 @@ mod node;
 mod notify;
 mod output;
 mod process;
+mod soak;
 mod sockets;
 mod torture;
 mod upgrade;

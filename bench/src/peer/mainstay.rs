@@ -25,6 +25,18 @@ pub(crate) enum Filed {
     Stamped,
 }
 
+/// What stands before the jobs.
+fn head(filed: Filed, keep: usize) -> String {
+    let file = match filed {
+        Filed::Raw => "raw",
+        Filed::Stamped => "cri",
+    };
+    format!(
+        "[node]\nexit = \"never\"\n\n[log]\nforward = false\nfile = \"{file}\"\n\
+         keep = {{ size = \"10M\", files = {keep} }}\n"
+    )
+}
+
 impl Mainstay {
     /// A configuration whose jobs are `(name, command, is it restarted)`.
     pub(crate) fn configure<'a>(
@@ -33,14 +45,7 @@ impl Mainstay {
         keep: usize,
         jobs: impl Iterator<Item = (&'a str, &'a [String], bool)>,
     ) -> Result<()> {
-        let file = match filed {
-            Filed::Raw => "raw",
-            Filed::Stamped => "cri",
-        };
-        let mut text = format!(
-            "[node]\nexit = \"never\"\n\n[log]\nforward = false\nfile = \"{file}\"\n\
-             keep = {{ size = \"10M\", files = {keep} }}\n"
-        );
+        let mut text = head(filed, keep);
         for (name, command, restarted) in jobs {
             let restart = if restarted { "{ on = \"any\", delay = \"0s\" }" } else { "\"never\"" };
             let _infallible =
@@ -82,6 +87,33 @@ impl Peer for Mainstay {
     fn stop(&self, root: Pid) -> Result<()> {
         tree::kill(root, Signal::TERM);
         Ok(())
+    }
+}
+
+/// Mainstay with jobs that no other peer could be given.
+#[derive(Debug)]
+pub(crate) struct Configured {
+    pub mainstay: Mainstay,
+    /// The jobs, as they stand in the configuration.
+    pub text: String,
+}
+
+impl Peer for Configured {
+    fn who(&self) -> Who {
+        Who::Mainstay
+    }
+
+    fn prepare(&self, place: &Place, _work: &Work) -> Result<()> {
+        let text = head(Filed::Stamped, 3) + &self.text;
+        write(&place.run.join("mainstay.toml"), &text)
+    }
+
+    fn launch(&self, place: &Place, work: &Work) -> Command {
+        self.mainstay.launch(place, work)
+    }
+
+    fn stop(&self, root: Pid) -> Result<()> {
+        self.mainstay.stop(root)
     }
 }
 

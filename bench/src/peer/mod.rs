@@ -2,6 +2,7 @@
 
 pub(crate) mod floor;
 pub(crate) mod mainstay;
+pub(crate) mod pm2;
 pub(crate) mod runit;
 pub(crate) mod s6;
 pub(crate) mod supervisord;
@@ -22,12 +23,13 @@ pub(crate) enum Who {
     S6,
     Runit,
     Supervisord,
+    Pm2,
     Floor,
 }
 
 impl Who {
-    pub(crate) const ALL: [Who; 5] =
-        [Who::Mainstay, Who::S6, Who::Runit, Who::Supervisord, Who::Floor];
+    pub(crate) const ALL: [Who; 6] =
+        [Who::Mainstay, Who::S6, Who::Runit, Who::Supervisord, Who::Pm2, Who::Floor];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -35,6 +37,7 @@ impl Who {
             Who::S6 => "s6",
             Who::Runit => "runit",
             Who::Supervisord => "supervisord",
+            Who::Pm2 => "pm2",
             Who::Floor => "floor",
         }
     }

@@ -118,6 +118,13 @@ pub(crate) fn switches(pids: &[Pid]) -> u64 {
     sum
 }
 
+/// Processor seconds that a process has used so far; the kernel counts in hundredths.
+pub(crate) fn processor(pid: Pid) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
 /// Collects children that have ended, adopted ones included.
 pub(crate) fn reap() {
     while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}

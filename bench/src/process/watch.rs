@@ -51,7 +51,7 @@ impl Watch {
         while self.next(Duration::ZERO).is_some() {}
     }
 
-    /// Waits until `count` processes called `name` live; says when the last of them was executed.
+    /// Waits until `count` processes called `name` live; says when the first and the last were executed.
     /// Names are looked up when the machine falls quiet, not while it works. Gives up when `root`,
     /// who is to start them, is gone.
     pub(crate) fn wait_for_jobs(
@@ -91,7 +91,8 @@ impl Watch {
             });
             if jobs.len() >= count {
                 let last = jobs.values().max().copied().unwrap_or(start);
-                return Ok(Jobs { last, pids: jobs.into_keys().collect() });
+                let first = jobs.values().min().copied().unwrap_or(start);
+                return Ok(Jobs { first, last, pids: jobs.into_keys().collect() });
             }
             let over = now.seconds_since(start) > limit.as_secs_f64();
             if over || !tree::alive(root) {
@@ -153,6 +154,7 @@ impl Watch {
 
 #[derive(Debug)]
 pub(crate) struct Jobs {
+    pub first: Instant,
     pub last: Instant,
     pub pids: Vec<Pid>,
 }

@@ -30,6 +30,8 @@ pub(crate) struct Crowd {
     pub root: Pid,
     pub jobs: Vec<Pid>,
     pub up: f64,
+    /// Seconds from the exec of the first job to that of the last.
+    pub spread: f64,
     pub slab: f64,
 }
 
@@ -54,7 +56,9 @@ impl Crowd {
         match watch.wait_for_jobs(root, JOB, work.jobs, START_LIMIT) {
             Ok(jobs) => {
                 let up = jobs.last.seconds_since(start);
-                Ok(Crowd { place, root, jobs: jobs.pids, up, slab: tree::slab() - slab })
+                let spread = jobs.last.seconds_since(jobs.first);
+                let slab = tree::slab() - slab;
+                Ok(Crowd { place, root, jobs: jobs.pids, up, spread, slab })
             }
             Err(failure) => {
                 let said = fs::read_to_string(place.run.join("stderr")).unwrap_or_default();

@@ -4,16 +4,20 @@
 //! - `lines`: much output into a rotated file
 //! - `meanwhile`: a crash while much output goes on
 //! - `agent`: the agent killed, the binary replaced, with n jobs
-//!
-//! Chains of conditions and reload come with the parts that they measure.
+//! - `chain`: jobs that wait for each other, per link
+//! - `checks`: many http checks
+//! - `reload`: a reload that changes nothing
 
 pub(crate) mod agent;
+pub(crate) mod chain;
+pub(crate) mod checks;
 pub(crate) mod crash;
 pub(crate) mod crowd;
 pub(crate) mod idle;
 pub(crate) mod lines;
 pub(crate) mod meanwhile;
 pub(crate) mod memory;
+pub(crate) mod reload;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +27,7 @@ use crate::figure::Figure;
 use crate::options::Options;
 use crate::peer::floor::Floor;
 use crate::peer::mainstay::Mainstay;
+use crate::peer::pm2::Pm2;
 use crate::peer::runit::Runit;
 use crate::peer::s6::S6;
 use crate::peer::supervisord::Supervisord;
@@ -33,6 +38,7 @@ use crate::process::watch::Watch;
 /// Names that no other process on the machine has.
 pub(crate) const JOB: &str = "bench-sleep";
 pub(crate) const TALKER: &str = "bench-talk";
+const QUICK: &str = "bench-true";
 
 /// What all rows share: the directory, the programs in it, and the peers that can be had.
 #[derive(Debug)]
@@ -40,6 +46,8 @@ pub(crate) struct Scene {
     pub options: Options,
     pub job: PathBuf,
     pub talker: PathBuf,
+    /// Ends at once, and well.
+    pub quick: PathBuf,
     pub mainstay: Option<Mainstay>,
 }
 
@@ -58,6 +66,7 @@ impl Scene {
             options: options.clone(),
             job: copy(Path::new("/bin/sleep"), JOB)?,
             talker: copy(&own, TALKER)?,
+            quick: copy(Path::new("/bin/true"), QUICK)?,
             mainstay: options
                 .mainstay
                 .clone()
@@ -74,6 +83,9 @@ impl Scene {
         peers.push(Box::new(S6));
         peers.push(Box::new(Runit));
         peers.push(Box::new(Supervisord));
+        if let Some(pm2) = Pm2::find() {
+            peers.push(Box::new(pm2));
+        }
         peers.push(Box::new(Floor));
         peers.retain(|peer| self.options.wants_peer(peer.who().name()));
         peers
@@ -117,12 +129,21 @@ pub(crate) fn measure(scene: &Scene) -> Result<Vec<Figure>> {
     if wants("meanwhile") {
         figures.extend(meanwhile::measure(scene, &mut watch));
     }
+    if wants("chain") {
+        figures.extend(chain::measure(scene, &mut watch));
+    }
     if let Some(mainstay) = &scene.mainstay {
         if wants("agent") {
             figures.extend(agent::killed(scene, mainstay, &mut watch));
         }
         if wants("upgrade") {
             figures.extend(agent::upgraded(scene, mainstay, &mut watch));
+        }
+        if wants("checks") {
+            figures.extend(checks::measure(scene, mainstay, &mut watch));
+        }
+        if wants("reload") {
+            figures.extend(reload::measure(scene, mainstay, &mut watch));
         }
     }
     Ok(figures)

@@ -1,0 +1,152 @@
+//! A node that works for long: interval jobs that start, run and end all the time, checks that take
+//! longer than their interval, checks that hang, checks that pass. Memory stays flat, every job has
+//! the runs that the clock owes it, the API answers at once, and nobody is left unreaped.
+//!
+//! `scripts/soak --minutes 10`; the short form shows that the harness works and that nothing is
+//! grossly wrong.
+
+mod runs;
+mod samples;
+
+use mainstay_tests::{Node, Setup};
+use runs::Runs;
+use samples::Samples;
+use std::{
+    fmt::Write as _,
+    io::{Read, Write as _},
+    net::TcpListener,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The interval jobs start once a second each.
+const INTERVAL: Duration = Duration::from_secs(1);
+const JOBS: usize = 100;
+const WEB: usize = 20;
+
+/// What must hold, by how long is looked.
+#[derive(Debug, Clone, Copy)]
+struct Soak {
+    length: Duration,
+    /// Buffers, the last 10,000 events among them, fill before anything is compared.
+    warm_up: Duration,
+    /// How much the median of the last third may lie above that of the first.
+    growth_kib: u64,
+    /// The longest time between two runs of one job.
+    gap: Duration,
+    /// The 99th percentile of `GET /v1/status`.
+    answer: Duration,
+}
+
+/// A debug build on a machine where other tests run is held to little.
+#[test]
+fn a_busy_node_keeps_the_pace_and_leaves_nobody_unreaped() {
+    soak(Soak {
+        length: Duration::from_secs(20),
+        warm_up: Duration::from_secs(8),
+        growth_kib: 16 << 10,
+        gap: Duration::from_secs(10),
+        answer: Duration::from_secs(2),
+    });
+}
+
+/// `scripts/soak`
+#[test]
+#[ignore = "takes minutes: run it with scripts/soak"]
+fn the_long_form() {
+    let minutes = std::env::var("MAINSTAY_SOAK_MINUTES").unwrap_or_else(|_| "10".to_owned());
+    let minutes: u64 = minutes.parse().expect("a number of minutes");
+    soak(Soak {
+        length: Duration::from_secs(60 * minutes),
+        warm_up: Duration::from_secs(60),
+        growth_kib: 512,
+        gap: Duration::from_secs(3),
+        answer: Duration::from_millis(200),
+    });
+}
+
+fn soak(soak: Soak) {
+    let node = Setup::config(config(web_server())).start();
+    node.running("slow");
+    thread::sleep(soak.warm_up.min(soak.length / 2));
+    let runs = Runs::count(&node);
+    let (begun, before) = (Instant::now(), runs.each());
+    let samples = Samples::take(&node, soak.length);
+    let (lasted, after) = (begun.elapsed(), runs.each());
+
+    println!("{JOBS} interval jobs over {lasted:.0?}: {samples}");
+    let owed = lasted.as_secs() / INTERVAL.as_secs();
+    let had: Vec<u64> = (0..JOBS)
+        .map(|number| format!("tick{number}"))
+        .map(|job| after.get(&job).unwrap_or(&0) - before.get(&job).unwrap_or(&0))
+        .collect();
+    let (fewest, most) = (had.iter().min().expect("jobs"), had.iter().max().expect("jobs"));
+    let gap = runs.longest_gap();
+    println!("runs of each: {fewest} to {most}, owed {owed}; longest time between two {gap:.2?}");
+    assert!(*fewest >= owed * 9 / 10, "a job had {fewest} runs in {lasted:?}");
+    assert!(*most <= owed + 2, "a job had {most} runs in {lasted:?}");
+    assert!(gap <= soak.gap, "a job did not run for {gap:?}");
+    samples.check(soak);
+    checks_are_as_they_should_be(&node);
+}
+
+fn checks_are_as_they_should_be(node: &Node) {
+    assert_eq!(node.job("web0")["health"], "healthy");
+    assert_eq!(node.job("quick")["health"], "healthy");
+    assert_ne!(node.job("hung")["health"], "healthy", "its check never ends by itself");
+    for job in ["slow", "hung", "quick", "web0"] {
+        let job = node.job(job);
+        assert_eq!((&job["state"], &job["incarnation"]), (&"RUNNING".into(), &1.into()), "{job}");
+    }
+}
+
+fn config(port: u16) -> String {
+    let mut text = format!(
+        r#"
+        [node]
+        exit = "never"
+        [log]
+        forward = false
+        # Every tick of its check finds the one before it still running.
+        [jobs.slow]
+        exec = ["sleep", "100000"]
+        health = {{ exec = ["sleep", "30"], interval = "10s", timeout = "40s" }}
+        # Every check is killed with what it has started.
+        [jobs.hung]
+        exec = ["sleep", "100000"]
+        health = {{ exec = ["sh", "-c", "sleep 30 & wait"], interval = "10s", timeout = "9s" }}
+        [jobs.quick]
+        exec = ["sleep", "100000"]
+        health = [
+            {{ exec = ["sh", "-c", "echo fine"], interval = "1s" }},
+            {{ tcp = "127.0.0.1:{port}", interval = "1s" }},
+        ]
+        "#
+    );
+    for number in 0..WEB {
+        let url = format!("http://127.0.0.1:{port}/");
+        let health = format!("{{ http = \"{url}\", interval = \"500ms\", timeout = \"5s\" }}");
+        let exec = r#"["sleep", "100000"]"#;
+        writeln!(text, "[jobs.web{number}]\nexec = {exec}\nhealth = {health}").expect("memory");
+    }
+    for number in 0..JOBS {
+        let exec = r#"["sh", "-c", "echo one run"]"#;
+        let when = format!("{{ interval = \"{}s\" }}", INTERVAL.as_secs());
+        writeln!(text, "[jobs.tick{number}]\nexec = {exec}\nwhen = {when}").expect("memory");
+    }
+    text
+}
+
+/// Answers whoever asks, until the test ends.
+fn web_server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1024]);
+            let head = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+            let _ = stream.write_all(head.as_bytes());
+        }
+    });
+    port
+}
