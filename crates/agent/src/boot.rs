@@ -25,7 +25,7 @@ use mainstay_core::{
     node::{Held, Input, Node},
     plan::Plan,
 };
-use mainstay_wire::link::{FORMAT, HeldJob, ToAgent, ToKeeper, Upgraded, Welcome};
+use mainstay_wire::link::{ExitRecord, FORMAT, HeldJob, ToAgent, ToKeeper, Upgraded, Welcome};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     env,
@@ -167,12 +167,12 @@ fn notice(held: &HeldJob) -> Option<(Name, u64, BTreeMap<String, String>)> {
 }
 
 /// One whose exec is still under way is not alive yet: `Spawned` or its end will follow.
-fn held(job: HeldJob) -> Held {
-    Held {
-        job: job.job,
-        highest: job.highest,
-        live: job.live.filter(|live| live.spawned).map(|live| (live.incarnation, live.pid)),
-    }
+fn held(job: HeldJob, records: &[ExitRecord]) -> Held {
+    let HeldJob { job, highest, live } = job;
+    let recorded = |record: &ExitRecord| record.incarnation == highest && record.job == job;
+    let pending = live.is_some() || records.iter().any(recorded);
+    let live = live.filter(|live| live.spawned).map(|live| (live.incarnation, live.pid));
+    Held { job, highest, live, pending }
 }
 
 impl Agent {
@@ -182,7 +182,7 @@ impl Agent {
         let input = match first {
             true => Input::Boot,
             false => Input::Attached {
-                held: welcome.jobs.into_iter().map(held).collect(),
+                held: welcome.jobs.into_iter().map(|job| held(job, &welcome.records)).collect(),
                 agent_restarts: welcome.agent_restarts,
                 upgraded: self.untold(welcome.upgraded),
             },
