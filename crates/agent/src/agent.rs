@@ -2,6 +2,7 @@
 //! commands, in this order and without waiting anywhere.
 
 use crate::{
+    applied::OnDisk,
     archive::Archive,
     ask::{Accepted, Ask},
     clock,
@@ -9,9 +10,10 @@ use crate::{
     cron::{Clocks, Crons},
     disabled::Disabled,
     hear::Replies,
-    journal::{Journal, Moment, Step},
+    journal::{Journal, Moment, RETRY, Step},
     lane::{Lanes, LookedUp},
     link::{Link, LinkError},
+    owed::Owed,
     probe::Probes,
     ring::Ring,
     taken::Taken,
@@ -22,7 +24,7 @@ use crate::{
 use mainstay_core::{
     clock::Now,
     name::Name,
-    node::{Command, Input, Node, Outcome, Refusal, Request, TaskId},
+    node::{Command, Input, Node, Outcome, Refusal, Request, TaskId, TaskKind},
 };
 use mainstay_wire::link::{Figures, ToKeeper};
 use std::{
@@ -30,7 +32,10 @@ use std::{
     path::PathBuf,
     sync::Arc,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep_until},
+};
 
 /// The run that this agent belongs to.
 #[derive(Debug, Clone)]
@@ -63,8 +68,10 @@ pub struct Agent {
     pub(crate) own: VecDeque<Input>,
     pub(crate) inspections: Replies<Figures>,
     pub(crate) upgrades: Replies<String>,
-    /// plan.json is not the plan in force; the journal is.
-    pub(crate) plan_unwritten: bool,
+    pub(crate) plan_on_disk: OnDisk,
+    /// When to try again to write what could not be written.
+    pub(crate) retry_at: Instant,
+    pub(crate) owed: Owed,
     /// The node has said that everything is over.
     pub(crate) over: Option<i32>,
 }
@@ -150,7 +157,26 @@ impl Agent {
             found = self.lanes.looked_up() => self.proceed(found),
             checked = self.probes.answered() => self.take(checked, Origin::World),
             () = self.crons.due() => self.ring_crons(),
+            () = sleep_until(self.retry_at), if self.has_unwritten() => self.write_again(),
         }
+    }
+
+    fn has_unwritten(&self) -> bool {
+        self.journal.has_failed() || self.plan_on_disk != OnDisk::Current
+    }
+
+    fn write_again(&mut self) -> Result<(), End> {
+        self.retry_at = Instant::now() + RETRY;
+        self.write_plan();
+        self.journal.retry(&Moment {
+            node: &self.node,
+            events: self.ring.all(),
+            taken: &self.taken,
+            upgrade: self.upgrade,
+            plan: (self.plan_on_disk != OnDisk::Current).then(|| self.node.plan()),
+        });
+        self.acknowledge_owed();
+        Ok(self.link.flush()?)
     }
 
     fn wake(&mut self) -> Result<(), End> {
@@ -269,12 +295,14 @@ impl Agent {
         if changes_nothing && !life_changed && taken.is_none() {
             return;
         }
+        let behind = self.plan_on_disk != OnDisk::Current;
         let (node, ring, all_taken, told) = (&self.node, &self.ring, &self.taken, self.upgrade);
         let (input, plan) = match input {
             Input::Request(Request::Apply { .. }) => (None, Some(node.plan())),
+            Input::Boot if behind => (Some(input), Some(node.plan())),
             input => (Some(input), None),
         };
-        let unwritten = self.plan_unwritten || outcome.commands.contains(&Command::Applied);
+        let unwritten = behind || outcome.commands.contains(&Command::Applied);
         let step = Step {
             now: *now,
             input,
@@ -304,13 +332,36 @@ impl Agent {
     }
 
     fn acknowledge(&mut self, origin: &Origin) -> Result<(), End> {
+        self.acknowledge_owed();
         match origin {
-            Origin::Record(record) => self.say(&ToKeeper::Ack { record: *record }),
+            Origin::Record(record) => self.acknowledge_journaled(ToKeeper::Ack { record: *record }),
+            // In our hands, journal or not: the keeper would stop the whole node by itself.
             Origin::Token(token) => self.say(&ToKeeper::Taken { token: *token }),
-            Origin::Task(id) => self.say(&ToKeeper::TaskTaken { id: id.clone() }),
+            Origin::Task(id) => {
+                let thanks = ToKeeper::TaskTaken { id: id.clone() };
+                match id.what {
+                    TaskKind::StopExec => self.acknowledge_journaled(thanks),
+                    // The same one is run again, and nobody misses what came of this one.
+                    TaskKind::Reload | TaskKind::Check(_) => self.say(&thanks),
+                }
+            }
             Origin::World | Origin::Asker(_) => {}
         }
         Ok(self.link.flush()?)
+    }
+
+    /// What is not in the journal is the keeper's to keep.
+    fn acknowledge_journaled(&mut self, thanks: ToKeeper) {
+        match self.journal.has_failed() {
+            true => self.owed.add(thanks),
+            false => self.say(&thanks),
+        }
+    }
+
+    fn acknowledge_owed(&mut self) {
+        if !self.journal.has_failed() {
+            self.owed.take().iter().for_each(|thanks| self.say(thanks));
+        }
     }
 
     /// Puts a short message in line.

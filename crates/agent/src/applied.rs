@@ -17,6 +17,38 @@ struct Applied<P> {
     plan: P,
 }
 
+/// How far plan.json is the plan in force. What it is not, the journal holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnDisk {
+    Current,
+    /// There was no time to write it yet.
+    Behind,
+    /// It cannot be written, and that was said.
+    Failed,
+}
+
+impl OnDisk {
+    /// What an attempt to write it has come to.
+    pub(crate) fn after(self, written: io::Result<()>, run_dir: &Path) -> OnDisk {
+        match (written, self) {
+            (Ok(()), OnDisk::Failed) => {
+                tracing::info!("plan.json is written now");
+                OnDisk::Current
+            }
+            (Ok(()), OnDisk::Current | OnDisk::Behind) => OnDisk::Current,
+            (Err(_), OnDisk::Failed) => OnDisk::Failed,
+            (Err(error), OnDisk::Current | OnDisk::Behind) => {
+                tracing::error!(
+                    "cannot write {}: {error}; the journal holds the plan until it can. Free some \
+                     space, it is tried again by itself",
+                    path(run_dir).display()
+                );
+                OnDisk::Failed
+            }
+        }
+    }
+}
+
 fn path(run_dir: &Path) -> PathBuf {
     run_dir.join("plan.json")
 }

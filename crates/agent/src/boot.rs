@@ -3,7 +3,7 @@
 
 use crate::{
     agent::{About, Agent, End, Origin},
-    applied,
+    applied::{self, OnDisk},
     archive::Archive,
     ask::Asker,
     crash::Crash,
@@ -13,6 +13,7 @@ use crate::{
     lane::Lanes,
     link::{Link, LinkError},
     options::Options,
+    owed::Owed,
     probe::Probes,
     ring::Ring,
     timers::Timers,
@@ -25,11 +26,12 @@ use mainstay_core::{
     node::{Held, Input, Node},
     plan::Plan,
 };
-use mainstay_wire::link::{FORMAT, HeldJob, ToAgent, ToKeeper, Upgraded, Welcome};
+use mainstay_wire::link::{ExitRecord, FORMAT, HeldJob, ToAgent, ToKeeper, Upgraded, Welcome};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     env,
 };
+use tokio::time::Instant;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
@@ -56,11 +58,17 @@ pub async fn boot(
     crash: Crash,
 ) -> Result<(Agent, Asker), BootError> {
     let welcome = greet(&mut link).await?;
-    let (plan, journal, mut recovered) = match applied::read(&options.run_dir, &welcome.run) {
-        Some(plan) => take_up(plan, &welcome, options),
-        None => apply(&welcome, options)?,
+    let (journal, mut recovered) = Journal::recover(&options.run_dir, &welcome.run)
+        .unwrap_or_else(|| (Journal::create(&options.run_dir, &welcome.run), Recovered::default()));
+    let written = applied::read(&options.run_dir, &welcome.run);
+    let plan_on_disk = match (&recovered.plan, &written) {
+        (None, Some(_)) => OnDisk::Current,
+        (Some(_), _) | (None, None) => OnDisk::Behind,
     };
-    let plan = recovered.plan_in_force(plan);
+    let (plan, plan_on_disk) = match recovered.plan_in_force(written) {
+        Some(plan) => (plan, plan_on_disk),
+        None => apply(&welcome, options, recovered.life.is_some())?,
+    };
     trace::set_level(&plan.node.log_level);
     let Recovered { life, mut jobs, events, taken, upgrade, .. } = recovered;
     let disabled: BTreeSet<Name> = disabled::read(&options.state_dir).into_iter().collect();
@@ -101,7 +109,9 @@ pub async fn boot(
         own: VecDeque::new(),
         inspections: Default::default(),
         upgrades: Default::default(),
-        plan_unwritten: false,
+        plan_on_disk,
+        retry_at: Instant::now(),
+        owed: Owed::default(),
         over: None,
     };
     agent.begin(welcome, first).map_err(BootError::Ended)?;
@@ -119,17 +129,13 @@ async fn greet(link: &mut Link) -> Result<Welcome, BootError> {
     }
 }
 
-/// Goes on with what an earlier agent of this run has applied.
-fn take_up(plan: Plan, welcome: &Welcome, options: &Options) -> (Plan, Journal, Recovered) {
-    let (journal, recovered) = Journal::recover(&options.run_dir, &welcome.run)
-        .unwrap_or_else(|| (Journal::create(&options.run_dir, &welcome.run), Recovered::default()));
-    (plan, journal, recovered)
-}
-
-/// Applies the configuration: this run has none yet.
-fn apply(welcome: &Welcome, options: &Options) -> Result<(Plan, Journal, Recovered), BootError> {
-    if !welcome.jobs.is_empty() {
-        tracing::warn!("the applied plan cannot be read: applying the configuration as it is now");
+/// Applies the configuration: this run has no plan yet, or it is lost.
+fn apply(welcome: &Welcome, options: &Options, lived: bool) -> Result<(Plan, OnDisk), BootError> {
+    if lived || !welcome.jobs.is_empty() {
+        tracing::warn!(
+            "the applied plan is neither in plan.json nor in the journal: going on with the \
+             configuration as it is now"
+        );
     }
     let loaded = options.source.load().map_err(BootError::Config)?;
     if !loaded.warnings.is_empty() {
@@ -137,14 +143,7 @@ fn apply(welcome: &Welcome, options: &Options) -> Result<(Plan, Journal, Recover
     }
     let plan = loaded.plan;
     let written = applied::write(&options.run_dir, &welcome.state_dir, &welcome.run, &plan);
-    if let Err(error) = written {
-        tracing::error!(
-            "cannot write {}/plan.json: {error}; an agent that follows this one will read the \
-             configuration anew",
-            options.run_dir.display()
-        );
-    }
-    Ok((plan, Journal::create(&options.run_dir, &welcome.run), Recovered::default()))
+    Ok((plan, OnDisk::Behind.after(written, &options.run_dir)))
 }
 
 fn facts(held: &HeldJob) -> Option<(Name, Facts)> {
@@ -167,12 +166,12 @@ fn notice(held: &HeldJob) -> Option<(Name, u64, BTreeMap<String, String>)> {
 }
 
 /// One whose exec is still under way is not alive yet: `Spawned` or its end will follow.
-fn held(job: HeldJob) -> Held {
-    Held {
-        job: job.job,
-        highest: job.highest,
-        live: job.live.filter(|live| live.spawned).map(|live| (live.incarnation, live.pid)),
-    }
+fn held(job: HeldJob, records: &[ExitRecord]) -> Held {
+    let HeldJob { job, highest, live } = job;
+    let recorded = |record: &ExitRecord| record.incarnation == highest && record.job == job;
+    let pending = live.is_some() || records.iter().any(recorded);
+    let live = live.filter(|live| live.spawned).map(|live| (live.incarnation, live.pid));
+    Held { job, highest, live, pending }
 }
 
 impl Agent {
@@ -182,7 +181,7 @@ impl Agent {
         let input = match first {
             true => Input::Boot,
             false => Input::Attached {
-                held: welcome.jobs.into_iter().map(held).collect(),
+                held: welcome.jobs.into_iter().map(|job| held(job, &welcome.records)).collect(),
                 agent_restarts: welcome.agent_restarts,
                 upgraded: self.untold(welcome.upgraded),
             },

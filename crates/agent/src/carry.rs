@@ -2,7 +2,7 @@
 
 use crate::{
     agent::{About, Agent},
-    applied,
+    applied::{self, OnDisk},
     cron::Clocks,
     identity::Run,
     trace,
@@ -99,18 +99,24 @@ impl Agent {
 
     /// A new plan is in force.
     fn applied(&mut self) {
-        let About { run, run_dir, state_dir, .. } = &self.about;
-        let plan = self.node.plan();
-        trace::set_level(&plan.node.log_level);
-        // Many may leave one after the other; until the last one has, the journal knows.
-        self.plan_unwritten = self.node.jobs().any(|(_, job)| job.is_leaving());
-        if self.plan_unwritten {
-            return self.say_ready();
-        }
-        if let Err(error) = applied::write(run_dir, state_dir, run, plan) {
-            tracing::error!("cannot write {}/plan.json: {error}", run_dir.display());
-        }
+        trace::set_level(&self.node.plan().node.log_level);
+        self.plan_on_disk = match self.plan_on_disk {
+            OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
+            OnDisk::Failed => OnDisk::Failed,
+        };
+        self.write_plan();
         self.say_ready();
+    }
+
+    /// Many may leave one after the other; until the last one has, the journal knows.
+    pub(crate) fn write_plan(&mut self) {
+        if self.plan_on_disk == OnDisk::Current || self.node.jobs().any(|(_, job)| job.is_leaving())
+        {
+            return;
+        }
+        let About { run, run_dir, state_dir, .. } = &self.about;
+        let written = applied::write(run_dir, state_dir, run, self.node.plan());
+        self.plan_on_disk = self.plan_on_disk.after(written, run_dir);
     }
 
     /// What the keeper needs to know to stop the node by itself.

@@ -7,7 +7,7 @@
 //! dropped. Past 4 MiB the file is replaced by a new base.
 //!
 //! A journal that cannot be written (full disk) stops nobody: the agent says so once, goes on in
-//! memory, and tries a new base at most once a second.
+//! memory, and tries a new base once a second. Until then the keeper keeps what only it knows.
 
 use crate::{replace::replace, ring::KEPT, taken::Taken};
 use mainstay_core::{
@@ -31,7 +31,7 @@ use std::{
 };
 
 const LIMIT: u64 = 4 << 20;
-const RETRY: Duration = Duration::from_secs(1);
+pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
 /// Whose journal it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +142,8 @@ pub(crate) struct Journal {
     limit: u64,
     /// Said once, until it can be written again.
     failure_told: bool,
+    /// Said once as well: there was room for everything but the plan.
+    planless_told: bool,
 }
 
 #[derive(Debug)]
@@ -187,6 +189,22 @@ impl Journal {
             state: State::Failed { since: Instant::now() },
             limit: LIMIT,
             failure_told: false,
+            planless_told: false,
+        }
+    }
+
+    /// What was decided last is in no journal.
+    pub(crate) fn has_failed(&self) -> bool {
+        match self.state {
+            State::Open { .. } => false,
+            State::Failed { .. } => true,
+        }
+    }
+
+    /// Tries to write everything down that could not be written.
+    pub(crate) fn retry(&mut self, moment: &Moment<'_>) {
+        if self.has_failed() {
+            self.rebase(moment);
         }
     }
 
@@ -213,19 +231,25 @@ impl Journal {
     }
 
     fn rebase(&mut self, moment: &Moment<'_>) {
-        // Where space is short, state matters more than history.
-        let written = [KEPT, KEPT / 20, 0].into_iter().find_map(|events| {
+        // Where space is short, state matters more than history, and than a plan that can be loaded.
+        let planless = Moment { plan: None, events: Vec::new(), ..*moment };
+        let mut bases = vec![(moment, KEPT), (moment, KEPT / 20), (moment, 0)];
+        bases.extend(moment.plan.map(|_| (&planless, 0)));
+        let written = bases.into_iter().find_map(|(moment, events)| {
             let bytes = match base(&self.header, moment, events) {
                 Ok(bytes) => bytes,
                 Err(error) => return Some(Err(error)),
             };
             match replace(&self.path, 0o600, &bytes) {
-                Err(error) if error.kind() == io::ErrorKind::StorageFull && events > 0 => None,
-                replaced => Some(replaced.map(|file| (file, bytes.len() as u64))),
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
+                replaced => {
+                    Some(replaced.map(|file| (file, bytes.len() as u64, moment.plan.is_none())))
+                }
             }
         });
         match written {
-            Some(Ok((file, size))) => {
+            Some(Ok((file, size, without_plan))) => {
+                self.tell_of_plan(without_plan && moment.plan.is_some());
                 if std::mem::take(&mut self.failure_told) {
                     tracing::info!("the journal can be written again");
                 }
@@ -236,6 +260,17 @@ impl Journal {
             Some(Err(error)) => self.fail(&error),
             None => self.fail(&io::ErrorKind::StorageFull.into()),
         }
+    }
+
+    fn tell_of_plan(&mut self, missing: bool) {
+        if missing && !std::mem::replace(&mut self.planless_told, missing) {
+            tracing::error!(
+                "{} has no room for the plan in force: an agent that follows this one goes on with \
+                 the jobs as they are, and by an older plan or the configuration as it is then",
+                self.path.display()
+            );
+        }
+        self.planless_told = missing;
     }
 
     fn fail(&mut self, error: &io::Error) {
@@ -350,11 +385,11 @@ impl Recovered {
         self.forgotten.extend(forgotten);
     }
 
-    /// The plan that was in force, given what plan.json says.
-    pub(crate) fn plan_in_force(&mut self, written: Plan) -> Plan {
-        let mut plan = self.plan.take().unwrap_or(written);
+    /// The plan that was in force, given what plan.json says; `None`: it is nowhere.
+    pub(crate) fn plan_in_force(&mut self, written: Option<Plan>) -> Option<Plan> {
+        let mut plan = self.plan.take().or(written)?;
         plan.jobs.retain(|job| !self.forgotten.contains(&job.name));
-        plan
+        Some(plan)
     }
 
     fn add(&mut self, events: Vec<Event>) {

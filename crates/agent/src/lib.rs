@@ -27,6 +27,7 @@ mod journal;
 mod lane;
 mod link;
 mod options;
+mod owed;
 mod probe;
 mod replace;
 mod ring;

@@ -49,6 +49,7 @@ fn later() -> String {
 /// What a keeper holds over the deaths of agents.
 #[derive(Default)]
 struct World {
+    run_dir: PathBuf,
     agent_restarts: u64,
     jobs: BTreeMap<Name, (u64, Option<u64>)>,
     records: Vec<ExitRecord>,
@@ -119,7 +120,7 @@ impl World {
         let welcome = Welcome {
             format: FORMAT,
             run: "0123456789abcdef".into(),
-            run_dir: PathBuf::new(),
+            run_dir: self.run_dir.clone(),
             state_dir: PathBuf::new(),
             agent_restarts: self.agent_restarts,
             upgraded: Vec::new(),
@@ -344,6 +345,7 @@ async fn live(keeper: &Keeper, dir: &Dir, asker: &Asker) -> bool {
 }
 
 async fn begin(keeper: &Keeper, dir: &Dir, crash: Crash) -> Option<(Agent, Asker)> {
+    keeper.world().run_dir.clone_from(&dir.0);
     let link = Link::new(keeper.link()).expect("a socket");
     boot(link, &dir.options(), crash).await.ok()
 }
@@ -445,6 +447,53 @@ fn an_edited_file_changes_nothing_for_the_next_agent() {
             there = until(&asker, "web", |phase, run| phase == Phase::Running && run == 1) => {
                 assert!(there);
             }
+        }
+    });
+}
+
+#[test]
+fn a_plan_that_cannot_be_written_is_in_the_journal_until_it_can() {
+    block_on(async {
+        let (keeper, dir) = (Keeper::default(), Dir::new("unwritten"));
+        let obstacle = dir.0.join("plan.json");
+        fs::create_dir_all(obstacle.join("full")).expect("in the way");
+        let (mut agent, asker) = begin(&keeper, &dir, Crash::default()).await.expect("it begins");
+        tokio::select! {
+            end = agent.run() => panic!("{end:?}"),
+            stopped = async {
+                let stop = Request::Stop { job: name("web") };
+                until(&asker, "web", |phase, _| phase == Phase::Running).await
+                    && asker.request(stop).await.is_ok()
+                    && until(&asker, "web", |phase, _| phase == Phase::Stopped).await
+            } => assert!(stopped),
+        }
+        let mut client = Client::default();
+        client.read(&asker);
+        drop(agent);
+
+        fs::write(dir.0.join("mainstay.toml"), "nonsense").expect("edited");
+        keeper.world().agent_restarts += 1;
+        let (mut agent, asker) = begin(&keeper, &dir, Crash::default()).await.expect("it goes on");
+        client.read(&asker);
+        assert!(client.seen.iter().zip(1..).all(|(event, seq)| event.seq == seq));
+        let web = asker.job("web");
+        tokio::select! {
+            end = agent.run() => panic!("{end:?}"),
+            web = web => {
+                let web = web.expect("an answer").expect("a job");
+                assert_eq!((web.state, web.incarnation), (Phase::Stopped, 1));
+            }
+        }
+
+        fs::remove_dir_all(&obstacle).expect("out of the way");
+        let written = async {
+            while !obstacle.is_file() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::select! {
+            end = agent.run() => panic!("{end:?}"),
+            () = written => {}
         }
     });
 }

@@ -158,6 +158,7 @@ impl Node {
                 self.one(out, &job, |job, turn| job.timer(turn, incarnation, wait));
             }
             Input::Timer { token: Token::ShutdownDeadline } => self.shutdown_time_over(out),
+            Input::Timer { token: Token::ShutdownOverdue } => self.shutdown_overdue(out),
             Input::Request(request) => return Some(self.requested(out, request)),
             Input::Signalled { signal } => self.signalled(out, signal),
             Input::Checked { job, incarnation, check, passed, output } => {
@@ -220,9 +221,7 @@ impl Node {
         }
         let held: BTreeMap<&Name, &Held> = held.iter().map(|held| (&held.job, held)).collect();
         self.each(out, |job, turn| {
-            let (highest, live) =
-                held.get(&turn.plan.name).map_or((0, None), |held| (held.highest, held.live));
-            job.attached(turn, highest, live);
+            job.attached(turn, held.get(&turn.plan.name).copied());
         });
         if unborn {
             self.each(out, Job::arm);

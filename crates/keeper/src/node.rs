@@ -42,6 +42,8 @@ use std::{
 const FRAMES: usize = 16;
 /// Between the end of the link and the end of the agent.
 const DYING: Duration = Duration::from_millis(500);
+/// Ends that an agent without room for its journal does not acknowledge.
+const RECORDS: usize = 8192;
 /// Until an agent has said what the configuration says.
 const FIRST_STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
@@ -402,6 +404,9 @@ impl Keeper {
                 record.record = node.next_record;
                 if main {
                     node.main_exit = Some(record.exit.shell_code());
+                }
+                if node.records.len() == RECORDS {
+                    node.records.pop_front();
                 }
                 node.records.push_back(record.clone());
                 self.tell(&ToAgent::Exited(record));

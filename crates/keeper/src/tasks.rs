@@ -18,6 +18,9 @@ use mainstay_sys::{
 use mainstay_wire::link::RunTask;
 use std::{io, os::fd::AsFd, time::Duration};
 
+/// Tasks whose outcome an agent without room for its journal does not acknowledge.
+const DONE: usize = 64;
+
 impl Keeper {
     /// Starts it, unless it runs or ran already: an agent that came back asks again, and hears
     /// what came of it.
@@ -124,6 +127,9 @@ impl Keeper {
     fn task_done(&mut self, done: TaskDone) {
         self.tell(&done.message());
         if let Some(node) = self.node() {
+            if node.done.len() == DONE {
+                node.done.remove(0);
+            }
             node.done.push(done);
         }
     }

@@ -259,6 +259,95 @@ fn a_full_run_directory_touches_no_job_and_the_node_recovers_when_there_is_room(
     assert!(state["err"].is_null(), "{state}");
 }
 
+/// A node whose run directory has little room.
+fn cramped(config: &str) -> Node {
+    let mount = "mkdir -p \"$MAINSTAY_RUN_DIR\"
+         mount -t tmpfs -o size=64k,mode=711 none \"$MAINSTAY_RUN_DIR\"";
+    Setup::config(config).with_mounts(mount).start()
+}
+
+/// Takes the room of the journal away; `two` is restarted for that.
+fn fill_until_the_journal_fails(node: &Node) -> PathBuf {
+    let filling = node.run_dir().join("filling");
+    until("the journal has no room", || {
+        fill(&filling);
+        node.must(&["restart", "two"]);
+        node.stderr().contains("going on without it").then_some(())
+    });
+    filling
+}
+
+const TWO: &str = r#"
+    [node]
+    exit = "never"
+    [jobs.one]
+    exec = "sleep 1000"
+    [jobs.two]
+    exec = "sleep 1000"
+"#;
+
+#[test]
+fn an_end_that_the_journal_has_no_room_for_is_kept_for_the_next_agent() {
+    needs_root();
+    let mut node = cramped(TWO);
+    let one = node.running("one");
+    let filling = fill_until_the_journal_fails(&node);
+    node.must(&["stop", "two"]);
+    node.until_state("two", "STOPPED");
+
+    node.kill_agent();
+    node.until_state("two", "STOPPED");
+    fs::remove_file(&filling).expect("our own file");
+    node.must(&["start", "two"]);
+    node.running("two");
+    assert_eq!(node.running("one"), one);
+    node.must(&["shutdown"]);
+    assert_eq!(node.wait().code(), Some(0));
+}
+
+#[test]
+fn a_journal_is_taken_up_again_without_anything_happening() {
+    needs_root();
+    let node = cramped(TWO);
+    let filling = fill_until_the_journal_fails(&node);
+    node.must(&["stop", "two"]);
+    node.until_state("two", "STOPPED");
+    fs::remove_file(&filling).expect("our own file");
+    node.until_told("the journal can be written again");
+    node.kill_agent();
+    node.until_state("two", "STOPPED");
+}
+
+#[test]
+fn a_plan_without_any_room_costs_no_event_number_and_starts_no_stopped_job() {
+    needs_root();
+    let node = cramped(&format!("{TWO}env = {{ LARGE = '{}' }}", "x".repeat(100_000)));
+    node.running("two");
+    node.until_told("has no room for the plan in force");
+    node.must(&["stop", "two"]);
+    node.until_state("two", "STOPPED");
+    let incarnation = node.job("two")["incarnation"].clone();
+    let before = last_number(&node);
+    let one = node.running("one");
+
+    node.kill_agent();
+    node.until_told("going on with the configuration as it is now");
+    node.until_state("two", "STOPPED");
+    assert_eq!(node.job("two")["incarnation"], incarnation);
+    assert_eq!(node.running("one"), one);
+    let mut events = node.events();
+    node.must(&["start", "two"]);
+    let event = events.wait_for("two", "healthy");
+    assert!(event["seq"].as_u64() > Some(before), "{event} after {before}");
+}
+
+/// The number of an event that has just happened.
+fn last_number(node: &Node) -> u64 {
+    let mut events = node.events();
+    node.must(&["restart", "one"]);
+    events.wait_for("one", "healthy")["seq"].as_u64().expect("a number")
+}
+
 #[test]
 fn a_run_directory_without_any_room_is_refused_with_its_reason() {
     needs_root();

@@ -4,12 +4,13 @@
 //! after the decision that follows from it is journaled. So a command may be missing (and is said
 //! again), an exit may be unheard (and its record follows), but nothing the keeper has done is
 //! unknown, unless the journal lost its tail. Then the keeper is ahead, and what it holds is
-//! adopted.
+//! adopted; what it neither holds nor has a record of ended without anybody knowing how.
 //!
 //! | journal | keeper | then |
 //! |---|---|---|
 //! | may have a process | has it | go on; waits are set again |
 //! | may have a process | had it | its exit record follows |
+//! | may have a process | had it, and has no record | its end was lost, as if it had failed |
 //! | STARTING, unconfirmed | never had it | the spawn was lost: again |
 //! | up | never had it | it is lost, as if it had failed |
 //! | STOPPING | never had it | the spawn was lost, and need not be: STOPPED |
@@ -20,24 +21,37 @@ use super::{Desired, Job, Renewal, State, Turn, stop::Force};
 use crate::{
     event::Kind,
     exit::{Asked, Exit},
-    node::Wait,
+    node::{Held, Wait},
 };
+use std::cmp::Ordering;
 
 impl Job {
-    /// `highest` and `live` are the keeper's.
-    pub(crate) fn attached(&mut self, turn: &mut Turn<'_>, highest: u64, live: Option<(u64, u32)>) {
+    /// `held`: what the keeper has of it, if it ever had anything.
+    pub(crate) fn attached(&mut self, turn: &mut Turn<'_>, held: Option<&Held>) {
+        let live = held.and_then(|held| held.live);
+        let highest = held.map_or(0, |held| held.highest);
         let highest = live.map_or(highest, |(incarnation, _)| highest.max(incarnation));
-        if highest > self.incarnation {
-            self.catch_up(turn, highest);
-        } else if highest < self.incarnation {
-            self.never_spawned(turn);
-        } else {
-            self.go_on(turn);
+        let silent = live.is_none() && !held.is_some_and(|held| held.pending);
+        let over = silent && highest >= self.incarnation;
+        match highest.cmp(&self.incarnation) {
+            Ordering::Greater => self.catch_up(turn, highest),
+            Ordering::Less => self.never_spawned(turn),
+            Ordering::Equal if over && self.holds() => {}
+            Ordering::Equal => self.go_on(turn),
+        }
+        if over && self.holds() {
+            self.end_was_lost(turn);
         }
         if let Some((incarnation, pid)) = live {
             self.found_alive(turn, incarnation, pid);
         }
         self.rearm(turn);
+    }
+
+    /// It may have a process as far as the journal knows; the keeper has none, and nothing to say.
+    fn end_was_lost(&mut self, turn: &mut Turn<'_>) {
+        let exit = Exit::Error { error: "its end was lost".to_owned(), errno: 0 };
+        self.exited(turn, self.incarnation, &exit, Asked::None);
     }
 
     /// The keeper is at the same incarnation: what is waited for is waited for again.

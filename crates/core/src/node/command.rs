@@ -66,6 +66,8 @@ pub enum Token {
     },
     /// The end of a shutdown's time.
     ShutdownDeadline,
+    /// Everything was killed, and had its time to be gone.
+    ShutdownOverdue,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -91,6 +91,10 @@ pub struct Held {
     pub highest: u64,
     /// The incarnation that is alive now (spawned and its end not yet recorded), and its pid.
     pub live: Option<(u64, u32)>,
+    /// How the highest incarnation came out is still to be said: its exec is under way, or the
+    /// record of its end follows.
+    #[serde(default)]
+    pub pending: bool,
 }
 
 /// What people and programs ask for.

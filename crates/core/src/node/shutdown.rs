@@ -9,7 +9,8 @@
 //! kills what is left. A request may be repeated: who does not know whether it was taken asks
 //! again, and is not impatient. Hooks that wait for an end may still run; nothing else is launched.
 //! When no process is left the run exits: with the code of the first main job whose process ended
-//! in or before the shutdown, else with what the rule says, else 0.
+//! in or before the shutdown, else with what the rule says, else 0. A node always ends: what is not
+//! known to be gone a little after it was killed is left to the keeper, which kills what there is.
 
 use super::{
     Command, Input, Node, Token,
@@ -21,9 +22,12 @@ use crate::{
     outbox::Outbox,
     plan::{ExitRule, JobPlan},
 };
+use std::time::Duration;
 
 /// Nothing can progress any more.
 const STUCK: i32 = 70;
+/// What was killed is gone by then.
+const GRACE: Duration = Duration::from_secs(1);
 
 impl Node {
     pub(super) fn shut_down_asked(&mut self, out: &mut Outbox) {
@@ -71,8 +75,11 @@ impl Node {
     pub(super) fn resume_shutdown(&mut self, out: &mut Outbox) {
         match &self.life.course {
             Course::Starting | Course::Running => {}
-            Course::Stopping(Shutdown { deadline, .. }) => {
+            Course::Stopping(Shutdown { deadline, killing, .. }) => {
                 out.command(Command::SetTimer { token: Token::ShutdownDeadline, at: *deadline });
+                if *killing {
+                    wait_for_the_killed(out);
+                }
             }
         }
     }
@@ -92,11 +99,23 @@ impl Node {
     }
 
     fn kill_all(&mut self, out: &mut Outbox) {
-        if let Course::Stopping(shutdown) = &mut self.life.course {
-            shutdown.killing = true;
+        if let Course::Stopping(shutdown) = &mut self.life.course
+            && !std::mem::replace(&mut shutdown.killing, true)
+        {
+            wait_for_the_killed(out);
         }
         for at in 0..self.jobs.len() {
             self.act(out, at, |job, turn| job.stop(turn, Force::Kill));
+        }
+    }
+
+    /// What is left is not going to tell of its end.
+    pub(super) fn shutdown_overdue(&mut self, out: &mut Outbox) {
+        match &self.life.course {
+            Course::Stopping(Shutdown { killing: true, code, .. }) if !self.is_over() => {
+                out.command(Command::Exit { code: code.unwrap_or(0) });
+            }
+            Course::Starting | Course::Running | Course::Stopping(_) => {}
         }
     }
 
@@ -218,6 +237,11 @@ impl Node {
             Course::Stopping(_) => !self.jobs.iter().any(Job::holds),
         }
     }
+}
+
+fn wait_for_the_killed(out: &mut Outbox) {
+    let at = out.now.mono.after(GRACE);
+    out.command(Command::SetTimer { token: Token::ShutdownOverdue, at });
 }
 
 /// A user or a trigger may set it going.

@@ -149,7 +149,7 @@ fn a_record_acknowledged_before_it_is_journaled_is_an_exit_lost() {
     let scope = Scope { agent_deaths: 1, exits: 1, ..NOTHING };
     let jobs = vec![job("web", RestartOn::Failure)];
     let mistake = find_mistake(jobs, scope, Agency::AcknowledgesTooEarly);
-    assert_eq!(mistake, Some(SETTLED));
+    assert_eq!(mistake, Some("an end is lost"));
 }
 
 #[test]

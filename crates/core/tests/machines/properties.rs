@@ -462,6 +462,7 @@ fn input() -> impl Strategy<Value = Input> {
             token: Token::Job { job, incarnation, wait },
         }),
         1 => Just(Input::Timer { token: Token::ShutdownDeadline }),
+        1 => Just(Input::Timer { token: Token::ShutdownOverdue }),
         4 => (name(), incarnation(), 0..4usize, any::<bool>()).prop_map(
             |(job, incarnation, check, passed)| {
                 let output = "said".to_owned();
@@ -503,10 +504,9 @@ fn input() -> impl Strategy<Value = Input> {
 
 fn held() -> impl Strategy<Value = Held> {
     let name = prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| script::name(&name));
-    (name, 0u64..6, option::of(0u64..6)).prop_map(|(job, highest, live)| Held {
-        job,
-        highest,
-        live: live.map(|incarnation| (incarnation, world::pid(incarnation))),
+    (name, 0u64..6, option::of(0u64..6), any::<bool>()).prop_map(|(job, highest, live, pending)| {
+        let live = live.map(|incarnation| (incarnation, world::pid(incarnation)));
+        Held { job, highest, live, pending }
     })
 }
 

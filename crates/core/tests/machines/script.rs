@@ -102,6 +102,7 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
             let id = TaskId { job: name(job), incarnation: number(n), what: TaskKind::StopExec };
             Input::TaskDone { id, exit: exit(how).0 }
         }
+        ["timer", "overdue"] => Input::Timer { token: Token::ShutdownOverdue },
         ["timer", "shutdown"] => Input::Timer { token: Token::ShutdownDeadline },
         ["timer", job, n, wait] => {
             let token =
@@ -179,13 +180,16 @@ fn exit(how: &[&str]) -> (Exit, Asked) {
 }
 
 fn held(word: &str) -> Held {
-    let (job, what) = word.split_once('=').expect("job=highest[:live]");
-    let (highest, live) = match what.split_once(':') {
-        Some((highest, "live")) => (number(highest), Some((number(highest), pid(number(highest))))),
-        Some((_, other)) => panic!("not a way to be held: {other}"),
-        None => (number(what), None),
+    let (job, what) = word.split_once('=').expect("job=highest[:live|:pending]");
+    let (highest, how) = what.split_once(':').unwrap_or((what, "gone"));
+    let highest = number(highest);
+    let (live, pending) = match how {
+        "live" => (Some((highest, pid(highest))), false),
+        "pending" => (None, true),
+        "gone" => (None, false),
+        other => panic!("not a way to be held: {other}"),
     };
-    Held { job: name(job), highest, live }
+    Held { job: name(job), highest, live, pending }
 }
 
 fn node_plan(keys: &[&str]) -> NodePlan {

@@ -323,6 +323,7 @@ fn wait(token: &Token) -> String {
             format!("{job} #{incarnation} {wait}")
         }
         Token::ShutdownDeadline => "shutdown".to_owned(),
+        Token::ShutdownOverdue => "overdue".to_owned(),
     }
 }
 

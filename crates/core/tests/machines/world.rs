@@ -224,7 +224,11 @@ impl World {
         if matches!(agent.inbox.front(), Some(Message::Boot | Message::Attached { .. })) {
             return;
         }
-        choices.extend((0..agent.waits.len()).map(|index| Choice::WaitEnds { index }));
+        // What is killed is gone in time, and has told of it.
+        let awaited = !self.keeper.is_empty() || !agent.inbox.is_empty();
+        let waits = agent.waits.iter().enumerate();
+        let ended = waits.filter(|(_, (token, _))| *token != Token::ShutdownOverdue || !awaited);
+        choices.extend(ended.map(|(index, _)| Choice::WaitEnds { index }));
         if self.left.requests > 0 {
             for job in 0..self.keeper.jobs.len() {
                 let all = [What::Start, What::Stop, What::Restart, What::Kill];
@@ -393,10 +397,14 @@ impl World {
             .jobs
             .iter()
             .zip(&plan.jobs)
-            .map(|(kept, plan)| {
+            .enumerate()
+            .map(|(at, (kept, plan))| {
                 let live = kept.live.as_ref().filter(|live| live.executed);
                 let live = live.map(|live| (live.incarnation, pid(live.incarnation)));
-                Held { job: plan.name.clone(), highest: kept.highest, live }
+                let recorded =
+                    |record: &Record| record.job == at && record.incarnation == kept.highest;
+                let pending = kept.live.is_some() || self.keeper.records.iter().any(recorded);
+                Held { job: plan.name.clone(), highest: kept.highest, live, pending }
             })
             .collect();
         let attached = match agency {

@@ -3,6 +3,7 @@
 use super::keeper::Keeper;
 use mainstay_core::{
     event::{Event, Kind},
+    exit::Exit,
     job::{Desired, Job, Phase},
 };
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ pub(crate) struct Account {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Told {
     Exit(u64),
+    LostEnd,
     Stopping,
     Stopped,
     Healthy,
@@ -30,6 +32,11 @@ pub(crate) enum Told {
 impl Told {
     pub(crate) fn of(event: &Event) -> Option<Told> {
         match event.kind {
+            Kind::ExitFailed { exit: Exit::Error { ref error, .. }, .. }
+                if error == "its end was lost" =>
+            {
+                Some(Told::LostEnd)
+            }
             Kind::ExitSuccess { incarnation, .. } | Kind::ExitFailed { incarnation, .. } => {
                 Some(Told::Exit(incarnation))
             }
@@ -67,6 +74,7 @@ impl Account {
                 self.last_exit_told = incarnation;
                 (!self.ended_untold.remove(&incarnation), "an exit is told that never was")
             }
+            Told::LostEnd => (true, "an end is lost"),
             Told::Stopping => (replace(&mut self.stopping, true), "stopping is told twice"),
             Told::Stopped if alive => (true, "stopped is told while a process lives"),
             Told::Stopped => {
