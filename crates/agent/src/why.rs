@@ -57,10 +57,14 @@ fn state(plan: &JobPlan, job: &Job) -> String {
 fn wait(node: &Node, waiting: &Waiting) -> String {
     let Waiting { source, event, reason, .. } = waiting;
     match reason {
+        None if event == BACKOFF => "it waits for its back-off to be over".to_owned(),
         Some(reason) => format!("it waits for {source} {event}, which can never come: {reason}"),
         None => format!("it waits for {source} {event}{}", because(node, source, DEPTH)),
     }
 }
+
+/// What a job that is to be started again waits for.
+const BACKOFF: &str = "backoff";
 
 /// What the source of a wait is up to itself.
 fn because(node: &Node, source: &str, depth: usize) -> String {
@@ -71,6 +75,10 @@ fn because(node: &Node, source: &str, depth: usize) -> String {
         return format!(": {source} is {}, but its {check}", word(job.phase()));
     }
     match node.waiting(source).first() {
+        Some(next) if next.event == BACKOFF => match job.last_exit() {
+            Some(exit) => format!(": {source} is to be started again, its last run ended: {exit}"),
+            None => format!(": {source} is to be started again"),
+        },
         Some(next) if depth > 0 => {
             let (from, event) = (&next.source, &next.event);
             let further = because(node, from, depth - 1);

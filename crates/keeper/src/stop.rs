@@ -34,6 +34,10 @@ impl Keeper {
         else {
             return;
         };
+        // An agent that takes over gives its orders again; a process gets its stop signal once.
+        if asked == Asked::Stop && process.asked >= Asked::Stop {
+            return;
+        }
         process.asked = process.asked.max(asked);
         if !matches!(process.phase, Phase::Clearing { .. }) {
             process.tree.signal(process.pid, signal.number(), to, || orphans);
