@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Bring the configuration into force as it is written now; or let jobs reload
     Reload(ReloadArgs),
-    /// Enter or leave maintenance: checks and processes go on, advertised jobs are taken away
+    /// Enter or leave maintenance: jobs that wait for it are told, processes and checks go on
     Maintenance(MaintenanceArgs),
     /// Show what jobs have written
     Logs(LogsArgs),
@@ -100,6 +100,7 @@ pub(crate) struct HoldArgs {
     /// From SIGTERM to SIGKILL
     #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
     pub(crate) stop_timeout: Duration,
+    /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
@@ -124,6 +125,7 @@ pub(crate) struct StatusArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
+    /// The job to explain
     pub(crate) job: String,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
@@ -165,6 +167,7 @@ pub(crate) struct StartArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct JobsArgs {
+    /// Names of jobs, as in the configuration
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
     #[command(flatten)]
@@ -192,7 +195,9 @@ impl Deed {
 
 #[derive(Debug, Args)]
 pub(crate) struct AppArgs {
+    /// What to do with it
     pub(crate) deed: Deed,
+    /// Name of the app, as in the configuration
     #[arg(value_name = "APP")]
     pub(crate) app: String,
     #[command(flatten)]
@@ -220,6 +225,7 @@ pub(crate) struct MaintenanceArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArgs {
+    /// Names of jobs, as in the configuration
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
     #[command(flatten)]
@@ -234,6 +240,7 @@ pub(crate) struct ControlArgs {
 pub(crate) struct SignalArgs {
     /// For example SIGHUP, USR1 or 15
     pub(crate) signal: Signal,
+    /// Names of jobs, as in the configuration
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
     /// Whom it reaches: leader, group or tree
