@@ -34,6 +34,8 @@ const HEADER: Duration = Duration::from_secs(10);
 const MOST: usize = 4096;
 /// Of a connection, in each direction: thousands may be open.
 const BUFFER: usize = 16 << 10;
+/// Not worth a look through all connections.
+const FEW: usize = 16;
 /// Files that the agent needs for itself.
 const RESERVED: u64 = 64;
 
@@ -95,7 +97,9 @@ impl Connections {
         let spoken = Arc::new(AtomicBool::new(false));
         let handle = self.tasks.spawn(connection(stream, routes, ending, spoken.clone()));
         self.silent.push_back((spoken, handle));
-        if self.silent.len() > self.most {
+        // A handle keeps its task's memory: those of the gone are let go before they outnumber the
+        // living.
+        if self.silent.len() > 2 * self.tasks.len() + FEW {
             self.silent.retain(|(spoken, handle)| {
                 !spoken.load(Ordering::Relaxed) && !handle.is_finished()
             });

@@ -53,6 +53,26 @@ fn a_thousand_listeners_hear_everything_and_cost_little() {
 }
 
 #[test]
+fn clients_that_are_gone_leave_nothing_behind() {
+    let config = "[node]\nexit = \"never\"\n[jobs.web]\nexec = [\"sleep\", \"1000\"]\n";
+    let node = Setup::config(config).start();
+    node.running("web");
+    let ask_often = || {
+        for _ in 0..2 * CLIENTS {
+            let path = node.run_dir().join("mainstay.sock");
+            let mut stream = UnixStream::connect(path).expect("a socket");
+            let request = b"GET /v1/status HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+            stream.write_all(request).expect("sent");
+            stream.read_to_end(&mut Vec::new()).expect("an answer");
+        }
+        resident_kib(node.agent())
+    };
+    let before = ask_often();
+    let grown = ask_often().saturating_sub(before);
+    assert!(grown < 1024, "{grown} KiB more after {} more clients", 2 * CLIENTS);
+}
+
+#[test]
 fn a_reload_that_changes_nothing_is_quick_with_a_thousand_jobs() {
     let mut config = "[node]\nexit = \"never\"\n".to_owned();
     for number in 0..1000 {
