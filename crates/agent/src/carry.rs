@@ -15,6 +15,9 @@ use mainstay_core::{
 };
 use mainstay_wire::link::ToKeeper;
 
+/// The exit code of a run in which nothing can progress any more.
+const STUCK: i32 = 70;
+
 impl Agent {
     pub(crate) fn carry_out(&mut self, command: Command) {
         let failed = match command {
@@ -59,11 +62,30 @@ impl Agent {
                 None
             }
             Command::Exit { code } => {
+                if code == STUCK {
+                    self.say_why_stuck();
+                }
                 self.over = Some(code);
                 None
             }
         };
         self.own.extend(failed);
+    }
+
+    /// Nobody can ask `why` once the run has ended.
+    fn say_why_stuck(&self) {
+        for (plan, _) in self.node.jobs() {
+            for waiting in self.node.waiting(plan.name.as_str()) {
+                if let Some(reason) = &waiting.reason {
+                    let (source, event) = (&waiting.source, &waiting.event);
+                    tracing::error!(
+                        "{} waits for {source} {event}, which can never come: {reason}",
+                        plan.name
+                    );
+                }
+            }
+        }
+        tracing::error!("nothing can progress any more: the run ends with {STUCK}");
     }
 
     fn probe(

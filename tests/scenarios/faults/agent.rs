@@ -123,3 +123,25 @@ fn an_agent_that_dies_before_anything_has_begun_leaves_a_node_that_can_be_ended(
     assert_eq!(node.wait().code(), Some(0));
     assert!(node.processes().is_empty());
 }
+
+#[test]
+fn a_job_that_is_stopping_is_not_signalled_again_by_the_next_agent() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.slow]
+        exec = ["sh", "-c", "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done"]
+        stop = { timeout = "3s" }
+    "#;
+    let node = Setup::config(config).start();
+    node.until_logged("slow", "ready");
+    node.must(&["stop", "slow", "--no-wait"]);
+    node.until_logged("slow", "asked");
+    for _ in 0..3 {
+        node.kill_agent();
+        node.wait_until_ready();
+        assert_eq!(node.job("slow")["state"], "STOPPING");
+    }
+    node.until_state("slow", "STOPPED");
+    assert_eq!(node.log("slow").iter().filter(|line| *line == "asked").count(), 1);
+}
