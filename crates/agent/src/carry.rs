@@ -74,16 +74,15 @@ impl Agent {
 
     /// Nobody can ask `why` once the run has ended.
     fn say_why_stuck(&self) {
-        for (plan, _) in self.node.jobs() {
-            for waiting in self.node.waiting(plan.name.as_str()) {
-                if let Some(reason) = &waiting.reason {
-                    let (source, event) = (&waiting.source, &waiting.event);
-                    tracing::error!(
-                        "{} waits for {source} {event}, which can never come: {reason}",
-                        plan.name
-                    );
-                }
-            }
+        for (plan, _) in self.node.jobs().filter(|(_, job)| job.incarnation() == 0) {
+            let waited: Vec<String> = plan
+                .when
+                .once
+                .iter()
+                .map(|condition| format!("{} {}", condition.source, condition.event))
+                .chain(plan.follows.iter().map(|follows| format!("{} to be up", follows.source)))
+                .collect();
+            tracing::error!("{} never ran: it waited for {}", plan.name, waited.join(" and "));
         }
         tracing::error!("nothing can progress any more: the run ends with {STUCK}");
     }
