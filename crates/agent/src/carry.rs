@@ -15,9 +15,6 @@ use mainstay_core::{
 };
 use mainstay_wire::link::ToKeeper;
 
-/// The exit code of a run in which nothing can progress any more.
-const STUCK: i32 = 70;
-
 impl Agent {
     pub(crate) fn carry_out(&mut self, command: Command) {
         let failed = match command {
@@ -62,7 +59,7 @@ impl Agent {
                 None
             }
             Command::Exit { code } => {
-                if code == STUCK {
+                if self.node.ends_stuck(code) {
                     self.say_why_stuck();
                 }
                 self.over = Some(code);
@@ -84,7 +81,7 @@ impl Agent {
                 .collect();
             tracing::error!("{} never ran: it waited for {}", plan.name, waited.join(" and "));
         }
-        tracing::error!("nothing can progress any more: the run ends with {STUCK}");
+        tracing::error!("nothing can progress any more: the run ends");
     }
 
     fn probe(

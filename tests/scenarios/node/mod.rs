@@ -6,6 +6,7 @@ mod health;
 mod import;
 mod quickstart;
 mod reload;
+mod stuck;
 mod when;
 
 use mainstay_tests::Events;

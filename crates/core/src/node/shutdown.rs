@@ -178,6 +178,16 @@ impl Node {
         Some(if all_well { 0 } else { 1 })
     }
 
+    /// Whether a run that ends with this code does so because nothing could progress any more, and
+    /// not because its main job ended with just that code.
+    #[must_use]
+    pub fn ends_stuck(&self, code: i32) -> bool {
+        let main_said_so = self
+            .jobs()
+            .any(|(plan, job)| plan.main && job.last_exit().map(Exit::shell_code) == Some(STUCK));
+        code == STUCK && !main_said_so
+    }
+
     fn stuck(&self) -> Option<i32> {
         if self.jobs().any(|(plan, job)| may_be_woken(plan, job)) {
             return None;
