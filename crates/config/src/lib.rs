@@ -16,6 +16,7 @@ mod address;
 mod app;
 mod assemble;
 mod diag;
+mod discovery;
 mod duration;
 mod env_file;
 mod expand;

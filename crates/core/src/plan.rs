@@ -6,11 +6,13 @@
 mod app;
 mod check;
 mod diff;
+mod discovery;
 mod when;
 
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub use diff::{Change, Changes, JobChange, diff};
+pub use discovery::{Advertise, Consul, ConsulTls, Discovery, Standing, Token, WatchPlan, Watched};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 
 use crate::{name::Name, signal::Signal};
@@ -23,9 +25,20 @@ pub struct Plan {
     /// In the order of the file.
     pub jobs: Vec<JobPlan>,
     pub apps: Vec<AppPlan>,
+    /// In the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watches: Vec<WatchPlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discovery: Option<Discovery>,
 }
 
 impl Plan {
+    /// Jobs and nothing else.
+    #[must_use]
+    pub fn new(node: NodePlan, jobs: Vec<JobPlan>) -> Plan {
+        Plan { node, jobs, apps: Vec::new(), watches: Vec::new(), discovery: None }
+    }
+
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobPlan> {
         self.jobs.iter().find(|job| job.name.as_str() == name)
@@ -34,6 +47,11 @@ impl Plan {
     #[must_use]
     pub fn app(&self, name: &str) -> Option<&AppPlan> {
         self.apps.iter().find(|app| app.name.as_str() == name)
+    }
+
+    #[must_use]
+    pub fn watch(&self, name: &str) -> Option<&WatchPlan> {
+        self.watches.iter().find(|watch| watch.name.as_str() == name)
     }
 
     /// The app that the job belongs to.
@@ -66,7 +84,8 @@ pub enum ExitRule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobPlan {
     pub name: Name,
-    /// Program and arguments; never empty.
+    /// Program and arguments. Empty for a job that is only announced: a process of our own stands
+    /// in its place.
     pub exec: Vec<String>,
     pub main: bool,
     pub restart: Restart,
@@ -101,6 +120,8 @@ pub struct JobPlan {
     pub instance_of: Option<Name>,
     /// Names of `env` whose values are secret: shown nowhere.
     pub secrets: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advertise: Option<Advertise>,
 }
 
 /// What `mainstay reload JOB` does.
@@ -276,6 +297,7 @@ impl JobPlan {
             place: Place::default(),
             instance_of: None,
             secrets: Vec::new(),
+            advertise: None,
         }
     }
 }

@@ -15,6 +15,11 @@ pub struct Changes {
     pub node: Vec<String>,
     /// The order of apps, or what is done about them, differs.
     pub apps: bool,
+    /// What is asked of service discovery, or where, differs.
+    #[serde(default)]
+    pub watches: bool,
+    #[serde(default)]
+    pub discovery: bool,
     /// In the order of the new plan; those that are gone follow.
     pub jobs: Vec<JobChange>,
 }
@@ -57,7 +62,13 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("exit", a.exit != b.exit),
         ("log_level", a.log_level != b.log_level),
     ];
-    Changes { node: named(&node), apps: old.apps != new.apps, jobs }
+    Changes {
+        node: named(&node),
+        apps: old.apps != new.apps,
+        watches: old.watches != new.watches,
+        discovery: old.discovery != new.discovery,
+        jobs,
+    }
 }
 
 fn whole(job: &JobPlan, change: Change) -> JobChange {
@@ -94,6 +105,7 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         place,
         instance_of,
         secrets,
+        advertise,
     } = old;
     let anew = named(&[
         ("exec", *exec != new.exec),
@@ -127,6 +139,7 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         ("place", *place != new.place),
         ("instances", *instance_of != new.instance_of),
         ("secrets", *secrets != new.secrets),
+        ("advertise", *advertise != new.advertise),
     ]);
     let change = match (anew.is_empty(), live.is_empty()) {
         (false, _) => Change::Restart,

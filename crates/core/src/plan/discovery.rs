@@ -1,0 +1,133 @@
+//! What the node says to service discovery, and what it asks.
+
+use crate::name::Name;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+
+/// Where services are announced and looked up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Discovery {
+    Consul(Consul),
+    /// A directory with a file for each service.
+    File(PathBuf),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consul {
+    /// `host:port` or `unix:/path`.
+    pub address: String,
+    pub https: bool,
+    pub token: Option<Token>,
+    pub tls: ConsulTls,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsulTls {
+    pub ca_file: Option<PathBuf>,
+    pub ca_path: Option<PathBuf>,
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub server_name: Option<String>,
+    pub verify: bool,
+}
+
+impl Default for ConsulTls {
+    fn default() -> ConsulTls {
+        let (ca_file, ca_path, cert, key, server_name) = (None, None, None, None, None);
+        ConsulTls { ca_file, ca_path, cert, key, server_name, verify: true }
+    }
+}
+
+/// A secret: it is never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Token(pub String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// How a job is announced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Advertise {
+    pub port: u16,
+    /// Its name in the catalogue.
+    pub service: String,
+    /// `None`: the job's name and the node's.
+    pub id: Option<String>,
+    /// Without a heartbeat for so long it counts as failing.
+    pub ttl: Duration,
+    pub heartbeat: Duration,
+    pub tags: Vec<String>,
+    pub meta: BTreeMap<String, String>,
+    /// Which address is announced: the first of these that the host has.
+    pub interfaces: Vec<String>,
+    /// Announced with this from its start on, before any check has passed.
+    pub initial_status: Option<Standing>,
+    pub enable_tag_override: bool,
+    /// When the catalogue removes an entry that fails.
+    pub deregister_critical_after: Option<Duration>,
+}
+
+/// What others are told about a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    Passing,
+    Warning,
+    Critical,
+}
+
+/// A question that is put again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchPlan {
+    pub name: Name,
+    pub of: Watched,
+    /// The longest time between two looks.
+    pub interval: Duration,
+    /// The shortest time between two changes that are told.
+    pub debounce: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Watched {
+    Service {
+        service: String,
+        tag: Option<String>,
+        dc: Option<String>,
+    },
+    /// Up while it exists, changed when its content is.
+    File(PathBuf),
+}
+
+impl Advertise {
+    pub const TTL: Duration = Duration::from_secs(25);
+    pub const HEARTBEAT: Duration = Duration::from_secs(10);
+    pub const INTERFACES: [&str; 2] = ["eth0:inet", "inet"];
+
+    #[must_use]
+    pub fn new(service: &str) -> Advertise {
+        Advertise {
+            port: 0,
+            service: service.to_owned(),
+            id: None,
+            ttl: Advertise::TTL,
+            heartbeat: Advertise::HEARTBEAT,
+            tags: Vec::new(),
+            meta: BTreeMap::new(),
+            interfaces: Advertise::INTERFACES.map(str::to_owned).to_vec(),
+            initial_status: None,
+            enable_tag_override: false,
+            deregister_critical_after: None,
+        }
+    }
+}
+
+impl WatchPlan {
+    pub const INTERVAL: Duration = Duration::from_secs(10);
+    pub const DEBOUNCE: Duration = Duration::from_millis(200);
+}
