@@ -9,6 +9,7 @@ pub mod clock;
 pub mod event;
 pub mod exit;
 mod history;
+pub mod interface;
 pub mod job;
 pub mod name;
 pub mod node;
