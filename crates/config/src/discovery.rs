@@ -8,6 +8,7 @@ use crate::{
     value::{Span, Value},
 };
 use mainstay_core::{
+    interface::InterfaceSpec,
     name::Name,
     plan::{Advertise, Consul, ConsulTls, Discovery, Token, WatchPlan, Watched},
 };
@@ -84,7 +85,7 @@ pub(crate) static DISCOVERY: Table<Written> = Table {
                 Some(())
             },
         ),
-        key("tls", Kind::Table, "{}", Live, "How Consul is trusted over https.", |it, v, r| {
+        key("tls", Kind::Table, "", Live, "How Consul is trusted over https.", |it, v, r| {
             let mut tls = ConsulTls::default();
             r.nested(v, &TLS, &mut tls)?;
             it.tls = Some((tls, v.span));
@@ -428,8 +429,21 @@ fn texts(v: Value<'_>, r: &mut Reader<'_>) -> Option<Vec<String>> {
     }
 }
 
-pub(crate) fn interfaces(v: Value<'_>, r: &mut Reader<'_>) -> Option<Vec<String>> {
-    let all = texts(v, r)?;
+pub(crate) fn interfaces(v: Value<'_>, r: &mut Reader<'_>) -> Option<Vec<InterfaceSpec>> {
+    let one = |r: &mut Reader<'_>, v: Value<'_>| {
+        let text = r.filled(v)?;
+        match text.parse::<InterfaceSpec>() {
+            Ok(spec) => Some(spec),
+            Err(error) => {
+                let message = format!("'{text}' does not say which address to take");
+                r.wrong(v.span, message, error.hint)
+            }
+        }
+    };
+    let all = match v.de {
+        DeValue::Array(_) => r.list(v, one)?,
+        _ => vec![one(r, v)?],
+    };
     if all.is_empty() {
         return r.wrong(v.span, "an empty list", "write for example [\"eth0\", \"inet\"]");
     }

@@ -16,8 +16,12 @@ use ::core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// What is tried when nothing is wished for.
-pub const DEFAULT: [&str; 2] = ["eth0:inet", "inet"];
+/// What is tried when nothing is wished for: `eth0:inet`, then `inet`.
+#[must_use]
+pub fn defaults() -> Vec<InterfaceSpec> {
+    let eth0 = InterfaceSpec::Named { interface: "eth0".to_owned(), family: Family::Inet };
+    vec![eth0, InterfaceSpec::Any(Family::Inet)]
+}
 
 /// The longest name that the kernel takes.
 const LONGEST_NAME: usize = 15;
@@ -253,12 +257,13 @@ mod tests {
             ("br-3f2a", "172.17.0.1"),
             ("eth0.100", "10.100.0.1"),
         ]
-        .map(|(name, address)| (name.to_owned(), address.parse().unwrap()))
+        .map(|(name, address)| (name.to_owned(), address.parse().expect("an address")))
         .to_vec()
     }
 
     fn chosen(specs: &[&str]) -> Result<String, NoAddress> {
-        let specs: Vec<InterfaceSpec> = specs.iter().map(|spec| spec.parse().unwrap()).collect();
+        let specs: Vec<InterfaceSpec> =
+            specs.iter().map(|spec| spec.parse().expect("a spec")).collect();
         choose(&specs, &machine()).map(|address| address.to_string())
     }
 
@@ -289,16 +294,17 @@ mod tests {
     #[test]
     fn the_first_wish_that_finds_something_wins() {
         assert_eq!(chosen(&["eth7", "eth1", "eth0"]).as_deref(), Ok("192.168.1.20"));
-        assert_eq!(chosen(&DEFAULT).as_deref(), Ok("10.0.0.9"));
+        assert_eq!(chosen(&["eth0:inet", "inet"]).as_deref(), Ok("10.0.0.9"));
     }
 
     #[test]
     fn when_nothing_is_found_the_error_says_what_there_is() {
-        let told = chosen(&["eth7", "eth0[9]"]).unwrap_err().to_string();
+        let told = chosen(&["eth7", "eth0[9]"]).expect_err("no address").to_string();
         for part in ["'eth7:inet'", "'eth0[9]'", "eth0 10.0.0.9, eth0 10.0.0.10, eth0 fe80::1"] {
             assert!(told.contains(part), "{part} in {told}");
         }
-        let none = choose(&["inet".parse().unwrap()], &[]).unwrap_err().to_string();
+        let none =
+            choose(&["inet".parse().expect("a spec")], &[]).expect_err("no address").to_string();
         assert_eq!(none, "no address matches 'inet'; this machine has none");
     }
 
@@ -307,7 +313,7 @@ mod tests {
         for (text, shown) in
             [("10.1.2.3/8", "10.0.0.0/8"), ("fd00::5/16", "fd00::/16"), ("::/0", "::/0")]
         {
-            let spec: InterfaceSpec = text.parse().unwrap();
+            let spec: InterfaceSpec = text.parse().expect("a spec");
             assert_eq!(spec.to_string(), shown);
             assert_eq!(shown.parse(), Ok(spec));
         }
@@ -327,7 +333,7 @@ mod tests {
             ("an interface", "write an interface"),
             ("a-name-beyond-fifteen", "write an interface"),
         ] {
-            let told = text.parse::<InterfaceSpec>().unwrap_err().to_string();
+            let told = text.parse::<InterfaceSpec>().expect_err("no address").to_string();
             assert!(told.contains(part), "{text}: {told}");
         }
     }

@@ -1,6 +1,9 @@
 //! What the node says to service discovery, and what it asks.
 
-use crate::name::Name;
+use crate::{
+    interface::{self, InterfaceSpec},
+    name::Name,
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
@@ -64,7 +67,7 @@ pub struct Advertise {
     pub tags: Vec<String>,
     pub meta: BTreeMap<String, String>,
     /// Which address is announced: the first of these that the host has.
-    pub interfaces: Vec<String>,
+    pub interfaces: Vec<InterfaceSpec>,
     /// Announced with this from its start on, before any check has passed.
     pub initial_status: Option<Standing>,
     pub enable_tag_override: bool,
@@ -107,7 +110,6 @@ pub enum Watched {
 impl Advertise {
     pub const TTL: Duration = Duration::from_secs(25);
     pub const HEARTBEAT: Duration = Duration::from_secs(10);
-    pub const INTERFACES: [&str; 2] = ["eth0:inet", "inet"];
 
     #[must_use]
     pub fn new(service: &str) -> Advertise {
@@ -119,7 +121,7 @@ impl Advertise {
             heartbeat: Advertise::HEARTBEAT,
             tags: Vec::new(),
             meta: BTreeMap::new(),
-            interfaces: Advertise::INTERFACES.map(str::to_owned).to_vec(),
+            interfaces: interface::defaults(),
             initial_status: None,
             enable_tag_override: false,
             deregister_critical_after: None,
