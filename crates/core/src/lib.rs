@@ -16,3 +16,4 @@ pub mod node;
 mod outbox;
 pub mod plan;
 pub mod signal;
+pub mod watch;

@@ -6,6 +6,7 @@ use crate::{
     name::Name,
     plan::{Plan, Reach},
     signal::Signal,
+    watch::Instance,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -71,6 +72,15 @@ pub enum Input {
     },
     /// The cron expression of the job is due.
     CronDue {
+        job: Name,
+    },
+    /// Service discovery was asked about a watch.
+    Instances {
+        watch: Name,
+        instances: Vec<Instance>,
+    },
+    /// The job is no longer announced, or it was tried in vain.
+    Withdrawn {
         job: Name,
     },
     LogGap {

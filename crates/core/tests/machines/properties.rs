@@ -311,6 +311,7 @@ impl Seen {
             Kind::Unhealthy => assert!(std::mem::replace(&mut self.healthy, false)),
             Kind::State { incarnation, .. } => assert!(*incarnation >= self.last_exit),
             Kind::Startup
+            | Kind::Changed { .. }
             | Kind::TimerExpired
             | Kind::EnterMaintenance
             | Kind::ExitMaintenance
