@@ -8,9 +8,11 @@ use crate::{
     value::{Span, Value},
 };
 use mainstay_core::{
+    discovery::{Consul, Engine, FileCatalogue, Tls},
     interface::InterfaceSpec,
     name::Name,
-    plan::{Advertise, Consul, ConsulTls, Discovery, Token, WatchPlan, Watched},
+    plan::{Advertise, WatchPlan, Watched},
+    secret::Secret,
 };
 use std::{path::PathBuf, time::Duration};
 use toml::de::DeValue;
@@ -18,17 +20,17 @@ use toml::de::DeValue;
 /// `[discovery]` as it is written.
 #[derive(Default)]
 pub(crate) struct Written {
-    engine: Option<(Engine, Span)>,
+    engine: Option<(Word, Span)>,
     address: Option<(String, Span)>,
     scheme: Option<(Scheme, Span)>,
     token: Option<(String, Span)>,
-    tls: Option<(ConsulTls, Span)>,
+    tls: Option<(Tls, Span)>,
     dir: Option<(PathBuf, Span)>,
 }
 
 #[derive(Clone, Copy, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Engine {
+enum Word {
     Consul,
     File,
 }
@@ -39,8 +41,6 @@ enum Scheme {
     Http,
     Https,
 }
-
-const CONSUL: &str = "127.0.0.1:8500";
 
 pub(crate) static DISCOVERY: Table<Written> = Table {
     keys: &[
@@ -86,7 +86,7 @@ pub(crate) static DISCOVERY: Table<Written> = Table {
             },
         ),
         key("tls", Kind::Table, "", Live, "How Consul is trusted over https.", |it, v, r| {
-            let mut tls = ConsulTls::default();
+            let mut tls = Tls::default();
             r.nested(v, &TLS, &mut tls)?;
             it.tls = Some((tls, v.span));
             Some(())
@@ -109,7 +109,7 @@ pub(crate) static DISCOVERY: Table<Written> = Table {
     refused: &[],
 };
 
-pub(crate) static TLS: Table<ConsulTls> = Table {
+pub(crate) static TLS: Table<Tls> = Table {
     keys: &[
         key(
             "ca_file",
@@ -312,14 +312,14 @@ pub(crate) static WATCH: Table<Watch> = Table {
 
 impl Written {
     /// What it means; `None` when something in it was wrong.
-    pub(crate) fn judge(self, at: Span, r: &mut Reader<'_>) -> Option<Discovery> {
+    pub(crate) fn judge(self, at: Span, r: &mut Reader<'_>) -> Option<Engine> {
         let Some((engine, _)) = self.engine else {
             // A wrong one has been told.
             let help = "add engine = \"consul\" or engine = \"file\"";
             return r.wrong(at, "'engine' is missing", help);
         };
         match engine {
-            Engine::Consul => {
+            Word::Consul => {
                 if let Some((_, span)) = self.dir {
                     return r.wrong(span, "'dir' belongs to the file engine", "remove it");
                 }
@@ -334,14 +334,14 @@ impl Written {
                     let help = "give both, or none of them";
                     return r.wrong(at, "tls: a certificate and its key belong together", help);
                 }
-                Some(Discovery::Consul(Consul {
-                    address: self.address.map_or_else(|| CONSUL.to_owned(), |(it, _)| it),
+                Some(Engine::Consul(Consul {
+                    address: self.address.map_or_else(|| Consul::ADDRESS.to_owned(), |(it, _)| it),
                     https,
-                    token: self.token.map(|(token, _)| Token(token)),
+                    token: self.token.map(|(token, _)| Secret::new(token)),
                     tls,
                 }))
             }
-            Engine::File => {
+            Word::File => {
                 let foreign = [
                     ("address", self.address.map(|(_, span)| span)),
                     ("scheme", self.scheme.map(|(_, span)| span)),
@@ -354,7 +354,7 @@ impl Written {
                     return r.wrong(span, format!("'{name}' belongs to Consul"), "remove it");
                 }
                 match self.dir {
-                    Some((dir, _)) => Some(Discovery::File(dir)),
+                    Some((directory, _)) => Some(Engine::File(FileCatalogue { directory })),
                     None => r.wrong(at, "'dir' is missing", "add dir = \"/path\""),
                 }
             }

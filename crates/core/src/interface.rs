@@ -257,13 +257,13 @@ mod tests {
             ("br-3f2a", "172.17.0.1"),
             ("eth0.100", "10.100.0.1"),
         ]
-        .map(|(name, address)| (name.to_owned(), address.parse().expect("an address")))
+        .map(|(name, address)| (name.to_owned(), address.parse().expect("right")))
         .to_vec()
     }
 
     fn chosen(specs: &[&str]) -> Result<String, NoAddress> {
         let specs: Vec<InterfaceSpec> =
-            specs.iter().map(|spec| spec.parse().expect("a spec")).collect();
+            specs.iter().map(|spec| spec.parse().expect("right")).collect();
         choose(&specs, &machine()).map(|address| address.to_string())
     }
 
@@ -299,12 +299,11 @@ mod tests {
 
     #[test]
     fn when_nothing_is_found_the_error_says_what_there_is() {
-        let told = chosen(&["eth7", "eth0[9]"]).expect_err("no address").to_string();
+        let told = chosen(&["eth7", "eth0[9]"]).expect_err("wrong").to_string();
         for part in ["'eth7:inet'", "'eth0[9]'", "eth0 10.0.0.9, eth0 10.0.0.10, eth0 fe80::1"] {
             assert!(told.contains(part), "{part} in {told}");
         }
-        let none =
-            choose(&["inet".parse().expect("a spec")], &[]).expect_err("no address").to_string();
+        let none = choose(&["inet".parse().expect("right")], &[]).expect_err("wrong").to_string();
         assert_eq!(none, "no address matches 'inet'; this machine has none");
     }
 
@@ -313,7 +312,7 @@ mod tests {
         for (text, shown) in
             [("10.1.2.3/8", "10.0.0.0/8"), ("fd00::5/16", "fd00::/16"), ("::/0", "::/0")]
         {
-            let spec: InterfaceSpec = text.parse().expect("a spec");
+            let spec: InterfaceSpec = text.parse().expect("right");
             assert_eq!(spec.to_string(), shown);
             assert_eq!(shown.parse(), Ok(spec));
         }
@@ -333,7 +332,7 @@ mod tests {
             ("an interface", "write an interface"),
             ("a-name-beyond-fifteen", "write an interface"),
         ] {
-            let told = text.parse::<InterfaceSpec>().expect_err("no address").to_string();
+            let told = text.parse::<InterfaceSpec>().expect_err("wrong").to_string();
             assert!(told.contains(part), "{text}: {told}");
         }
     }

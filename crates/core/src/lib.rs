@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod discovery;
 pub mod event;
 pub mod exit;
 mod history;
@@ -15,5 +16,6 @@ pub mod name;
 pub mod node;
 mod outbox;
 pub mod plan;
+pub mod secret;
 pub mod signal;
 pub mod watch;

@@ -34,6 +34,7 @@ pub use outlook::Waiting;
 
 use crate::{
     clock::Now,
+    discovery::Instance,
     event::{Event, Kind, Source},
     exit::Exit,
     history::awaited,
@@ -42,7 +43,7 @@ use crate::{
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
     signal::Signal,
-    watch::{Instance, Watch},
+    watch::Watch,
 };
 use life::Course;
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,10 +12,10 @@ mod when;
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub use diff::{Change, Changes, JobChange, diff};
-pub use discovery::{Advertise, Consul, ConsulTls, Discovery, Standing, Token, WatchPlan, Watched};
+pub use discovery::{Advertise, WatchPlan, Watched};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 
-use crate::{name::Name, signal::Signal};
+use crate::{discovery::Engine, name::Name, signal::Signal};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
@@ -29,7 +29,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watches: Vec<WatchPlan>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub discovery: Option<Discovery>,
+    pub discovery: Option<Engine>,
 }
 
 impl Plan {

@@ -10,27 +10,9 @@
 //!
 //! Before the first answer there is none; a first answer without instances says nothing.
 
-use crate::{event::Kind, history::History, plan::Awaited};
+use crate::{discovery::Instance, event::Kind, history::History, plan::Awaited};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, sync::Arc};
-
-/// One place where a service can be reached. What is watched in a file has no address.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Instance {
-    pub id: String,
-    pub service: String,
-    #[serde(default)]
-    pub address: String,
-    #[serde(default)]
-    pub port: u16,
-    #[serde(default)]
-    pub tags: Vec<String>,
-    #[serde(default)]
-    pub meta: BTreeMap<String, String>,
-    /// The host or node that it is on, if the engine tells.
-    #[serde(default)]
-    pub node: String,
-}
+use std::sync::Arc;
 
 /// Journaled with the life of the node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -35,7 +35,6 @@ pub fn addresses() -> io::Result<Vec<(String, IpAddr)>> {
 /// # Safety
 /// The entry must be one of a list that getifaddrs gave and that is not freed yet.
 unsafe fn one(entry: &libc::ifaddrs) -> Option<(String, IpAddr)> {
-    #[expect(clippy::cast_sign_loss, reason = "a flag that is a small positive constant")]
     let up = entry.ifa_flags & libc::IFF_UP as u32 != 0;
     if !up || entry.ifa_addr.is_null() {
         return None;
@@ -66,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_loopback_is_among_them() {
-        let found = addresses().unwrap();
+        let found = addresses().expect("right");
         assert!(
             found.iter().any(|(name, address)| name == "lo" && address.is_loopback()),
             "{found:?}"

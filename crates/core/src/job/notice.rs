@@ -13,10 +13,7 @@
 //! decided here: that is what announcing means.
 
 use super::{Health, Job, State, Turn, Verdict, stop::Ladder};
-use crate::{
-    clock::Mono,
-    plan::{JobPlan, Standing},
-};
+use crate::{clock::Mono, discovery::Standing, plan::JobPlan};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

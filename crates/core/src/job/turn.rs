@@ -2,10 +2,11 @@
 
 use crate::{
     clock::Mono,
+    discovery::Standing,
     event::{Kind, Source},
     node::{Command, TaskId, TaskKind, Token, Wait},
     outbox::Outbox,
-    plan::{JobPlan, Reach, Standing},
+    plan::{JobPlan, Reach},
     signal::Signal,
 };
 use std::time::Duration;

@@ -2,11 +2,7 @@
 
 use super::input::Refusal;
 use crate::{
-    clock::Mono,
-    event::Event,
-    name::Name,
-    plan::{Reach, Standing},
-    signal::Signal,
+    clock::Mono, discovery::Standing, event::Event, name::Name, plan::Reach, signal::Signal,
 };
 use serde::{Deserialize, Serialize};
 

@@ -2,11 +2,11 @@
 
 use super::command::{TaskId, Token};
 use crate::{
+    discovery::Instance,
     exit::{Asked, Exit},
     name::Name,
     plan::{Plan, Reach},
     signal::Signal,
-    watch::Instance,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

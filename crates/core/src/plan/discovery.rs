@@ -1,57 +1,12 @@
 //! What the node says to service discovery, and what it asks.
 
 use crate::{
+    discovery::Standing,
     interface::{self, InterfaceSpec},
     name::Name,
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
-
-/// Where services are announced and looked up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Discovery {
-    Consul(Consul),
-    /// A directory with a file for each service.
-    File(PathBuf),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Consul {
-    /// `host:port` or `unix:/path`.
-    pub address: String,
-    pub https: bool,
-    pub token: Option<Token>,
-    pub tls: ConsulTls,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConsulTls {
-    pub ca_file: Option<PathBuf>,
-    pub ca_path: Option<PathBuf>,
-    pub cert: Option<PathBuf>,
-    pub key: Option<PathBuf>,
-    pub server_name: Option<String>,
-    pub verify: bool,
-}
-
-impl Default for ConsulTls {
-    fn default() -> ConsulTls {
-        let (ca_file, ca_path, cert, key, server_name) = (None, None, None, None, None);
-        ConsulTls { ca_file, ca_path, cert, key, server_name, verify: true }
-    }
-}
-
-/// A secret: it is never shown.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Token(pub String);
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
-    }
-}
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// How a job is announced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,15 +28,6 @@ pub struct Advertise {
     pub enable_tag_override: bool,
     /// When the catalogue removes an entry that fails.
     pub deregister_critical_after: Option<Duration>,
-}
-
-/// What others are told about a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Standing {
-    Passing,
-    Warning,
-    Critical,
 }
 
 /// A question that is put again and again.

@@ -30,15 +30,15 @@
 
 use mainstay_core::{
     clock::Mono,
+    discovery::{Instance, Standing},
     exit::{Asked, Exit},
     name::Name,
     node::{Held, Input, Request, TaskId, TaskKind, Token, Wait},
     plan::{
         Advertise, AppPlan, Awaited, Check, Condition, Cron, ExitRule, JobPlan, NodePlan,
         OnFailure, OnLoss, OnStartFailure, Plan, Probe, Reach, Reload, Restart, RestartOn,
-        SourceRef, Standing, StopOrder, Trigger, WatchPlan, Watched, While,
+        SourceRef, StopOrder, Trigger, WatchPlan, Watched, While,
     },
-    watch::Instance,
 };
 use std::time::Duration;
 
@@ -320,7 +320,7 @@ fn watch_plan(watch: &str) -> WatchPlan {
 fn instance(id: &str) -> Instance {
     Instance {
         id: id.to_owned(),
-        service: "s".to_owned(),
+        name: "s".to_owned(),
         address: "10.0.0.1".to_owned(),
         port: 80,
         tags: Vec::new(),
