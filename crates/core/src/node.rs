@@ -201,10 +201,7 @@ impl Node {
     /// What is known of a watch; `None`: nothing yet.
     #[must_use]
     pub fn watch(&self, name: &str) -> Option<&Watch> {
-        self.life
-            .watches
-            .iter()
-            .find_map(|(watch, state)| (watch.as_str() == name).then_some(state))
+        self.life.watches.get(name)
     }
 
     fn boot(&mut self, out: &mut Outbox) {

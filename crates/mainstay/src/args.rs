@@ -74,6 +74,9 @@ pub(crate) enum Command {
     Agent(RunArgs),
     #[command(name = "__check", hide = true)]
     CheckHandover(NodeArgs),
+    /// Stands for a job that is only announced
+    #[command(name = "__pause", hide = true)]
+    Pause,
 }
 
 /// Which node is meant.

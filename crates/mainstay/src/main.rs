@@ -53,6 +53,9 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Run(args) => run::run(args),
         Command::Hold(args) => run::hold(args),
         Command::Agent(args) => agent::agent(args),
+        Command::Pause => loop {
+            std::thread::park();
+        },
         Command::CheckHandover(args) => keeper::check_handover(&args),
         Command::Check(args) => check::check(&args),
         Command::Status(args) => status::status(&args),

@@ -62,8 +62,8 @@ impl Node {
                 self.wiring.listeners_of_node().to_vec()
             }
             (Source::Watch(word), _) => {
-                let watch = self.life.watches.iter_mut().find(|(it, _)| it.as_str() == word.name());
-                watch.into_iter().for_each(|(_, watch)| watch.note(awaited));
+                let watch = self.life.watches.get_mut(word.name());
+                watch.into_iter().for_each(|watch| watch.note(awaited));
                 self.wiring.listeners_of_watch(word.name()).to_vec()
             }
         };

@@ -114,8 +114,7 @@ impl Wiring {
     }
 
     pub(super) fn listeners_of_watch(&self, name: &str) -> &[usize] {
-        let found = self.to_watches.iter().find(|(watch, _)| watch.as_str() == name);
-        found.map_or(&[], |(_, listeners)| listeners)
+        self.to_watches.get(name).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn listeners(&self, at: usize) -> &[usize] {
