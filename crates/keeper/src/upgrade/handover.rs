@@ -146,6 +146,9 @@ struct HeldStream {
     channel: Channel,
     log: Log,
     fd: RawFd,
+    /// The job's end of a terminal.
+    #[serde(default)]
+    terminal: Option<RawFd>,
     partial: Bytes,
 }
 
@@ -200,7 +203,7 @@ impl Handover {
         all.extend(self.clients.iter().map(|client| client.fd));
         all.extend(self.tasks.iter().flat_map(|task| task.failure.iter().chain(&task.pipe)));
         all.extend(self.askers.iter().map(|(_, fd)| *fd));
-        all.extend(self.streams.iter().map(|stream| stream.fd));
+        all.extend(self.streams.iter().flat_map(|it| std::iter::once(it.fd).chain(it.terminal)));
         all
     }
 }

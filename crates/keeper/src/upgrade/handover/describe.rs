@@ -7,7 +7,7 @@ use crate::{
     job::{Job, Phase, Process},
     keeper::{Keeper, Part},
     node::{Means, NodePart, Wanting},
-    output::Stream,
+    output::{Other, Stream},
     task::Task,
 };
 use mainstay_sys::fd;
@@ -167,6 +167,10 @@ fn describe_stream(stream: &Stream) -> HeldStream {
         channel: stream.channel,
         log: stream.log.clone(),
         fd: stream.fd.as_raw_fd(),
+        terminal: match &stream.other {
+            Other::Terminal(end) => end.as_ref().map(AsRawFd::as_raw_fd),
+            Other::Pipe => None,
+        },
         partial: stream.partial[..].into(),
     }
 }

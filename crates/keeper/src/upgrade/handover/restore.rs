@@ -14,7 +14,7 @@ use crate::{
     keeper::{Child, Keeper, Part},
     launch::Ground,
     node::{Means, NodePart},
-    output::{Output, Rest, Stream},
+    output::{Other, Output, Rest, Stream},
     poller::{Interest, Kind, Poller},
     sockets::HeldSocket,
     task::{Task, Words},
@@ -208,6 +208,10 @@ fn restore_stream(held: HeldStream) -> io::Result<Stream> {
         channel: held.channel,
         log: held.log,
         fd: fd::take(held.fd)?,
+        other: match held.terminal {
+            Some(end) => Other::Terminal(Some(fd::take(end)?)),
+            None => Other::Pipe,
+        },
         partial: held.partial.into(),
     })
 }
