@@ -13,6 +13,7 @@ use crate::{
     order,
     reader::Reader,
     source::Sources,
+    stdio,
     value::{Span, as_i64},
 };
 use mainstay_core::{
@@ -302,6 +303,7 @@ fn read<'t>(r: &mut Reader<'_>, plan: JobPlan, name: &Word<'t>, table: &'t DeTab
     job.merge_env();
     job.plan.notify |= health::wants_notify(&job.checks);
     sockets_and_fds(r, &job);
+    stdio::agree(r, &job);
     job.plan.checks = std::mem::take(&mut job.checks).into_iter().map(|it| it.check).collect();
     let triggered = job.when.trigger.is_some();
     if triggered && let Some(span) = job.main {

@@ -13,6 +13,7 @@ use crate::{
     reader::Reader,
     reload, restart,
     source::read_small,
+    stdio,
     stop::STOP,
     value::{Span, Value, as_i64},
     when::{self, Follow, WHILE},
@@ -39,6 +40,7 @@ pub(crate) struct Job {
     pub(crate) app: Option<Span>,
     pub(crate) place: Option<Span>,
     pub(crate) advertise: Option<Span>,
+    pub(crate) tty: Option<Span>,
 }
 
 /// A job, and where its name is.
@@ -67,6 +69,7 @@ impl Job {
             app: None,
             place: None,
             advertise: None,
+            tty: None,
         }
     }
 }
@@ -311,6 +314,36 @@ pub(crate) static JOB: Table<Job> = Table {
             |job, v, r| r.one_of(v).map(|it| job.plan.stderr = it),
         ),
         key(
+            "session",
+            Kind::Bool,
+            "true",
+            Restart,
+            "A session of its own; false: a process group of its own in the session of mainstay.",
+            |job, v, r| r.boolean(v).map(|it| job.plan.session = it),
+        ),
+        key(
+            "stdin",
+            Kind::Text,
+            "\"null\"",
+            Restart,
+            "What it reads: \"null\" (nothing), \"inherit\" (the input of mainstay run), or the path \
+             of a file, with a slash; opened as its user, relative to cwd.",
+            |job, v, r| stdio::stdin(v, r).map(|it| job.plan.stdin = it),
+        ),
+        key(
+            "tty",
+            Kind::Bool,
+            "false",
+            Restart,
+            "Give it a terminal of its own to write to (stdout, stderr and /dev/tty); its lines are \
+             logged as those of a pipe are.",
+            |job, v, r| {
+                job.plan.tty = r.boolean(v)?;
+                job.tty = job.plan.tty.then_some(v.span);
+                Some(())
+            },
+        ),
+        key(
             "log",
             Kind::Table,
             "{}",
@@ -356,7 +389,7 @@ pub(crate) static JOB: Table<Job> = Table {
             },
         ),
     ],
-    later: &["session", "stdin", "tty", "cluster"],
+    later: &["cluster"],
     refused: &[],
 };
 

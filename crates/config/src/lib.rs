@@ -39,6 +39,7 @@ mod schema;
 mod single;
 mod size;
 mod source;
+mod stdio;
 mod stop;
 mod value;
 mod when;

@@ -105,6 +105,14 @@ pub struct JobPlan {
     /// Give it an sd_notify socket.
     pub notify: bool,
     pub stderr: Stderr,
+    /// A session of its own; else only a process group of its own.
+    #[serde(default = "yes")]
+    pub session: bool,
+    #[serde(default)]
+    pub stdin: Stdin,
+    /// A pseudo-terminal for it, as controlling terminal and for what it writes.
+    #[serde(default)]
+    pub tty: bool,
     pub log: Log,
     pub when: When,
     /// `while`
@@ -198,6 +206,23 @@ pub enum Stderr {
     Separate,
 }
 
+/// Where a job reads from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stdin {
+    /// /dev/null
+    #[default]
+    Null,
+    /// What the node was started with.
+    Inherit,
+    /// Opened as the job's user; relative to its working directory.
+    File(PathBuf),
+}
+
+fn yes() -> bool {
+    true
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log {
     /// To the node's stdout as well.
@@ -287,6 +312,9 @@ impl JobPlan {
             sockets: Vec::new(),
             notify: false,
             stderr: Stderr::Joined,
+            session: true,
+            stdin: Stdin::Null,
+            tty: false,
             log: Log::default(),
             when: When::default(),
             follows: None,

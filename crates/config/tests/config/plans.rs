@@ -5,7 +5,8 @@ use mainstay_config::{Key, Kind, Reload as OnReload, keys};
 use mainstay_core::{
     plan::{
         Awaited, Change, Condition, Cron, ExitRule, FileFormat, ForwardFormat, JobPlan, OnFailure,
-        OnLoss, Probe, Reach, Reload, RestartOn, SourceRef, Stderr, StopOrder, Trigger, While,
+        OnLoss, Probe, Reach, Reload, RestartOn, SourceRef, Stderr, Stdin, StopOrder, Trigger,
+        While,
     },
     signal::Signal,
 };
@@ -178,6 +179,19 @@ fn an_exec_string_is_split_first_and_expanded_then() {
 }
 
 #[test]
+fn what_a_job_is_attached_to_is_read_as_written() {
+    let job = job("session = false\nstdin = \"in/put\"");
+    assert_eq!((job.session, job.stdin), (false, Stdin::File("in/put".into())));
+    assert_eq!(self::job("stdin = \"inherit\"\ntty = true").stdin, Stdin::Inherit);
+    let told = refused("[jobs.x]\nexec = \"a\"\nstdin = \"nul\"");
+    assert!(told.contains("'nul' is not an input"), "{told}");
+    for (other, why) in [("session = false", "session"), ("stderr = \"separate\"", "one stream")] {
+        let told = refused(&format!("[jobs.x]\nexec = \"a\"\ntty = true\n{other}"));
+        assert!(told.contains(why), "{told}");
+    }
+}
+
+#[test]
 fn a_umask_may_be_written_in_any_octal_way() {
     for text in ["\"022\"", "\"22\"", "0o22", "0o022", "\"0o022\""] {
         assert_eq!(job(&format!("umask = {text}")).umask, Some(0o22), "{text}");
@@ -227,6 +241,7 @@ fn other_value(key: &Key) -> String {
         ("app", _) => "\"z\"".to_owned(),
         ("heartbeat", _) => "\"7s\"".to_owned(),
         ("interfaces", _) => "\"static:127.0.0.1\"".to_owned(),
+        ("stdin", _) => "\"./other\"".to_owned(),
         ("http", _) | ("url", _) => "\"https://other/\"".to_owned(),
         ("method", _) => "\"HEAD\"".to_owned(),
         ("tcp", _) => "\"127.0.0.1:2\"".to_owned(),

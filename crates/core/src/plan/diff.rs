@@ -95,6 +95,9 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         sockets,
         notify,
         stderr,
+        session,
+        stdin,
+        tty,
         log,
         when,
         follows,
@@ -120,6 +123,9 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         ("sockets", *sockets != new.sockets),
         ("notify", *notify != new.notify),
         ("stderr", *stderr != new.stderr),
+        ("session", *session != new.session),
+        ("stdin", *stdin != new.stdin),
+        ("tty", *tty != new.tty),
         // What the job has to be given when it starts.
         ("health", channels(checks) != channels(&new.checks)),
     ]);
