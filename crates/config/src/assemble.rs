@@ -2,6 +2,7 @@
 
 use crate::{
     Context, JobPlace, Loaded,
+    api::{self, API, Api},
     app::APP,
     diag::Errors,
     health,
@@ -16,7 +17,7 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    plan::{AppPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart, RestartOn},
+    plan::{ApiPlan, AppPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart, RestartOn},
 };
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{
@@ -29,18 +30,9 @@ const MOST_APPS: usize = 1000;
 /// A larger file that is no TOML gets one report: recovery would make one for nearly every byte.
 const RECOVERED: usize = 256 << 10;
 
-const TABLES: [&str; 4] = ["node", "log", "jobs", "apps"];
-const LATER: [&str; 9] = [
-    "watches",
-    "discovery",
-    "telemetry",
-    "api",
-    "fleet",
-    "rollout",
-    "profiles",
-    "templates",
-    "services",
-];
+const TABLES: [&str; 5] = ["node", "log", "jobs", "apps", "api"];
+const LATER: [&str; 8] =
+    ["watches", "discovery", "telemetry", "fleet", "rollout", "profiles", "templates", "services"];
 
 pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Errors> {
     let mut r = Reader::new(sources, ctx);
@@ -59,13 +51,17 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     merge(&mut r, "log", &parts.log, |r, table| r.table(&LOG, table, &mut log));
     node.plan.log_level = log.level.unwrap_or_default();
 
+    let mut api = Api::default();
+    merge(&mut r, "api", &parts.api, |r, table| r.table(&API, table, &mut api));
+    let api = api::judge(&mut r, api);
+
     let apps = apps(&mut r, &parts.apps);
     let mut jobs = jobs(&mut r, &parts.jobs, &log.log);
     order::settle(&mut r, &mut jobs);
     membership(&mut r, &apps, &jobs);
     let apps = apps.into_iter().map(|(app, _)| app).collect();
     let places = jobs.iter().map(|it| place(&r, it)).collect();
-    let plan = judge(&mut r, node, jobs, apps);
+    let plan = judge(&mut r, node, jobs, apps, api);
     Ok(Loaded { warnings: r.finish()?, plan, places })
 }
 
@@ -103,6 +99,7 @@ struct Parts<'t> {
     log: Vec<Part<'t>>,
     jobs: Vec<Part<'t>>,
     apps: Vec<Part<'t>>,
+    api: Vec<Part<'t>>,
 }
 
 fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t> {
@@ -115,6 +112,7 @@ fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t>
                 "log" => &mut parts.log,
                 "jobs" => &mut parts.jobs,
                 "apps" => &mut parts.apps,
+                "api" => &mut parts.api,
                 later if LATER.contains(&later) => {
                     r.not_yet(later, name.span());
                     continue;
@@ -386,13 +384,21 @@ fn membership(r: &mut Reader<'_>, apps: &[(AppPlan, Place)], jobs: &[Placed]) {
 }
 
 /// What can only be said about the whole.
-fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, apps: Vec<AppPlan>) -> Plan {
+fn judge(
+    r: &mut Reader<'_>,
+    node: Node,
+    jobs: Vec<Placed>,
+    apps: Vec<AppPlan>,
+    api: ApiPlan,
+) -> Plan {
     one_main(r, &jobs);
     one_user_of_each_address(r, &jobs);
     let main = jobs.iter().any(|it| it.job.plan.main);
     let mut plan = node.plan;
     plan.exit = match node.exit {
         None if main => ExitRule::Main,
+        // Somebody means to come and ask, also when nothing runs.
+        None if api.listen.is_some() => ExitRule::Never,
         None => ExitRule::All,
         Some((ExitRule::Main, at)) if !main => {
             r.file = at.file;
@@ -405,7 +411,7 @@ fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, apps: Vec<AppPlan>) 
     if jobs.is_empty() {
         r.nothing("there is no job", "add one: [jobs.NAME] with exec = \"program argument\"");
     }
-    Plan { node: plan, jobs: jobs.into_iter().map(|it| it.job.plan).collect(), apps }
+    Plan { node: plan, jobs: jobs.into_iter().map(|it| it.job.plan).collect(), apps, api }
 }
 
 fn one_main(r: &mut Reader<'_>, jobs: &[Placed]) {

@@ -5,8 +5,8 @@
 //! reference, schema, diagnostics and parser cannot tell different stories.
 
 use crate::{
-    app, health, http, job, limits, log, node, reader::Reader, reload, restart, stop, value::Value,
-    when,
+    api, app, health, http, job, limits, log, node, reader::Reader, reload, restart, stop,
+    value::Value, when,
 };
 use std::sync::LazyLock;
 
@@ -170,6 +170,8 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(log::LOG.listed("jobs.NAME.log").filter(|key| key.name != log::LEVEL))
         .chain(log::KEEP.listed("jobs.NAME.log.keep"))
         .chain(app::APP.listed("apps.NAME"))
+        .chain(api::API.listed("api"))
+        .chain(api::TLS.listed("api.tls"))
         .collect()
 });
 

@@ -90,6 +90,10 @@ fn about(table: &str) -> &'static str {
         }
         "jobs.NAME.reload" => "Exactly one of them.\n\n",
         "apps.NAME" => "An app: jobs that start and stop together, in order.\n\n",
+        "api" => {
+            "Where the API can be reached beside its unix socket, and by whom: see \
+             [The API](api.md). Relative paths start at the configuration file.\n\n"
+        }
         _ => "",
     }
 }

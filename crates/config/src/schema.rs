@@ -30,6 +30,7 @@ pub fn schema() -> Value {
             "log": described(table("log"), "Defaults of the jobs' logs, and the level of our own."),
             "jobs": named("The jobs by name.", job),
             "apps": named("Jobs that start and stop together, in order.", table("apps.NAME")),
+            "api": described(table("api"), "Where the API can be reached, and by whom."),
         },
     })
 }

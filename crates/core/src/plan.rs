@@ -3,11 +3,13 @@
 //! `config` makes it from a file, the agent applies it and keeps it as `plan.json`, so that the
 //! next agent goes on with what was applied and not with what somebody edited since.
 
+mod api;
 mod app;
 mod check;
 mod diff;
 mod when;
 
+pub use api::{ApiPlan, ApiTls};
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub use diff::{Change, Changes, JobChange, diff};
@@ -23,6 +25,8 @@ pub struct Plan {
     /// In the order of the file.
     pub jobs: Vec<JobPlan>,
     pub apps: Vec<AppPlan>,
+    #[serde(default)]
+    pub api: ApiPlan,
 }
 
 impl Plan {

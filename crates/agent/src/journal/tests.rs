@@ -48,6 +48,7 @@ fn node() -> Node {
             JobPlan::new(name("b"), vec!["b".into()]),
         ],
         apps: Vec::new(),
+        api: mainstay_core::plan::ApiPlan::default(),
     })
 }
 
