@@ -26,6 +26,7 @@ use mainstay_core::{
     clock::Now,
     name::Name,
     node::{Command, Input, Node, Outcome, Refusal, Request, TaskId, TaskKind},
+    plan::ApiPlan,
 };
 use mainstay_wire::link::{Figures, ToKeeper};
 use std::{
@@ -34,7 +35,7 @@ use std::{
     sync::Arc,
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
@@ -54,6 +55,8 @@ pub struct Agent {
     pub(crate) ring: Arc<Ring>,
     pub(crate) link: Link,
     pub(crate) asks: mpsc::Receiver<Ask>,
+    /// Tells the API where to listen.
+    pub(crate) api: watch::Sender<ApiPlan>,
     pub(crate) crash: Crash,
     pub(crate) archive: Archive,
     pub(crate) facts: BTreeMap<Name, Facts>,

@@ -7,11 +7,11 @@ use crate::{
 };
 use mainstay_core::{
     node::{Refusal, Request},
-    plan::Plan,
+    plan::{ApiPlan, Plan},
 };
 use mainstay_wire::link::Figures;
 use std::{path::PathBuf, sync::Arc};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// So many askers may be in line; the next one waits.
 const LINE: usize = 64;
@@ -45,12 +45,37 @@ pub struct Asker {
     asks: mpsc::Sender<Ask>,
     ring: Arc<Ring>,
     source: Arc<Source>,
+    dirs: Arc<Dirs>,
+    api: watch::Receiver<ApiPlan>,
+}
+
+/// Where the node lives.
+#[derive(Debug, Clone, Default)]
+pub struct Dirs {
+    pub run: PathBuf,
+    pub state: PathBuf,
 }
 
 impl Asker {
-    pub(crate) fn new(ring: Arc<Ring>, source: Source) -> (Asker, mpsc::Receiver<Ask>) {
+    pub(crate) fn new(
+        ring: Arc<Ring>,
+        source: Source,
+        dirs: Dirs,
+        api: watch::Receiver<ApiPlan>,
+    ) -> (Asker, mpsc::Receiver<Ask>) {
         let (asks, line) = mpsc::channel(LINE);
-        (Asker { asks, ring, source: Arc::new(source) }, line)
+        (Asker { asks, ring, source: Arc::new(source), dirs: Arc::new(dirs), api }, line)
+    }
+
+    /// `[api]` as it is in force; changes with every plan that is applied, the same or not.
+    #[must_use]
+    pub fn api(&self) -> watch::Receiver<ApiPlan> {
+        self.api.clone()
+    }
+
+    #[must_use]
+    pub fn dirs(&self) -> &Dirs {
+        &self.dirs
     }
 
     #[must_use]

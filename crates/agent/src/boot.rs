@@ -5,7 +5,7 @@ use crate::{
     agent::{About, Agent, End, Origin},
     applied::{self, OnDisk},
     archive::Archive,
-    ask::Asker,
+    ask::{Asker, Dirs},
     crash::Crash,
     cron::Crons,
     disabled::{self, Disabled},
@@ -32,7 +32,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     env,
 };
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
@@ -84,7 +84,9 @@ pub async fn boot(
         None => Node::new_with_disabled(plan, &disabled),
     };
     let ring = Ring::new(welcome.run.clone(), events);
-    let (asker, asks) = Asker::new(ring.clone(), options.source.clone());
+    let (api, api_plan) = watch::channel(node.plan().api.clone());
+    let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
+    let (asker, asks) = Asker::new(ring.clone(), options.source.clone(), dirs, api_plan);
     let mut agent = Agent {
         about: About {
             run: welcome.run.clone(),
@@ -98,6 +100,7 @@ pub async fn boot(
         ring,
         link,
         asks,
+        api,
         crash,
         archive: Archive::start(),
         taken,

@@ -127,6 +127,7 @@ impl Agent {
     /// A new plan is in force.
     fn applied(&mut self) {
         trace::set_level(&self.node.plan().node.log_level);
+        self.api.send_replace(self.node.plan().api.clone());
         self.plan_on_disk = match self.plan_on_disk {
             OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
             OnDisk::Failed => OnDisk::Failed,

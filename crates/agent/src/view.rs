@@ -130,6 +130,9 @@ pub struct Changes {
     pub changed: Vec<Change>,
     /// Keys of the node that differ.
     pub node: Vec<String>,
+    /// Keys of the API that differ.
+    #[serde(default)]
+    pub api: Vec<String>,
     /// The apps themselves differ.
     pub apps: bool,
     /// Of the configuration, ready to be printed.
@@ -269,7 +272,8 @@ impl<'a> From<&'a Event> for EventView<'a> {
 
 pub(crate) fn changes(node: &Node, plan: &Plan) -> Changes {
     let whole = diff(node.plan(), plan);
-    let mut changes = Changes { node: whole.node, apps: whole.apps, ..Changes::default() };
+    let mut changes =
+        Changes { node: whole.node, api: whole.api, apps: whole.apps, ..Changes::default() };
     for Preview { change: JobChange { job, change, keys }, effect } in node.preview(plan) {
         match change {
             plan::Change::Added => changes.added.push(job),

@@ -8,17 +8,25 @@
 mod accept;
 mod apps;
 mod body;
+mod connection;
+mod crowd;
+mod door;
 mod events;
 mod goal;
+mod guard;
 mod jobs;
 mod node;
 mod openapi;
+mod patient;
 mod problem;
+mod remote;
+mod socket_file;
 mod table;
 
 pub use accept::serve;
 
 use axum::Router;
+use door::Doors;
 use mainstay_agent::Asker;
 use problem::Problem;
 use tokio::sync::watch;
@@ -29,11 +37,18 @@ struct Reach {
     asker: Asker,
     /// Becomes true when the run is over.
     ending: watch::Receiver<bool>,
+    doors: Doors,
 }
 
-fn routes(asker: Asker, ending: watch::Receiver<bool>) -> Router {
+impl Reach {
+    fn new(asker: Asker, ending: watch::Receiver<bool>) -> Reach {
+        Reach { asker, ending, doors: Doors::default() }
+    }
+}
+
+fn routes(reach: Reach) -> Router {
     table::router()
         .fallback(async || Problem::no_such_route())
         .method_not_allowed_fallback(async || Problem::wrong_method())
-        .with_state(Reach { asker, ending })
+        .with_state(reach)
 }

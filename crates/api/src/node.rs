@@ -94,7 +94,14 @@ pub(crate) async fn reload(
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
     let loaded = reach.asker.load().await?.map_err(Problem::invalid)?;
-    let mut changes = reach.asker.apply(loaded.plan).await??;
+    reach.doors.prepare(&loaded.plan.api).await.map_err(|error| {
+        Problem::conflict(format!("nothing is changed: [api] cannot be had: {error}"))
+    })?;
+    let applied = reach.asker.apply(loaded.plan).await;
+    if !matches!(applied, Ok(Ok(_))) {
+        reach.doors.give_up();
+    }
+    let mut changes = applied??;
     changes.warnings = loaded.warnings;
     Ok(Json(changes))
 }

@@ -1,12 +1,17 @@
 //! Errors as clients see them: RFC 9457 problem documents.
 
 use axum::{
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONTENT_TYPE, WWW_AUTHENTICATE},
+    },
     response::{IntoResponse, Response},
 };
 use mainstay_agent::Gone;
 use mainstay_core::node::Refusal;
 use serde::Serialize;
+
+const TYPE: &str = "application/problem+json";
 
 /// `type` is left out: it is "about:blank", and `title` says what the status means.
 #[derive(Debug, Serialize)]
@@ -41,6 +46,30 @@ impl Problem {
     /// The configuration cannot be applied; nothing was changed.
     pub(crate) fn invalid(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub(crate) fn unauthorized(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNAUTHORIZED, detail)
+    }
+
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::FORBIDDEN, detail)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The whole answer, for a client that no server can be set up for.
+    pub(crate) fn plain(&self) -> Vec<u8> {
+        let body = serde_json::to_string(self).unwrap_or_default();
+        let (status, title, length) = (self.status, self.title, body.len());
+        format!(
+            "HTTP/1.1 {status} {title}\r\ncontent-type: {TYPE}\r\ncontent-length: {length}\r\n\
+             connection: close\r\n\r\n{body}"
+        )
+        .into_bytes()
     }
 
     pub(crate) fn too_long() -> Problem {
@@ -96,6 +125,10 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&self).unwrap_or_default();
-        (status, [(CONTENT_TYPE, "application/problem+json")], body).into_response()
+        let mut answer = (status, [(CONTENT_TYPE, TYPE)], body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        answer
     }
 }

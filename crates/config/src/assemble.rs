@@ -2,6 +2,7 @@
 
 use crate::{
     Context, JobPlace, Loaded,
+    api::{self, API, Api},
     app::APP,
     diag::Errors,
     discovery::{self, DISCOVERY, WATCH},
@@ -18,7 +19,10 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    plan::{AppPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart, RestartOn, WatchPlan, Watched},
+    plan::{
+        ApiPlan, AppPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart, RestartOn, WatchPlan,
+        Watched,
+    },
 };
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{
@@ -32,9 +36,8 @@ const MOST_WATCHES: usize = 1000;
 /// A larger file that is no TOML gets one report: recovery would make one for nearly every byte.
 const RECOVERED: usize = 256 << 10;
 
-const TABLES: [&str; 6] = ["node", "log", "jobs", "apps", "watches", "discovery"];
-const LATER: [&str; 7] =
-    ["telemetry", "api", "fleet", "rollout", "profiles", "templates", "services"];
+const TABLES: [&str; 7] = ["node", "log", "jobs", "apps", "watches", "discovery", "api"];
+const LATER: [&str; 6] = ["telemetry", "fleet", "rollout", "profiles", "templates", "services"];
 
 pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Errors> {
     let mut r = Reader::new(sources, ctx);
@@ -63,6 +66,9 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
         r.within("discovery", |r| engine.judge(at, r))
     });
     let watches = watches(&mut r, &parts.watches);
+    let mut api = Api::default();
+    merge(&mut r, "api", &parts.api, |r, table| r.table(&API, table, &mut api));
+    let api = api::judge(&mut r, api);
 
     let apps = apps(&mut r, &parts.apps);
     let mut jobs = jobs(&mut r, &parts.jobs, &log.log);
@@ -71,7 +77,7 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     membership(&mut r, &apps, &jobs);
     let apps = apps.into_iter().map(|(app, _)| app).collect();
     let places = jobs.iter().map(|it| place(&r, it)).collect();
-    let mut plan = judge(&mut r, node, jobs, apps);
+    let mut plan = judge(&mut r, node, jobs, apps, api);
     plan.watches = watches.into_iter().map(|(watch, _)| watch).collect();
     plan.discovery = discovery;
     Ok(Loaded { warnings: r.finish()?, plan, places })
@@ -115,6 +121,7 @@ struct Parts<'t> {
     apps: Vec<Part<'t>>,
     watches: Vec<Part<'t>>,
     discovery: Vec<Part<'t>>,
+    api: Vec<Part<'t>>,
 }
 
 fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t> {
@@ -129,6 +136,7 @@ fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t>
                 "apps" => &mut parts.apps,
                 "watches" => &mut parts.watches,
                 "discovery" => &mut parts.discovery,
+                "api" => &mut parts.api,
                 later if LATER.contains(&later) => {
                     r.not_yet(later, name.span());
                     continue;
@@ -464,13 +472,21 @@ fn membership(r: &mut Reader<'_>, apps: &[(AppPlan, Place)], jobs: &[Placed]) {
 }
 
 /// What can only be said about the whole.
-fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, apps: Vec<AppPlan>) -> Plan {
+fn judge(
+    r: &mut Reader<'_>,
+    node: Node,
+    jobs: Vec<Placed>,
+    apps: Vec<AppPlan>,
+    api: ApiPlan,
+) -> Plan {
     one_main(r, &jobs);
     one_user_of_each_address(r, &jobs);
     let main = jobs.iter().any(|it| it.job.plan.main);
     let mut plan = node.plan;
     plan.exit = match node.exit {
         None if main => ExitRule::Main,
+        // Somebody means to come and ask, also when nothing runs.
+        None if api.listen.is_some() => ExitRule::Never,
         None => ExitRule::All,
         Some((ExitRule::Main, at)) if !main => {
             r.file = at.file;
@@ -484,7 +500,7 @@ fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, apps: Vec<AppPlan>) 
         r.nothing("there is no job", "add one: [jobs.NAME] with exec = \"program argument\"");
     }
     let jobs = jobs.into_iter().map(|it| it.job.plan).collect();
-    Plan { apps, ..Plan::new(plan, jobs) }
+    Plan { apps, api, ..Plan::new(plan, jobs) }
 }
 
 fn one_main(r: &mut Reader<'_>, jobs: &[Placed]) {

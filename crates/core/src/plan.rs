@@ -3,12 +3,14 @@
 //! `config` makes it from a file, the agent applies it and keeps it as `plan.json`, so that the
 //! next agent goes on with what was applied and not with what somebody edited since.
 
+mod api;
 mod app;
 mod check;
 mod diff;
 mod discovery;
 mod when;
 
+pub use api::{ApiPlan, ApiTls};
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub use diff::{Change, Changes, JobChange, diff};
@@ -30,13 +32,16 @@ pub struct Plan {
     pub watches: Vec<WatchPlan>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discovery: Option<Engine>,
+    #[serde(default)]
+    pub api: ApiPlan,
 }
 
 impl Plan {
     /// Jobs and nothing else.
     #[must_use]
     pub fn new(node: NodePlan, jobs: Vec<JobPlan>) -> Plan {
-        Plan { node, jobs, apps: Vec::new(), watches: Vec::new(), discovery: None }
+        let (apps, watches, api) = (Vec::new(), Vec::new(), ApiPlan::default());
+        Plan { node, jobs, apps, watches, discovery: None, api }
     }
 
     #[must_use]

@@ -80,6 +80,9 @@ fn lines(changes: &Changes, nothing: &str) -> String {
     if !changes.node.is_empty() {
         text.push_str(&format!("~ [node]  {} applied live\n", changes.node.join(", ")));
     }
+    if !changes.api.is_empty() {
+        text.push_str(&format!("~ [api]  {} applied live\n", changes.api.join(", ")));
+    }
     if changes.apps {
         text.push_str("~ [apps]  applied live\n");
     }

@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Changes {
     /// Keys of the node that differ.
     pub node: Vec<String>,
+    /// Keys of the API that differ.
+    #[serde(default)]
+    pub api: Vec<String>,
     /// The order of apps, or what is done about them, differs.
     pub apps: bool,
     /// What is asked of service discovery, or where, differs.
@@ -62,8 +65,17 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("exit", a.exit != b.exit),
         ("log_level", a.log_level != b.log_level),
     ];
+    let (a, b) = (&old.api, &new.api);
+    let api = [
+        ("listen", a.listen != b.listen),
+        ("token_file", a.token_file != b.token_file),
+        ("tls", a.tls != b.tls),
+        ("insecure", a.insecure != b.insecure),
+        ("socket_group", a.socket_group != b.socket_group),
+    ];
     Changes {
         node: named(&node),
+        api: named(&api),
         apps: old.apps != new.apps,
         watches: old.watches != new.watches,
         discovery: old.discovery != new.discovery,
