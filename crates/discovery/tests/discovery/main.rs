@@ -1,5 +1,6 @@
 //! Catalogues against a real Consul agent, and against directories.
 
+mod directory;
 mod secure;
 mod services;
 mod told;
