@@ -48,7 +48,9 @@ mod words;
 
 pub use diag::{Diagnostic, Errors, Severity, Spot};
 pub use find::find;
-pub use import::{Format, Imported, Note, import, import_file};
+pub use import::{
+    Format, Imported, Note, containerpilot_render, containerpilot_socket, import, import_file,
+};
 pub use key::{Key, Kind, Reload, keys};
 pub use reference::reference;
 pub use schema::schema;
