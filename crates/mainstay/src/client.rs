@@ -25,6 +25,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// For an answer that needs no waiting.
 pub(crate) const PROMPT: Duration = Duration::from_secs(5);
 const LONGEST_HEAD: usize = 16 << 10;
+const LONGEST_TEXT: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -220,6 +221,30 @@ impl Client {
         let head = Head::read(&mut stream).map_err(Broken::Sent)?;
         Ok((stream, head))
     }
+}
+
+/// One question to a socket that is no node's own, and its answer as text.
+pub(crate) fn once(
+    socket: &Path,
+    method: &str,
+    path: &str,
+    body: Option<&str>,
+    patience: Duration,
+) -> io::Result<(u16, String)> {
+    let dir = socket.parent().unwrap_or(Path::new("."));
+    let name = socket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let mut stream = socket::connect(dir, name, patience)?;
+    let body = body.unwrap_or_default();
+    let request = format!(
+        "{method} {path} HTTP/1.0\r\nHost: mainstay\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes())?;
+    let head = Head::read(&mut stream)?;
+    let mut text = Vec::new();
+    stream.take(LONGEST_TEXT).read_to_end(&mut text)?;
+    Ok((head.status, String::from_utf8_lossy(&text).into_owned()))
 }
 
 impl Broken {

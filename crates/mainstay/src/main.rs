@@ -6,6 +6,7 @@ mod app;
 mod args;
 mod check;
 mod client;
+mod containerpilot;
 mod control;
 mod dirs;
 mod events;
@@ -35,7 +36,11 @@ fn main() {
     if let Some(code) = mainstay_keeper::take_over() {
         std::process::exit(code);
     }
-    let code = match dispatch(Cli::parse().command) {
+    let outcome = match containerpilot::is_called() {
+        true => containerpilot::containerpilot(),
+        false => dispatch(Cli::parse().command),
+    };
+    let code = match outcome {
         Ok(code) => code,
         Err(failure) => {
             failure.tell();
