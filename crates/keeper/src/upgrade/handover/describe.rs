@@ -124,6 +124,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         fenced: process.fenced,
         fence_at: process.fence_at,
         stop: process.stop,
+        log: process.log.clone(),
         streams: process.streams.clone(),
         oom_before: process.oom_before,
         notified: process.notified.clone(),

@@ -262,6 +262,7 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         fenced: held.fenced,
         fence_at: held.fence_at,
         stop: held.stop,
+        log: held.log,
         streams: held.streams,
         oom_before: held.oom_before,
         notified: held.notified,
