@@ -7,7 +7,7 @@ use crate::{
     output::{Channel, Other, Output, Owner, Stream},
     reserve::Table,
     sockets, terminal,
-    tree::{COOKIE_JOB, COOKIE_RUN, Tree},
+    tree::{COOKIE_JOB, COOKIE_RUN, COOKIE_TASK, Tree},
 };
 use mainstay_core::{
     exit::Asked,
@@ -105,10 +105,11 @@ impl Ground {
 
 /// Not what we tell ourselves over an upgrade, and not what was meant for us as a service.
 fn environment() -> Vec<(String, String)> {
-    const OURS: [&str; 9] = [
+    const OURS: [&str; 10] = [
         crate::upgrade::VARIABLE,
         COOKIE_RUN,
         COOKIE_JOB,
+        COOKIE_TASK,
         "NOTIFY_SOCKET",
         "LISTEN_FDS",
         "LISTEN_PID",
@@ -124,7 +125,7 @@ fn environment() -> Vec<(String, String)> {
         .collect()
 }
 
-fn c_path(path: &Path) -> io::Result<CString> {
+pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }

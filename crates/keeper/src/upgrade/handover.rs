@@ -133,6 +133,8 @@ struct HeldTask {
     id: u64,
     task: TaskId,
     pid: u32,
+    #[serde(default)]
+    cgroup: Option<PathBuf>,
     failure: Option<RawFd>,
     pipe: Option<RawFd>,
     output: Bytes,

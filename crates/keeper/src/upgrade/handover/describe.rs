@@ -152,6 +152,7 @@ fn describe_task(id: u64, task: &Task) -> HeldTask {
         id,
         task: task.id.clone(),
         pid: task.pid,
+        cgroup: task.tree.group().map(|group| group.path().to_owned()),
         failure: task.failure.as_ref().map(AsRawFd::as_raw_fd),
         pipe: task.words.pipe.as_ref().map(AsRawFd::as_raw_fd),
         output: task.words.text[..].into(),
