@@ -17,6 +17,7 @@ use crate::{
     owed::Owed,
     probe::Probes,
     ring::Ring,
+    ruled::Ruled,
     taken::Taken,
     timers::Timers,
     trace,
@@ -77,6 +78,7 @@ pub struct Agent {
     /// When to try again to write what could not be written.
     pub(crate) retry_at: Instant,
     pub(crate) owed: Owed,
+    pub(crate) ruled: Ruled,
     /// The node has said that everything is over.
     pub(crate) over: Option<i32>,
 }
@@ -165,11 +167,18 @@ impl Agent {
             Some(ask) = self.asks.recv() => self.answer(ask),
             () = self.timers.due() => self.wake(),
             found = self.lanes.looked_up() => self.proceed(found),
-            checked = self.probes.answered() => self.take(checked, Origin::World),
             heard = self.discovery.heard() => self.take(heard, Origin::World),
+            checked = self.probes.answered() => self.take_checked(checked),
             () = self.crons.due() => self.ring_crons(),
             () = sleep_until(self.retry_at), if self.has_unwritten() => self.write_again(),
         }
+    }
+
+    fn take_checked(&mut self, mut checked: Input) -> Result<(), End> {
+        if let Input::Checked { job, output, .. } = &mut checked {
+            *output = self.hide(job, std::mem::take(output));
+        }
+        self.take(checked, Origin::World)
     }
 
     fn has_unwritten(&self) -> bool {

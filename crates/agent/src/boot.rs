@@ -17,6 +17,7 @@ use crate::{
     owed::Owed,
     probe::Probes,
     ring::Ring,
+    ruled::Ruled,
     timers::Timers,
     trace,
     view::Facts,
@@ -117,6 +118,7 @@ pub async fn boot(
         plan_on_disk,
         retry_at: Instant::now(),
         owed: Owed::default(),
+        ruled: Ruled::of(&welcome.jobs),
         over: None,
     };
     agent.begin(welcome, first).map_err(BootError::Ended)?;
@@ -194,6 +196,7 @@ impl Agent {
         self.open_discovery();
         self.take(input, Origin::World)?;
         self.forget_strangers(&held_now);
+        self.rule_anew();
         for (job, incarnation, fields) in notices {
             // The last agent may not have got to it.
             self.take_notice(job, incarnation, fields)?;

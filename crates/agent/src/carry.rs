@@ -4,7 +4,7 @@ use crate::{
     agent::{About, Agent},
     applied::{self, OnDisk},
     cron::Clocks,
-    identity::Run,
+    identity::{self, Run},
     trace,
 };
 use mainstay_core::{
@@ -19,6 +19,9 @@ impl Agent {
     pub(crate) fn carry_out(&mut self, command: Command) {
         let failed = match command {
             Command::Spawn { job, incarnation, args } => {
+                if let Some(plan) = self.node.job_plan(job.as_str()) {
+                    self.ruled.spawned(&job, identity::rules(plan));
+                }
                 self.start(&job, Run::Incarnation { incarnation, args })
             }
             Command::RunTask { id, deadline } => {
@@ -57,6 +60,7 @@ impl Agent {
                 self.probes.forget(&job);
                 self.crons.forget(&job);
                 self.facts.remove(&job);
+                self.ruled.forget(&job);
                 self.lanes.send(&mut self.link, ToKeeper::Forget { job })
             }
             Command::Applied => {
@@ -134,6 +138,7 @@ impl Agent {
         };
         self.discovery.apply(self.node.plan());
         self.write_plan();
+        self.rule_anew();
         self.say_ready();
     }
 

@@ -33,6 +33,8 @@ mod probe;
 mod replace;
 mod ring;
 mod role;
+mod ruled;
+mod secret;
 mod taken;
 mod timers;
 mod trace;
