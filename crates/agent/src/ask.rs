@@ -1,17 +1,21 @@
 //! What the API asks the agent, and how it gets its answers.
 
 use crate::{
+    custom::Custom,
+    meter::Measures,
     options::{Loaded, Source},
+    outside::Outside,
     ring::Ring,
     view::{Changes, JobStatus, Status, Why},
 };
 use mainstay_core::{
+    environ::Environ,
     node::{Refusal, Request},
     plan::Plan,
 };
 use mainstay_wire::link::Figures;
 use std::{path::PathBuf, sync::Arc};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// So many askers may be in line; the next one waits.
 const LINE: usize = 64;
@@ -24,6 +28,8 @@ pub(crate) enum Ask {
     Compare(Box<Plan>, oneshot::Sender<Changes>),
     Apply(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
     Figures(oneshot::Sender<Figures>),
+    Measures(oneshot::Sender<Measures>),
+    Environ(oneshot::Sender<Environ>),
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
 }
 
@@ -45,12 +51,31 @@ pub struct Asker {
     asks: mpsc::Sender<Ask>,
     ring: Arc<Ring>,
     source: Arc<Source>,
+    custom: Arc<Custom>,
+    outside: watch::Receiver<Outside>,
 }
 
 impl Asker {
-    pub(crate) fn new(ring: Arc<Ring>, source: Source) -> (Asker, mpsc::Receiver<Ask>) {
+    pub(crate) fn new(
+        ring: Arc<Ring>,
+        source: Source,
+        custom: Arc<Custom>,
+        outside: watch::Receiver<Outside>,
+    ) -> (Asker, mpsc::Receiver<Ask>) {
         let (asks, line) = mpsc::channel(LINE);
-        (Asker { asks, ring, source: Arc::new(source) }, line)
+        (Asker { asks, ring, source: Arc::new(source), custom, outside }, line)
+    }
+
+    /// What users measure themselves.
+    #[must_use]
+    pub fn custom(&self) -> &Arc<Custom> {
+        &self.custom
+    }
+
+    /// What is to be open besides the API; changes with the plan.
+    #[must_use]
+    pub fn outside(&self) -> watch::Receiver<Outside> {
+        self.outside.clone()
     }
 
     #[must_use]
@@ -108,11 +133,30 @@ impl Asker {
         self.ask(Ask::Figures).await
     }
 
+    /// What the loop counts: a plain copy.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn measures(&self) -> Result<Measures, Gone> {
+        self.ask(Ask::Measures).await
+    }
+
+    /// What users have changed for whatever is started from now on.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn environ(&self) -> Result<Environ, Gone> {
+        self.ask(Ask::Environ).await
+    }
+
     /// Comes back only with the reason why it failed: on success this agent is replaced.
     ///
     /// # Errors
     /// [`Gone`]
     pub async fn upgrade(&self, binary: Option<PathBuf>) -> Result<String, Gone> {
+        let custom = self.custom.clone();
+        // This agent may have no time to do it later.
+        let _ = tokio::task::spawn_blocking(move || custom.flush()).await;
         self.ask(|answer| Ask::Upgrade(binary, answer)).await
     }
 
@@ -121,8 +165,8 @@ impl Asker {
     /// # Errors
     /// [`Gone`], or inside: the diagnostics, ready to be printed.
     pub async fn load(&self) -> Result<Result<Loaded, String>, Gone> {
-        let source = self.source.clone();
-        tokio::task::spawn_blocking(move || source.load()).await.map_err(|_| Gone)
+        let (source, environ) = (self.source.clone(), self.environ().await?);
+        tokio::task::spawn_blocking(move || source.load(&environ)).await.map_err(|_| Gone)
     }
 
     async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Gone> {

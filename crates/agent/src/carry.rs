@@ -5,6 +5,7 @@ use crate::{
     applied::{self, OnDisk},
     cron::Clocks,
     identity::Run,
+    outside::Outside,
     trace,
 };
 use mainstay_core::{
@@ -48,6 +49,7 @@ impl Agent {
                 self.probes.forget(&job);
                 self.crons.forget(&job);
                 self.facts.remove(&job);
+                self.meter.forget(&job);
                 self.lanes.send(&mut self.link, ToKeeper::Forget { job })
             }
             Command::Applied => {
@@ -99,7 +101,8 @@ impl Agent {
         match probe {
             Probe::Exec(_) => {
                 let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
-                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline })
+                let around = self.surroundings();
+                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline }, around)
             }
             Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
                 self.probes.ask(&job, incarnation, check, probe, deadline);
@@ -122,6 +125,15 @@ impl Agent {
             OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
             OnDisk::Failed => OnDisk::Failed,
         };
+        self.meter.keep(self.node.plan());
+        self.custom.define(self.node.plan());
+        self.outside.send_if_modified(|outside| {
+            let wanted = Outside::of(self.node.plan());
+            *outside != wanted && {
+                *outside = wanted;
+                true
+            }
+        });
         self.write_plan();
         self.say_ready();
     }
@@ -146,6 +158,7 @@ impl Agent {
 
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
         let plan = self.node.job_plan(job.as_str())?;
-        self.lanes.run(&mut self.link, plan, run)
+        let around = self.surroundings();
+        self.lanes.run(&mut self.link, plan, run, around)
     }
 }

@@ -29,6 +29,12 @@ pub struct Status {
     pub keeper: Option<Keeper>,
     pub jobs: Vec<JobStatus>,
     pub watches: Vec<serde_json::Value>,
+    /// Where telemetry is shown, if the plan says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<Door>,
+    /// The socket that speaks as ContainerPilot's does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containerpilot: Option<Door>,
     pub fleet: Option<serde_json::Value>,
     pub rollout: Option<serde_json::Value>,
     /// Processes of this node that belong to no job; `None` as for `keeper`.
@@ -41,6 +47,15 @@ pub struct Keeper {
     pub pid: u32,
     /// Lines that a stuck reader of the forwarded output cost.
     pub forward_dropped: u64,
+}
+
+/// Something that is open to others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Door {
+    /// An address or a path.
+    pub at: String,
+    /// Why it is not open; it is tried again.
+    pub error: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

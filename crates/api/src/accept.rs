@@ -1,6 +1,10 @@
 //! Connections: accepted, capped, and given up when they do not get on.
 
-use crate::routes;
+use crate::{
+    Reach,
+    outside::{self, Which},
+    pilot, routes, telemetry,
+};
 use axum::Router;
 use futures_util::FutureExt;
 use hyper::{
@@ -40,9 +44,18 @@ const FEW: usize = 16;
 const RESERVED: u64 = 64;
 
 /// Serves until the run is over and every client has had its last answer.
-pub async fn serve(listener: UnixListener, asker: Asker, mut ending: watch::Receiver<bool>) {
+pub async fn serve(listener: UnixListener, asker: Asker, ending: watch::Receiver<bool>) {
+    let reach = Reach::new(asker, ending.clone());
+    let open = |which, routes| outside::keep(which, reach.clone(), routes, ending.clone());
+    tokio::join!(
+        local(listener, routes(reach.clone()), ending.clone()),
+        open(Which::Telemetry, telemetry::routes(reach.clone())),
+        open(Which::Pilot, pilot::routes(reach.clone())),
+    );
+}
+
+async fn local(listener: UnixListener, routes: Router, mut ending: watch::Receiver<bool>) {
     let mut connections = Connections::new(most());
-    let routes = routes(asker, ending.clone());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

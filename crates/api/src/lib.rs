@@ -8,19 +8,26 @@
 mod accept;
 mod apps;
 mod body;
+mod environ;
 mod events;
 mod goal;
 mod jobs;
+mod metrics;
 mod node;
 mod openapi;
+mod outside;
+mod pilot;
 mod problem;
 mod table;
+mod telemetry;
 
 pub use accept::serve;
 
 use axum::Router;
 use mainstay_agent::Asker;
+use outside::{Open, Requests};
 use problem::Problem;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// What every route can reach.
@@ -29,11 +36,20 @@ struct Reach {
     asker: Asker,
     /// Becomes true when the run is over.
     ending: watch::Receiver<bool>,
+    /// What is open besides this API.
+    open: Arc<Open>,
+    requests: Arc<Requests>,
 }
 
-fn routes(asker: Asker, ending: watch::Receiver<bool>) -> Router {
-    table::router()
+impl Reach {
+    fn new(asker: Asker, ending: watch::Receiver<bool>) -> Reach {
+        Reach { asker, ending, open: Arc::default(), requests: Arc::default() }
+    }
+}
+
+fn routes(reach: Reach) -> Router {
+    pilot::among(table::router())
         .fallback(async || Problem::no_such_route())
         .method_not_allowed_fallback(async || Problem::wrong_method())
-        .with_state(Reach { asker, ending })
+        .with_state(reach)
 }

@@ -3,6 +3,7 @@
 use crate::{
     Context, JobPlace, Loaded,
     app::APP,
+    containerpilot::CONTAINERPILOT,
     diag::Errors,
     health,
     job::{JOB, Job, MOST_INSTANCES, Placed},
@@ -12,11 +13,12 @@ use crate::{
     order,
     reader::Reader,
     source::Sources,
+    telemetry::{self, TELEMETRY, Telemetry},
     value::{Span, as_i64},
 };
 use mainstay_core::{
     name::Name,
-    plan::{AppPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart, RestartOn},
+    plan::{AppPlan, ContainerPilotPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart, RestartOn},
 };
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{
@@ -29,18 +31,9 @@ const MOST_APPS: usize = 1000;
 /// A larger file that is no TOML gets one report: recovery would make one for nearly every byte.
 const RECOVERED: usize = 256 << 10;
 
-const TABLES: [&str; 4] = ["node", "log", "jobs", "apps"];
-const LATER: [&str; 9] = [
-    "watches",
-    "discovery",
-    "telemetry",
-    "api",
-    "fleet",
-    "rollout",
-    "profiles",
-    "templates",
-    "services",
-];
+const TABLES: [&str; 6] = ["node", "log", "jobs", "apps", "telemetry", "containerpilot"];
+const LATER: [&str; 8] =
+    ["watches", "discovery", "api", "fleet", "rollout", "profiles", "templates", "services"];
 
 pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Errors> {
     let mut r = Reader::new(sources, ctx);
@@ -59,13 +52,27 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     merge(&mut r, "log", &parts.log, |r, table| r.table(&LOG, table, &mut log));
     node.plan.log_level = log.level.unwrap_or_default();
 
+    let mut watched = Telemetry::default();
+    merge(&mut r, "telemetry", &parts.telemetry, |r, table| {
+        r.table(&TELEMETRY, table, &mut watched);
+    });
+    let telemetry = telemetry::settle(&mut r, watched, parts.telemetry.first().map(|it| it.at));
+    let mut containerpilot = (!parts.containerpilot.is_empty()).then(ContainerPilotPlan::default);
+    if let Some(pilot) = &mut containerpilot {
+        merge(&mut r, "containerpilot", &parts.containerpilot, |r, table| {
+            r.table(&CONTAINERPILOT, table, pilot);
+        });
+    }
+
     let apps = apps(&mut r, &parts.apps);
     let mut jobs = jobs(&mut r, &parts.jobs, &log.log);
     order::settle(&mut r, &mut jobs);
     membership(&mut r, &apps, &jobs);
     let apps = apps.into_iter().map(|(app, _)| app).collect();
     let places = jobs.iter().map(|it| place(&r, it)).collect();
-    let plan = judge(&mut r, node, jobs, apps);
+    let mut plan = judge(&mut r, node, jobs, apps);
+    plan.telemetry = telemetry;
+    plan.containerpilot = containerpilot;
     Ok(Loaded { warnings: r.finish()?, plan, places })
 }
 
@@ -93,6 +100,8 @@ fn tree<'t>(r: &mut Reader<'_>, text: &'t str) -> DeTable<'t> {
 
 struct Part<'t> {
     file: usize,
+    /// Where its name is written.
+    at: Place,
     table: &'t DeTable<'t>,
 }
 
@@ -103,6 +112,8 @@ struct Parts<'t> {
     log: Vec<Part<'t>>,
     jobs: Vec<Part<'t>>,
     apps: Vec<Part<'t>>,
+    telemetry: Vec<Part<'t>>,
+    containerpilot: Vec<Part<'t>>,
 }
 
 fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t> {
@@ -115,6 +126,8 @@ fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t>
                 "log" => &mut parts.log,
                 "jobs" => &mut parts.jobs,
                 "apps" => &mut parts.apps,
+                "telemetry" => &mut parts.telemetry,
+                "containerpilot" => &mut parts.containerpilot,
                 later if LATER.contains(&later) => {
                     r.not_yet(later, name.span());
                     continue;
@@ -125,7 +138,8 @@ fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t>
                 }
             };
             if let Some(table) = table(r, name, value) {
-                into.push(Part { file: *file, table });
+                let at = Place { file: *file, span: name.span().into() };
+                into.push(Part { file: *file, at, table });
             }
         }
     }
@@ -405,7 +419,13 @@ fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, apps: Vec<AppPlan>) 
     if jobs.is_empty() {
         r.nothing("there is no job", "add one: [jobs.NAME] with exec = \"program argument\"");
     }
-    Plan { node: plan, jobs: jobs.into_iter().map(|it| it.job.plan).collect(), apps }
+    Plan {
+        node: plan,
+        jobs: jobs.into_iter().map(|it| it.job.plan).collect(),
+        apps,
+        telemetry: None,
+        containerpilot: None,
+    }
 }
 
 fn one_main(r: &mut Reader<'_>, jobs: &[Placed]) {

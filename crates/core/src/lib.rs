@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod environ;
 pub mod event;
 pub mod exit;
 mod history;

@@ -6,11 +6,13 @@
 mod app;
 mod check;
 mod diff;
+mod telemetry;
 mod when;
 
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub use diff::{Change, Changes, JobChange, diff};
+pub use telemetry::{ContainerPilotPlan, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 
 use crate::{name::Name, signal::Signal};
@@ -23,6 +25,10 @@ pub struct Plan {
     /// In the order of the file.
     pub jobs: Vec<JobPlan>,
     pub apps: Vec<AppPlan>,
+    #[serde(default)]
+    pub telemetry: Option<TelemetryPlan>,
+    #[serde(default)]
+    pub containerpilot: Option<ContainerPilotPlan>,
 }
 
 impl Plan {

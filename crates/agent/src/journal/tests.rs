@@ -48,6 +48,8 @@ fn node() -> Node {
             JobPlan::new(name("b"), vec!["b".into()]),
         ],
         apps: Vec::new(),
+        telemetry: None,
+        containerpilot: None,
     })
 }
 
@@ -84,6 +86,7 @@ impl Driven {
                 .filter_map(|name| Some((name, self.node.job(name.as_str())?)))
                 .collect(),
             life: Some(self.node.life()),
+            environ: None,
             taken,
             upgrade: None,
         };

@@ -31,6 +31,7 @@ fn needed(table: &str, name: &str) -> &'static str {
         }
         "jobs.NAME.health.http" if name != "url" => "url = \"https://h\"\n",
         "jobs.NAME.health.http.tls" => "[jobs.x.health.http]\nurl = \"https://h\"\n",
+        "telemetry" if name != "listen" => "listen = \"127.0.0.1:9090\"\n",
         _ => "",
     }
 }
@@ -43,6 +44,16 @@ fn with(table: &str, name: &str, value: &str) -> String {
     let line = if name.is_empty() { String::new() } else { format!("{name} = {value}\n") };
     let others = "[jobs.y]\nexec = \"true\"\n[apps.z]\n";
     let app = if table == "jobs.NAME.place" { "app = \"z\"\n" } else { "" };
+    if table == "telemetry.metrics" {
+        let kind = match name {
+            "type" => "",
+            "buckets" => "type = \"histogram\"\n",
+            _ => "type = \"summary\"\n",
+        };
+        let called = if name == "name" { "" } else { "name = \"n\"\n" };
+        let listen = "[telemetry]\nlisten = \"127.0.0.1:9090\"\n";
+        return format!("[jobs.x]\n{exec}{listen}[telemetry.metrics]\n{kind}{called}{line}");
+    }
     let own = table.replace("NAME", if table.starts_with("apps") { "z" } else { "x" });
     match table {
         "jobs.NAME" => format!("[jobs.x]\n{exec}{line}{others}"),

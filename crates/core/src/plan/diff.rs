@@ -56,6 +56,8 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("stop_timeout", a.stop_timeout != b.stop_timeout),
         ("exit", a.exit != b.exit),
         ("log_level", a.log_level != b.log_level),
+        ("telemetry", old.telemetry != new.telemetry),
+        ("containerpilot", old.containerpilot != new.containerpilot),
     ];
     Changes { node: named(&node), apps: old.apps != new.apps, jobs }
 }

@@ -331,7 +331,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     let exit = prop_oneof![Just(ExitRule::Main), Just(ExitRule::All), Just(ExitRule::Never)];
     (exit, [job("a"), job("b"), job("c")]).prop_map(|(exit, jobs)| {
         let node = NodePlan { exit, ..script::default_node() };
-        Plan { node, jobs: jobs.into(), apps: Vec::new() }
+        Plan { node, jobs: jobs.into(), apps: Vec::new(), telemetry: None, containerpilot: None }
     })
 }
 

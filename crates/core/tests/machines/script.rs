@@ -375,7 +375,7 @@ pub(crate) fn default_node() -> NodePlan {
 }
 
 pub(crate) fn plan(node: NodePlan, jobs: Vec<JobPlan>) -> Plan {
-    Plan { node, jobs, apps: Vec::new() }
+    Plan { node, jobs, apps: Vec::new(), telemetry: None, containerpilot: None }
 }
 
 pub(crate) fn name(text: &str) -> Name {
