@@ -45,6 +45,15 @@ impl Agent {
                 self.arm(&job);
                 None
             }
+            Command::Announce { job, standing, note } => {
+                if let Some(plan) = self.node.job_plan(job.as_str()) {
+                    self.discovery.announce(plan, standing, note);
+                }
+                None
+            }
+            Command::Withdraw { job } => {
+                self.discovery.withdraw(&job, self.node.job_plan(job.as_str()))
+            }
             Command::Forget { job } => {
                 self.probes.forget(&job);
                 self.crons.forget(&job);
@@ -126,6 +135,7 @@ impl Agent {
             OnDisk::Failed => OnDisk::Failed,
         };
         self.meter.keep(self.node.plan());
+        self.look_for_addresses();
         self.custom.define(self.node.plan());
         self.outside.send_if_modified(|outside| {
             let wanted = Outside::of(self.node.plan());
@@ -134,6 +144,7 @@ impl Agent {
                 true
             }
         });
+        self.discovery.apply(self.node.plan());
         self.write_plan();
         self.say_ready();
     }

@@ -14,7 +14,7 @@ use mainstay_core::{
     job::{Desired, Health, Job, Phase, Verdict},
     name::Name,
     node::NodePhase,
-    plan::{JobPlan, Plan},
+    plan::{JobPlan, Plan, WatchPlan},
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,7 +22,7 @@ use std::{
 };
 
 /// The words of all events, in the order of their places.
-const EVENTS: [&str; 20] = [
+const EVENTS: [&str; 21] = [
     "startup",
     "exitSuccess",
     "exitFailed",
@@ -43,6 +43,7 @@ const EVENTS: [&str; 20] = [
     "upgraded",
     "logGap",
     "strayKilled",
+    "changed",
 ];
 
 /// How often each event was seen.
@@ -82,6 +83,7 @@ fn place(kind: &Kind) -> usize {
         Kind::Upgraded { .. } => 17,
         Kind::LogGap { .. } => 18,
         Kind::StrayKilled { .. } => 19,
+        Kind::Changed { .. } => 20,
     }
 }
 
@@ -129,6 +131,7 @@ struct CheckMeter {
 #[derive(Debug)]
 pub(crate) struct Meter {
     jobs: HashMap<Name, JobMeter>,
+    watches: BTreeMap<String, Seen>,
     node: Seen,
     steps: Histogram,
     lateness: Histogram,
@@ -137,7 +140,8 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn new() -> Meter {
         let (steps, lateness) = (Histogram::new(QUICK), Histogram::new(QUICK));
-        Meter { jobs: HashMap::new(), node: Seen::default(), steps, lateness }
+        let (jobs, watches) = (HashMap::new(), BTreeMap::new());
+        Meter { jobs, watches, node: Seen::default(), steps, lateness }
     }
 
     pub(crate) fn events(&mut self, events: &[Event]) {
@@ -149,6 +153,10 @@ impl Meter {
                     job.exits.note(&event.kind);
                 }
                 Source::Node(_) => self.node.note(&event.kind),
+                Source::Watch(watch) => {
+                    let seen = self.watches.entry(watch.name().to_owned()).or_default();
+                    seen.note(&event.kind);
+                }
             }
         }
     }
@@ -198,6 +206,7 @@ impl Meter {
 
     /// What is not in the plan any more is not counted any more.
     pub(crate) fn keep(&mut self, plan: &Plan) {
+        self.watches.retain(|name, _| plan.watches.iter().any(|it| it.name.as_str() == name));
         for job in &plan.jobs {
             if let Some(meter) = self.jobs.get_mut(&job.name) {
                 meter.checks.retain(|name, _| job.checks.iter().any(|check| check.name == *name));
@@ -218,8 +227,7 @@ pub struct Measures {
     pub steps: Histogram,
     pub lateness: Histogram,
     pub jobs: Vec<JobMeasures>,
-    /// By the name of the watch: how many instances it sees.
-    pub watches: Vec<(String, u64)>,
+    pub watches: Vec<WatchMeasures>,
     /// Show what ContainerPilot showed, too.
     pub containerpilot: bool,
 }
@@ -239,6 +247,14 @@ pub struct JobMeasures {
     pub checks: Vec<CheckMeasures>,
     /// Where others are told to find it.
     pub advertised: Option<(String, u16)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct WatchMeasures {
+    pub name: Name,
+    /// `None`: not answered yet.
+    pub instances: Option<usize>,
+    pub events: Seen,
 }
 
 #[derive(Debug, Clone)]
@@ -262,8 +278,17 @@ impl Agent {
             steps: self.meter.steps.clone(),
             lateness: self.meter.lateness.clone(),
             jobs: self.node.jobs().map(|(plan, job)| self.job_measures(plan, job)).collect(),
-            watches: Vec::new(),
+            watches: self.node.plan().watches.iter().map(|it| self.watch_measures(it)).collect(),
             containerpilot: self.node.plan().containerpilot.is_some(),
+        }
+    }
+
+    fn watch_measures(&self, plan: &WatchPlan) -> WatchMeasures {
+        let state = self.node.watch(plan.name.as_str());
+        WatchMeasures {
+            name: plan.name.clone(),
+            instances: state.and_then(|state| state.instances()).map(|all| all.len()),
+            events: self.meter.watches.get(plan.name.as_str()).cloned().unwrap_or_default(),
         }
     }
 
@@ -294,7 +319,11 @@ impl Agent {
                     }
                 })
                 .collect(),
-            advertised: None,
+            advertised: plan.advertise.as_ref().map(|advertise| {
+                let known = self.addresses.iter().find(|(job, _)| *job == plan.name);
+                let address = known.map(|(_, address)| address.clone());
+                (address.unwrap_or_default(), advertise.port)
+            }),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What the plan in force wants to have open besides the API, for whoever opens it.
 
-use mainstay_core::plan::Plan;
+use mainstay_core::plan::{Listen, Plan};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outside {
-    /// Where telemetry is shown: `ip:port`.
-    pub telemetry: Option<String>,
+    /// Where telemetry is shown.
+    pub telemetry: Option<Listen>,
     /// The socket that speaks as ContainerPilot's does.
     pub pilot: Option<PathBuf>,
 }

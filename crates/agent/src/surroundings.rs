@@ -7,8 +7,8 @@
 //! | jobs that are advertised | `MAINSTAY_<JOB>_IP` |
 //! | `[containerpilot]` | `CONTAINERPILOT_PID`, `CONTAINERPILOT_<JOB>_IP`, `CONTAINERPILOT_<NAME>_PID` |
 
-use crate::agent::Agent;
-use mainstay_core::name::Name;
+use crate::{agent::Agent, discovery};
+use mainstay_core::{name::Name, plan::JobPlan};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Surroundings {
@@ -25,10 +25,9 @@ impl Agent {
                 None => around.unset.push(name.to_owned()),
             }
         }
-        let advertised = self.advertised();
-        around.set.extend(addresses("MAINSTAY", &advertised));
+        around.set.extend(addresses("MAINSTAY", &self.addresses));
         if self.node.plan().containerpilot.is_some() {
-            around.set.extend(addresses(PILOT, &advertised));
+            around.set.extend(addresses(PILOT, &self.addresses));
             let keeper = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
             let keeper = keeper.map(|pid| (format!("{PILOT}_PID"), pid.to_string()));
             around.set.extend(keeper);
@@ -40,9 +39,13 @@ impl Agent {
         around
     }
 
-    /// Which jobs others are told of, and at which address.
-    fn advertised(&self) -> Vec<(Name, String)> {
-        Vec::new()
+    /// Finds out the addresses at which others are told to find jobs.
+    pub(crate) fn look_for_addresses(&mut self) {
+        let advertised = |plan: &JobPlan| {
+            let address = discovery::address(plan.advertise.as_ref()?).ok()?;
+            Some((plan.name.clone(), address.to_string()))
+        };
+        self.addresses = self.node.plan().jobs.iter().filter_map(advertised).collect();
     }
 }
 

@@ -12,13 +12,15 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use mainstay_agent::{Outside, view::Door};
+use mainstay_core::{interface::choose, plan::Listen};
 use rustix::{
     fs::{Mode, fchmod},
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
 };
 use std::{
     collections::{BTreeMap, VecDeque},
-    fs, io,
+    fmt, fs, io,
+    net::SocketAddr,
     os::unix::{fs::FileTypeExt, net},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -110,17 +112,50 @@ impl Which {
         }
     }
 
-    fn wanted(self, outside: &Outside) -> Option<String> {
+    fn wanted(self, outside: &Outside) -> Option<Wanted> {
         match self {
-            Which::Telemetry => outside.telemetry.clone(),
-            Which::Pilot => outside.pilot.as_ref().map(|path| path.display().to_string()),
+            Which::Telemetry => outside.telemetry.clone().map(Wanted::Tcp),
+            Which::Pilot => outside.pilot.clone().map(Wanted::Unix),
+        }
+    }
+}
+
+/// What the plan says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Wanted {
+    Tcp(Listen),
+    Unix(PathBuf),
+}
+
+impl Wanted {
+    /// The address or path, which may have to be found out first.
+    fn place(&self) -> io::Result<String> {
+        match self {
+            Wanted::Tcp(Listen::At(address)) => Ok(address.clone()),
+            Wanted::Tcp(Listen::On { port, interfaces }) => {
+                let here = mainstay_sys::interface::addresses()?;
+                let address = choose(interfaces, &here).map_err(io::Error::other)?;
+                Ok(SocketAddr::new(address, *port).to_string())
+            }
+            Wanted::Unix(path) => Ok(path.display().to_string()),
         }
     }
 
-    async fn open(self, at: &str) -> io::Result<Listener> {
+    async fn open(&self, at: &str) -> io::Result<Listener> {
         match self {
-            Which::Telemetry => TcpListener::bind(at).await.map(Listener::Tcp),
-            Which::Pilot => private_socket(Path::new(at)).await,
+            Wanted::Tcp(_) => TcpListener::bind(at).await.map(Listener::Tcp),
+            Wanted::Unix(path) => private_socket(path).await,
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    /// For people, while it is not known where exactly.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Tcp(Listen::At(address)) => f.write_str(address),
+            Wanted::Tcp(Listen::On { port, .. }) => write!(f, "port {port}"),
+            Wanted::Unix(path) => write!(f, "{}", path.display()),
         }
     }
 }
@@ -170,14 +205,18 @@ pub(crate) async fn keep(
             // The agent holds the other end for as long as it lives.
             let _ = plans.wait_for(|outside| which.wanted(outside) != wanted).await;
         };
-        let Some(at) = wanted.clone() else {
+        let Some(target) = wanted.clone() else {
             reach.open.set(which, None);
             tokio::select! {
                 () = changed(&mut plans) => continue,
                 _ = ending.wait_for(|over| *over) => return,
             }
         };
-        match which.open(&at).await {
+        let (at, opened) = match target.place() {
+            Ok(at) => (at.clone(), target.open(&at).await),
+            Err(error) => (target.to_string(), Err(error)),
+        };
+        match opened {
             Ok(listener) => {
                 tracing::info!("{} is open at {at}", which.word());
                 told = None;

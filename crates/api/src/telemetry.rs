@@ -96,7 +96,7 @@ async fn status(State(reach): State<Reach>) -> Response {
             })),
         }
     }
-    let watches = measures.watches.into_iter().map(|(name, _)| json!(name)).collect();
+    let watches = measures.watches.into_iter().map(|watch| json!(watch.name)).collect();
     Json(json!({
         "Version": env!("CARGO_PKG_VERSION"),
         "Jobs": or_null(jobs),

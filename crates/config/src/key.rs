@@ -5,8 +5,8 @@
 //! reference, schema, diagnostics and parser cannot tell different stories.
 
 use crate::{
-    app, containerpilot, health, http, job, limits, log, node, reader::Reader, reload, restart,
-    stop, telemetry, value::Value, when,
+    app, containerpilot, discovery, health, http, job, limits, log, node, reader::Reader, reload,
+    restart, stop, telemetry, value::Value, when,
 };
 use std::sync::LazyLock;
 
@@ -171,12 +171,16 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(reload::RELOAD.listed("jobs.NAME.reload"))
         .chain(restart::RESTART.listed("jobs.NAME.restart"))
         .chain(app::PLACE.listed("jobs.NAME.place"))
+        .chain(discovery::ADVERTISE.listed("jobs.NAME.advertise"))
         .chain(log::LOG.listed("jobs.NAME.log").filter(|key| key.name != log::LEVEL))
         .chain(log::KEEP.listed("jobs.NAME.log.keep"))
         .chain(app::APP.listed("apps.NAME"))
         .chain(telemetry::TELEMETRY.listed("telemetry"))
         .chain(telemetry::METRIC.listed("telemetry.metrics"))
         .chain(containerpilot::CONTAINERPILOT.listed("containerpilot"))
+        .chain(discovery::WATCH.listed("watches.NAME"))
+        .chain(discovery::DISCOVERY.listed("discovery"))
+        .chain(discovery::TLS.listed("discovery.tls"))
         .collect()
 });
 

@@ -1,12 +1,16 @@
 //! `[telemetry]`: what is shown to those who watch the node, and what users measure themselves.
 
 use crate::{
+    discovery,
     key::{Kind, Reload::Live, Table, key},
     node::Place,
     reader::Reader,
     value::{Span, Value},
 };
-use mainstay_core::plan::{MetricKind, MetricPlan, TelemetryPlan};
+use mainstay_core::{
+    interface::{self, InterfaceSpec},
+    plan::{Listen, MetricKind, MetricPlan, TelemetryPlan},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -18,11 +22,15 @@ const MOST_BUCKETS: usize = 100;
 const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 const LONGEST: usize = 200;
+/// Where ContainerPilot shows it, and Prometheus itself.
+const PORT: u16 = 9090;
 
 /// `[telemetry]` as it is written.
 #[derive(Default)]
 pub(crate) struct Telemetry {
-    listen: Option<String>,
+    listen: Option<(String, Span)>,
+    port: Option<u16>,
+    interfaces: Option<Vec<InterfaceSpec>>,
     metrics: Vec<(Metric, Span)>,
     /// Where the metrics are written.
     file: usize,
@@ -62,9 +70,31 @@ pub(crate) static TELEMETRY: Table<Telemetry> = Table {
                 if address.port() == 0 {
                     return r.wrong(v.span, "port 0 is not a port", "say which: 127.0.0.1:9090");
                 }
-                it.listen = Some(address.to_string());
+                it.listen = Some((address.to_string(), v.span));
                 Some(())
             },
+        ),
+        key(
+            "port",
+            Kind::Integer,
+            "",
+            Live,
+            "Instead of `listen`: the port, at the address that `interfaces` choose; 9090 where only \
+             those are given.",
+            |it, v, r| {
+                let port = r.integer(v, 1..=i64::from(u16::MAX))?;
+                it.port = u16::try_from(port).ok();
+                Some(())
+            },
+        ),
+        key(
+            "interfaces",
+            Kind::Texts,
+            "",
+            Live,
+            "Which address it is shown at, the first that the host has: eth0, eth0:inet6, eth0[1], \
+             10.0.0.0/8, inet, inet6, static:IP; default: eth0:inet, then inet.",
+            |it, v, r| discovery::interfaces(v, r).map(|all| it.interfaces = Some(all)),
         ),
         key(
             "metrics",
@@ -79,7 +109,7 @@ pub(crate) static TELEMETRY: Table<Telemetry> = Table {
             },
         ),
     ],
-    later: &["port", "interfaces", "tags"],
+    later: &["tags"],
     refused: &[],
 };
 
@@ -198,14 +228,22 @@ pub(crate) fn settle(
         });
     }
     r.file = at.file;
-    let Some(listen) = telemetry.listen else {
-        if r.is_whole() {
-            r.within("telemetry", |r| {
-                let help = "add it: listen = \"127.0.0.1:9090\"";
-                r.wrong::<()>(at.span, "'listen' is missing", help)
-            });
-        }
-        return None;
+    let elsewhere = telemetry.port.is_some() || telemetry.interfaces.is_some();
+    let listen = match telemetry.listen {
+        Some((_, span)) if elsewhere => r.within("telemetry.listen", |r| {
+            let help = "remove it, or port and interfaces";
+            r.wrong(span, "an address beside a port or interfaces", help)
+        })?,
+        Some((address, _)) => Listen::At(address),
+        None if elsewhere => Listen::On {
+            port: telemetry.port.unwrap_or(PORT),
+            interfaces: telemetry.interfaces.unwrap_or_else(interface::defaults),
+        },
+        None if r.is_whole() => r.within("telemetry", |r| {
+            let help = "add it: listen = \"127.0.0.1:9090\"";
+            r.wrong(at.span, "'listen' is missing", help)
+        })?,
+        None => return None,
     };
     Some(TelemetryPlan { listen, metrics })
 }

@@ -29,6 +29,7 @@ pub mod sweep;
 mod talk;
 mod task;
 mod tasks;
+mod terminal;
 mod tree;
 mod upgrade;
 

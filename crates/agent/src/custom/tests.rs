@@ -1,5 +1,5 @@
 use super::*;
-use mainstay_core::plan::TelemetryPlan;
+use mainstay_core::plan::{Listen, TelemetryPlan};
 use std::{fs, path::PathBuf};
 
 struct Dir(PathBuf);
@@ -28,7 +28,7 @@ fn plan(metrics: &[(&str, MetricKind)]) -> Plan {
         kind: kind.clone(),
     };
     let metrics = metrics.iter().map(metric).collect();
-    plan.telemetry = Some(TelemetryPlan { listen: "127.0.0.1:1".into(), metrics });
+    plan.telemetry = Some(TelemetryPlan { listen: Listen::At("127.0.0.1:1".into()), metrics });
     plan
 }
 

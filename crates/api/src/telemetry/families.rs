@@ -14,6 +14,7 @@ use mainstay_core::{
     plan::MetricPlan,
 };
 use mainstay_wire::link::Figures;
+use std::borrow::Cow;
 
 #[derive(Debug)]
 pub(crate) struct Gathered {
@@ -60,23 +61,25 @@ fn node(out: &mut Exposition, Gathered { measures, processes, .. }: &Gathered) {
         out.family("mainstay_uptime_seconds", Type::Gauge, "Since this run of the node began.")
             .sample(&[], age);
     }
-    let help = "What has happened, by event and by the job it happened to, or global.";
+    let help = "What has happened, by event and by the job or watch it happened to, or global.";
     let mut family = out.family("mainstay_events_total", Type::Counter, help);
     for (source, seen) in sources(measures) {
         for (event, count) in seen.iter() {
-            family.count(&[("event", event), ("source", source)], count);
+            family.count(&[("event", event), ("source", &source)], count);
         }
     }
     let help = "Instances that a watch sees.";
     let mut family = out.family("mainstay_watch_instances", Type::Gauge, help);
-    for (watch, instances) in &measures.watches {
-        family.count(&[("watch", watch)], *instances);
+    for watch in &measures.watches {
+        family.count(&[("watch", watch.name.as_str())], watch.instances.unwrap_or(0) as u64);
     }
 }
 
-fn sources(measures: &Measures) -> impl Iterator<Item = (&str, &Seen)> {
-    let jobs = measures.jobs.iter().map(|job| (job.name.as_str(), &job.events));
-    std::iter::once(("global", &measures.events)).chain(jobs)
+fn sources(measures: &Measures) -> impl Iterator<Item = (Cow<'_, str>, &Seen)> {
+    let jobs = measures.jobs.iter().map(|job| (Cow::from(job.name.as_str()), &job.events));
+    let watches = measures.watches.iter();
+    let watches = watches.map(|watch| (Cow::from(format!("watch.{}", watch.name)), &watch.events));
+    std::iter::once((Cow::from("global"), &measures.events)).chain(jobs).chain(watches)
 }
 
 fn state_code(phase: Phase) -> u64 {
@@ -322,7 +325,7 @@ fn containerpilot(out: &mut Exposition, Gathered { measures, requests, .. }: &Ga
     for (source, seen) in sources(measures) {
         for (event, count) in seen.iter() {
             if let Some(code) = pilot_code(event) {
-                family.count(&[("code", code), ("source", source)], count);
+                family.count(&[("code", code), ("source", &source)], count);
             }
         }
     }
@@ -333,8 +336,8 @@ fn containerpilot(out: &mut Exposition, Gathered { measures, requests, .. }: &Ga
     }
     let help = "As mainstay_watch_instances.";
     let mut family = out.family("containerpilot_watch_instances", Type::Gauge, help);
-    for (watch, instances) in &measures.watches {
-        family.count(&[("service", watch)], *instances);
+    for watch in &measures.watches {
+        family.count(&[("service", watch.name.as_str())], watch.instances.unwrap_or(0) as u64);
     }
 }
 

@@ -15,6 +15,11 @@ pub struct Changes {
     pub node: Vec<String>,
     /// The order of apps, or what is done about them, differs.
     pub apps: bool,
+    /// What is asked of service discovery, or where, differs.
+    #[serde(default)]
+    pub watches: bool,
+    #[serde(default)]
+    pub discovery: bool,
     /// In the order of the new plan; those that are gone follow.
     pub jobs: Vec<JobChange>,
 }
@@ -59,7 +64,13 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("telemetry", old.telemetry != new.telemetry),
         ("containerpilot", old.containerpilot != new.containerpilot),
     ];
-    Changes { node: named(&node), apps: old.apps != new.apps, jobs }
+    Changes {
+        node: named(&node),
+        apps: old.apps != new.apps,
+        watches: old.watches != new.watches,
+        discovery: old.discovery != new.discovery,
+        jobs,
+    }
 }
 
 fn whole(job: &JobPlan, change: Change) -> JobChange {
@@ -86,6 +97,9 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         sockets,
         notify,
         stderr,
+        session,
+        stdin,
+        tty,
         log,
         when,
         follows,
@@ -96,6 +110,7 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         place,
         instance_of,
         secrets,
+        advertise,
     } = old;
     let anew = named(&[
         ("exec", *exec != new.exec),
@@ -110,6 +125,9 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         ("sockets", *sockets != new.sockets),
         ("notify", *notify != new.notify),
         ("stderr", *stderr != new.stderr),
+        ("session", *session != new.session),
+        ("stdin", *stdin != new.stdin),
+        ("tty", *tty != new.tty),
         // What the job has to be given when it starts.
         ("health", channels(checks) != channels(&new.checks)),
     ]);
@@ -129,6 +147,7 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         ("place", *place != new.place),
         ("instances", *instance_of != new.instance_of),
         ("secrets", *secrets != new.secrets),
+        ("advertise", *advertise != new.advertise),
     ]);
     let change = match (anew.is_empty(), live.is_empty()) {
         (false, _) => Change::Restart,

@@ -1,15 +1,25 @@
 //! What a node shows to those who watch it: `[telemetry]`, and `[containerpilot]` for those who
 //! watched, and talked to, another supervisor before.
 
+use crate::interface::InterfaceSpec;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TelemetryPlan {
-    /// `ip:port`
-    pub listen: String,
+    pub listen: Listen,
     /// What users measure themselves, in the order of the file.
     pub metrics: Vec<MetricPlan>,
+}
+
+/// Where it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Listen {
+    /// `ip:port`
+    At(String),
+    /// At the first of these addresses that the host has.
+    On { port: u16, interfaces: Vec<InterfaceSpec> },
 }
 
 /// A metric that is fed from outside.

@@ -51,11 +51,7 @@ impl Model for Worlds {
 
 fn worlds(jobs: Vec<JobPlan>, exit: ExitRule, scope: Scope, agency: Agency) -> Worlds {
     let node = NodePlan { exit, ..script::default_node() };
-    Worlds {
-        plan: Plan { node, jobs, apps: Vec::new(), telemetry: None, containerpilot: None },
-        scope,
-        agency,
-    }
+    Worlds { plan: Plan::new(node, jobs), scope, agency }
 }
 
 fn visit(jobs: Vec<JobPlan>, exit: ExitRule, scope: Scope) {
