@@ -5,6 +5,7 @@ use crate::{
     applied::{self, OnDisk},
     cron::Clocks,
     identity::{self, Run},
+    outside::Outside,
     trace,
 };
 use mainstay_core::{
@@ -61,6 +62,7 @@ impl Agent {
                 self.crons.forget(&job);
                 self.facts.remove(&job);
                 self.ruled.forget(&job);
+                self.meter.forget(&job);
                 self.lanes.send(&mut self.link, ToKeeper::Forget { job })
             }
             Command::Applied => {
@@ -112,7 +114,8 @@ impl Agent {
         match probe {
             Probe::Exec(_) => {
                 let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
-                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline })
+                let around = self.surroundings();
+                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline }, around)
             }
             Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
                 self.probes.ask(&job, incarnation, check, probe, deadline);
@@ -136,6 +139,16 @@ impl Agent {
             OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
             OnDisk::Failed => OnDisk::Failed,
         };
+        self.meter.keep(self.node.plan());
+        self.look_for_addresses();
+        self.custom.define(self.node.plan());
+        self.outside.send_if_modified(|outside| {
+            let wanted = Outside::of(self.node.plan());
+            *outside != wanted && {
+                *outside = wanted;
+                true
+            }
+        });
         self.discovery.apply(self.node.plan());
         self.write_plan();
         self.rule_anew();
@@ -162,6 +175,7 @@ impl Agent {
 
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
         let plan = self.node.job_plan(job.as_str())?;
-        self.lanes.run(&mut self.link, plan, run)
+        let around = self.surroundings();
+        self.lanes.run(&mut self.link, plan, run, around)
     }
 }

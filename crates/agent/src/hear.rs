@@ -181,6 +181,8 @@ impl Agent {
             Ask::Why(name, asker) => drop(asker.send(why::why(&self.node, &name))),
             Ask::Compare(plan, asker) => drop(asker.send(view::changes(&self.node, &plan))),
             Ask::Apply(plan, asker) => return self.apply(plan, asker),
+            Ask::Measures(asker) => drop(asker.send(self.measures())),
+            Ask::Environ(asker) => drop(asker.send(self.node.environ().clone())),
             Ask::Figures(asker) => {
                 let id = self.inspections.expect(asker);
                 self.say(&ToKeeper::Inspect { id });
@@ -222,6 +224,8 @@ impl Agent {
             agent_restarts: self.about.agent_restarts,
             keeper: None,
             jobs: self.jobs(),
+            telemetry: None,
+            containerpilot: None,
             watches: view::watches(&self.node, &self.discovery),
             discovery: view::discovery(plan, &self.discovery),
             fleet: None,

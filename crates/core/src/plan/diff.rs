@@ -67,6 +67,8 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("stop_timeout", a.stop_timeout != b.stop_timeout),
         ("exit", a.exit != b.exit),
         ("log_level", a.log_level != b.log_level),
+        ("telemetry", old.telemetry != new.telemetry),
+        ("containerpilot", old.containerpilot != new.containerpilot),
     ];
     let (a, b) = (&old.api, &new.api);
     let api = [
