@@ -100,6 +100,7 @@ impl World {
                 let live = self.jobs.remove(&job).and_then(|(_, live)| live);
                 assert_eq!(live, None, "{job} is forgotten and runs");
             }
+            ToKeeper::Rule { .. } => {}
             other => panic!("not expected: {other:?}"),
         }
     }
@@ -115,6 +116,7 @@ impl World {
                 unenforced: Vec::new(),
                 spawned: true,
                 notified: Default::default(),
+                rules: None,
             }),
         });
         let welcome = Welcome {

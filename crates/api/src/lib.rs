@@ -11,24 +11,31 @@ mod body;
 mod connection;
 mod crowd;
 mod door;
+mod environ;
 mod events;
 mod goal;
 mod guard;
 mod jobs;
+mod metrics;
 mod node;
 mod openapi;
+mod outside;
 mod patient;
+mod pilot;
 mod problem;
 mod remote;
 mod socket_file;
 mod table;
+mod telemetry;
 
 pub use accept::serve;
 
 use axum::Router;
 use door::Doors;
 use mainstay_agent::Asker;
+use outside::{Open, Requests};
 use problem::Problem;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// What every route can reach.
@@ -38,16 +45,20 @@ struct Reach {
     /// Becomes true when the run is over.
     ending: watch::Receiver<bool>,
     doors: Doors,
+    /// What is open besides this API.
+    open: Arc<Open>,
+    requests: Arc<Requests>,
 }
 
 impl Reach {
     fn new(asker: Asker, ending: watch::Receiver<bool>) -> Reach {
-        Reach { asker, ending, doors: Doors::default() }
+        let doors = Doors::default();
+        Reach { asker, ending, doors, open: Arc::default(), requests: Arc::default() }
     }
 }
 
 fn routes(reach: Reach) -> Router {
-    table::router()
+    pilot::among(table::router())
         .fallback(async || Problem::no_such_route())
         .method_not_allowed_fallback(async || Problem::wrong_method())
         .with_state(reach)

@@ -3,6 +3,7 @@
 use crate::{
     Reach,
     body::{Asked, Body},
+    outside::Which,
     problem::Problem,
 };
 use axum::{Json, extract::State, http::StatusCode};
@@ -33,6 +34,8 @@ pub(crate) async fn status(
 ) -> Result<Json<Status>, Problem> {
     let figures = figures(&reach.asker).await?;
     let mut status = reach.asker.status().await?;
+    status.telemetry = reach.open.door(Which::Telemetry);
+    status.containerpilot = reach.open.door(Which::Pilot);
     if let Some(figures) = figures {
         for job in &mut status.jobs {
             job.log = figures.logs.get(&job.name).copied();

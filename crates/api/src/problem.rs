@@ -39,6 +39,12 @@ impl Problem {
         self
     }
 
+    /// For those who speak another language.
+    pub(crate) fn into_parts(self) -> (StatusCode, String) {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, self.detail)
+    }
+
     pub(crate) fn bad_request(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, detail)
     }
@@ -111,6 +117,7 @@ impl From<Gone> for Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Problem {
         let status = match &refusal {
+            Refusal::Environ(_) => StatusCode::BAD_REQUEST,
             Refusal::NoSuchJob(_) | Refusal::NoSuchApp(_) => StatusCode::NOT_FOUND,
             Refusal::NotRunning(_)
             | Refusal::NoReload(_)

@@ -16,6 +16,7 @@ mod address;
 mod api;
 mod app;
 mod assemble;
+mod containerpilot;
 mod diag;
 mod discovery;
 mod duration;
@@ -42,6 +43,7 @@ mod size;
 mod source;
 mod stdio;
 mod stop;
+mod telemetry;
 mod value;
 mod when;
 mod words;
@@ -52,6 +54,7 @@ pub use import::{
     Format, Imported, Note, containerpilot_render, containerpilot_socket, import, import_file,
 };
 pub use key::{Key, Kind, Reload, keys};
+pub use nearest::nearest;
 pub use reference::reference;
 pub use schema::schema;
 pub use single::single;

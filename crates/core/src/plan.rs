@@ -8,6 +8,7 @@ mod app;
 mod check;
 mod diff;
 mod discovery;
+mod telemetry;
 mod when;
 
 pub use api::{ApiPlan, ApiTls};
@@ -15,6 +16,7 @@ pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub use diff::{Change, Changes, JobChange, diff};
 pub use discovery::{Advertise, WatchPlan, Watched};
+pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 
 use crate::{discovery::Engine, name::Name, signal::Signal};
@@ -34,14 +36,26 @@ pub struct Plan {
     pub discovery: Option<Engine>,
     #[serde(default)]
     pub api: ApiPlan,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetryPlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containerpilot: Option<ContainerPilotPlan>,
 }
 
 impl Plan {
     /// Jobs and nothing else.
     #[must_use]
     pub fn new(node: NodePlan, jobs: Vec<JobPlan>) -> Plan {
-        let (apps, watches, api) = (Vec::new(), Vec::new(), ApiPlan::default());
-        Plan { node, jobs, apps, watches, discovery: None, api }
+        Plan {
+            node,
+            jobs,
+            apps: Vec::new(),
+            watches: Vec::new(),
+            discovery: None,
+            telemetry: None,
+            containerpilot: None,
+            api: ApiPlan::default(),
+        }
     }
 
     #[must_use]

@@ -25,10 +25,13 @@ use words::{Entry, Registered, escaped};
 const CALLS: usize = 16;
 /// Connections on which watches wait: an agent takes 200 from one address unless told otherwise.
 const WAITING: usize = 64;
+/// And those on which watches ask without waiting.
+const ASKING: usize = 16;
 
 const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// Another data centre may be far away.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
+const SHORTEST_WAIT: Duration = Duration::from_millis(20);
 /// The agent itself allows no more.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
@@ -43,7 +46,7 @@ impl ConsulBackend {
     pub(crate) fn new(consul: &Consul) -> ConsulBackend {
         ConsulBackend {
             calls: Client::new(consul, CALLS),
-            looks: Client::new(consul, WAITING),
+            looks: Client::new(consul, WAITING + ASKING),
             waiting: Arc::new(Semaphore::new(WAITING)),
         }
     }
@@ -130,9 +133,9 @@ impl Backend for ConsulBackend {
             }
         };
         let path = words::health(query, index, wait(query));
-        let (client, limit) = match index {
-            None => (&self.calls, LOOK_LIMIT),
-            Some(_) => (&self.looks, query.interval.min(LONGEST_WAIT) + LOOK_LIMIT),
+        let limit = match index {
+            None => LOOK_LIMIT,
+            Some(_) => query.interval.min(LONGEST_WAIT) + LOOK_LIMIT,
         };
         let ask = Ask {
             method: Method::GET,
@@ -141,7 +144,7 @@ impl Backend for ConsulBackend {
             limit,
             lasting: index.is_none(),
         };
-        let answer = client.ask(ask).await?;
+        let answer = self.looks.ask(ask).await?;
         if !answer.status.is_success() {
             return Err(Failure::Failed(words::refused(&answer)));
         }
@@ -153,9 +156,10 @@ impl Backend for ConsulBackend {
     }
 }
 
-/// The agent waits up to a sixteenth longer than it is asked to.
+/// The agent waits up to a sixteenth longer than it is asked to; and when it is asked to wait for
+/// no time at all, as long as it likes.
 fn wait(query: &Query) -> Duration {
-    query.interval.min(LONGEST_WAIT) * 16 / 17
+    query.interval.clamp(SHORTEST_WAIT, LONGEST_WAIT) * 16 / 17
 }
 
 /// What one watch has seen.

@@ -300,6 +300,7 @@ impl Keeper {
             ToKeeper::Extend { job, incarnation, fence_at } => {
                 self.extend(&job, incarnation, fence_at)
             }
+            ToKeeper::Rule { job, rules } => self.rule(&job, &rules),
             ToKeeper::Forget { job } => self.forget(&job),
             ToKeeper::RunTask(task) => self.run_task(&task),
             ToKeeper::TaskTaken { id } => {
@@ -342,6 +343,7 @@ impl Keeper {
                 unenforced: process.unenforced.clone(),
                 spawned: matches!(process.phase, Phase::Up | Phase::Clearing { .. }),
                 notified: process.notified.clone(),
+                rules: process.rules(),
             }),
         });
         let jobs = jobs.collect();

@@ -9,6 +9,7 @@ mod client;
 mod containerpilot;
 mod control;
 mod dirs;
+mod environ;
 mod events;
 mod failure;
 mod import;
@@ -16,6 +17,7 @@ mod keeper;
 mod logs;
 mod maintenance;
 mod manual;
+mod metric;
 mod reload;
 mod run;
 mod shutdown;
@@ -76,6 +78,8 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Plan(args) => reload::plan(&args),
         Command::Reload(args) => reload::reload(args),
         Command::Maintenance(args) => maintenance::maintenance(&args),
+        Command::Environ(args) => environ::environ(&args),
+        Command::Metric(args) => metric::metric(&args),
         Command::Import(args) => import::import(&args),
         Command::Schema(args) => import::schema(&args),
         Command::Completions(args) => manual::completions(&args),

@@ -10,8 +10,8 @@ use mainstay_tests::{Command, Scratch, Watched, signal, until};
 use mainstay_wire::{
     frame::{self, Decoder},
     link::{
-        Exec, ExitRecord, FORMAT, KeeperAnswer, KeeperAsk, RunTask, Spawn, ToAgent, ToKeeper,
-        Welcome,
+        Exec, ExitRecord, FORMAT, KeeperAnswer, KeeperAsk, Rules, RunTask, Spawn, ToAgent,
+        ToKeeper, Welcome,
     },
 };
 use std::{
@@ -213,20 +213,23 @@ pub(super) fn spawn(job: &str, incarnation: u64, script: &str) -> Spawn {
     Spawn {
         job: Name::new(job).expect("a name"),
         incarnation,
-        main: false,
         exec: exec(script),
         limits: Limits::default(),
         sockets: Vec::new(),
         notify: false,
+        watchdog_us: None,
         ready_fd: None,
         stderr: Stderr::Joined,
         session: true,
         stdin: Stdin::Null,
         tty: false,
-        log: Log::default(),
-        stop_signal: Signal::TERM,
-        stop_to: Reach::Leader,
-        stop_timeout_ms: 200,
+        rules: Rules {
+            main: false,
+            log: Log::default(),
+            stop_signal: Signal::TERM,
+            stop_to: Reach::Leader,
+            stop_timeout_ms: 200,
+        },
         fence_at: None,
     }
 }

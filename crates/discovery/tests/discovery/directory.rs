@@ -158,6 +158,13 @@ fn two_nodes_with_many_services_lose_none() {
         Report::Instances { instances, .. } => (instances.len() == 100).then_some(()),
         _ => None,
     });
+    other.watch("peers", query("web"));
+    other.instances("peers");
+    for told in [one, other] {
+        // One that is lost comes back with a heartbeat, and is announced again.
+        let announced = told.heard.iter().filter(|said| matches!(said, Report::Announced { .. }));
+        assert_eq!(announced.count(), 50, "{:?}", told.heard);
+    }
 }
 
 #[test]

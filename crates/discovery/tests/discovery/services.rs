@@ -2,9 +2,9 @@
 
 use crate::{
     Told,
-    told::{consul, registration, service},
+    told::{consul, query, registration, service},
 };
-use mainstay_discovery::{Registration, Report, Standing};
+use mainstay_discovery::{Catalogue, Engine, Registration, Report, Standing};
 use mainstay_tests::{Consul, until};
 use serde_json::json;
 use std::time::Duration;
@@ -247,4 +247,20 @@ fn five_hundred_services_share_a_few_connections() {
     eprintln!("500 services announced in {:?}, over {most} connections", begun.elapsed());
     assert!(most <= 16, "{most} connections");
     until("others see them", || (server.passing("web").len() == 500).then_some(()));
+}
+
+#[test]
+fn a_dropped_catalogue_leaves_nothing_under_way() {
+    let server = Consul::new();
+    let mut told = Told::new(consul(&server));
+    told.announce(registration(WEB, "web"), Standing::Passing, "");
+    told.announced(WEB);
+    told.watch("peers", query("web"));
+    told.until_ids("peers", &[WEB]);
+    assert!(server.connections() > 0);
+    let elsewhere = Engine::Consul(mainstay_discovery::Consul::default());
+    let (other, _) = Catalogue::open(elsewhere);
+    drop(std::mem::replace(&mut told.catalogue, other));
+    until("its connections are closed", || (server.connections() == 0).then_some(()));
+    assert_eq!(server.passing("web"), [WEB], "the entry is left to its ttl");
 }

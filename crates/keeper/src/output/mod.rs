@@ -91,6 +91,8 @@ enum Post {
     /// The process is gone: read what is there, then close.
     Close(u64),
     Note(String),
+    /// Another `log` for what the job writes from now on.
+    Change(Name, Log),
     Rotate,
     Forget(Name),
     /// Room in the ring again.
@@ -164,6 +166,10 @@ impl Output {
     /// A line of our own log.
     pub(crate) fn note(&self, text: impl Into<String>) {
         self.posts.post(Post::Note(text.into()));
+    }
+
+    pub(crate) fn change(&self, job: Name, log: Log) {
+        self.posts.post(Post::Change(job, log));
     }
 
     pub(crate) fn rotate(&self) {

@@ -98,6 +98,8 @@ struct HeldProcess {
     fenced: bool,
     fence_at: Option<u64>,
     stop: StopRule,
+    #[serde(default)]
+    log: Option<Log>,
     streams: Vec<u64>,
     oom_before: u64,
     notified: BTreeMap<String, String>,
@@ -131,6 +133,8 @@ struct HeldTask {
     id: u64,
     task: TaskId,
     pid: u32,
+    #[serde(default)]
+    cgroup: Option<PathBuf>,
     failure: Option<RawFd>,
     pipe: Option<RawFd>,
     output: Bytes,
