@@ -15,14 +15,15 @@ use crate::{
     client,
     failure::{CONFIG, FAILED, Failure, NO_AGENT, USAGE},
     run,
-    term::print,
+    term::{self, print},
     version::VERSION,
 };
 use mainstay_agent::context;
 use mainstay_config::{Errors, Format};
 use serde_json::{Map, Value};
 use std::{
-    env, fs, io,
+    env, fs,
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -105,7 +106,9 @@ pub(crate) fn containerpilot() -> Result<i32, Failure> {
     }
     if flags.ping {
         let code = ask(&config, "GET", "/v3/ping", None)?;
-        print("ok\n")?;
+        if code == 0 {
+            print("ok\n")?;
+        }
         return Ok(code);
     }
     let file = config.to_str().unwrap_or_default().to_owned();
@@ -123,13 +126,17 @@ fn usage(text: String) -> Failure {
     Failure::new(USAGE, format!("{text}\n{USAGE_TEXT}"))
 }
 
-fn invalid(errors: &Errors) -> Failure {
-    Failure::new(CONFIG, errors.render(false))
+fn tell(errors: &Errors) -> i32 {
+    let color = term::color(io::stderr().is_terminal());
+    eprintln!("{}", errors.render(color).trim_end());
+    CONFIG
 }
 
 fn template(config: &Path, out: Option<&str>) -> Result<i32, Failure> {
-    let text = mainstay_config::containerpilot_render(config, &context())
-        .map_err(|errors| invalid(&errors))?;
+    let text = match mainstay_config::containerpilot_render(config, &context()) {
+        Ok(text) => text,
+        Err(errors) => return Ok(tell(&errors)),
+    };
     match out {
         None | Some("" | "-") => print(&text)?,
         Some(path) => fs::write(path, text)
@@ -140,8 +147,10 @@ fn template(config: &Path, out: Option<&str>) -> Result<i32, Failure> {
 
 /// Puts a question to the control socket that the file names.
 fn ask(config: &Path, method: &str, path: &str, body: Option<Value>) -> Result<i32, Failure> {
-    let socket = mainstay_config::containerpilot_socket(config, &context())
-        .map_err(|errors| invalid(&errors))?;
+    let socket = match mainstay_config::containerpilot_socket(config, &context()) {
+        Ok(socket) => socket,
+        Err(errors) => return Ok(tell(&errors)),
+    };
     let body = body.map(|body| body.to_string());
     let at = socket.display();
     match client::once(&socket, method, path, body.as_deref(), PATIENCE) {
