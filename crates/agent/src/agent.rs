@@ -242,22 +242,7 @@ impl Agent {
 
     fn incarnation_before(&self, input: &Input) -> u64 {
         let Input::Request(request) = input else { return 0 };
-        let job = match request {
-            Request::Start { job, .. }
-            | Request::Disable { job }
-            | Request::Enable { job }
-            | Request::Reload { job }
-            | Request::Stop { job }
-            | Request::Kill { job }
-            | Request::Restart { job }
-            | Request::Signal { job, .. } => self.node.job(job.as_str()),
-            Request::Maintenance { .. }
-            | Request::StartApp { .. }
-            | Request::StopApp { .. }
-            | Request::RestartApp { .. }
-            | Request::Apply { .. }
-            | Request::Shutdown => None,
-        };
+        let job = request.job().and_then(|job| self.node.job(job.as_str()));
         job.map_or(0, mainstay_core::job::Job::incarnation)
     }
 

@@ -49,7 +49,8 @@ pub struct JobStatus {
     pub state: Phase,
     pub desired: Desired,
     pub health: Health,
-    /// It runs as it should, or it rests and its last run ended as it should.
+    /// It runs as it should and no check speaks against it, or it rests and its last run ended as
+    /// it should.
     pub as_desired: bool,
     pub checks: Vec<CheckStatus>,
     pub pid: Option<u32>,
@@ -61,6 +62,9 @@ pub struct JobStatus {
     pub since: String,
     pub waiting: Vec<Waiting>,
     pub app: Option<String>,
+    /// The job in the file that it is an instance of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_of: Option<Name>,
     pub args: Vec<String>,
     pub tree: Option<Tree>,
     /// Limits that this machine cannot enforce.
@@ -79,6 +83,14 @@ pub struct CheckStatus {
     pub since: String,
     /// What it said last.
     pub output: String,
+}
+
+impl JobStatus {
+    /// It has ended, as it should.
+    #[must_use]
+    pub fn ended_well(&self) -> bool {
+        self.state == Phase::Exited && self.as_desired
+    }
 }
 
 /// One thing that a job waits for.
@@ -141,7 +153,7 @@ pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>)
         state: job.phase(),
         desired: job.desired(),
         health: job.health(),
-        as_desired: job.is_as_desired(),
+        as_desired: job.is_as_desired() && job.health() != Health::Unhealthy,
         checks: checks(plan, job),
         pid: job.pid(),
         incarnation: job.incarnation(),
@@ -150,6 +162,7 @@ pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>)
         since: rfc3339(job.since()),
         waiting: node.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
         app: plan.app.as_ref().map(ToString::to_string),
+        instance_of: plan.instance_of.clone(),
         args: job.args().to_vec(),
         tree: facts.tree,
         unenforced: facts.unenforced,

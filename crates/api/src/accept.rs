@@ -24,7 +24,8 @@ pub async fn serve(listener: UnixListener, asker: Asker, ending: watch::Receiver
     tokio::join!(
         local(listener, routes.clone(), ending.clone(), most),
         remote::serve(&reach, routes, ending.clone(), most / 2),
-        socket_file::keep(&reach.asker, ending),
+        socket_file::keep(&reach.asker, ending.clone()),
+        reach.frames.tell(ending),
     );
 }
 

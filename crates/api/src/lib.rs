@@ -12,23 +12,30 @@ mod connection;
 mod crowd;
 mod door;
 mod events;
+mod frames;
 mod goal;
 mod guard;
 mod jobs;
+mod log;
+pub mod logs;
 mod node;
 mod openapi;
 mod patient;
 mod problem;
+mod pursuit;
 mod remote;
 mod socket_file;
 mod table;
 
 pub use accept::serve;
+pub use log::line as log_line;
 
 use axum::Router;
 use door::Doors;
+use frames::Frames;
 use mainstay_agent::Asker;
 use problem::Problem;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// What every route can reach.
@@ -38,11 +45,13 @@ struct Reach {
     /// Becomes true when the run is over.
     ending: watch::Receiver<bool>,
     doors: Doors,
+    frames: Arc<Frames>,
 }
 
 impl Reach {
     fn new(asker: Asker, ending: watch::Receiver<bool>) -> Reach {
-        Reach { asker, ending, doors: Doors::default() }
+        let frames = Frames::new(asker.events().clone());
+        Reach { asker, ending, doors: Doors::default(), frames }
     }
 }
 
