@@ -9,6 +9,7 @@ use crate::{
     crash::{Crash, Crashed, Point},
     cron::{Clocks, Crons},
     disabled::Disabled,
+    discovery::Discovery,
     hear::Replies,
     journal::{Journal, Moment, RETRY, Step},
     lane::{Lanes, LookedUp},
@@ -67,6 +68,7 @@ pub struct Agent {
     pub(crate) probes: Probes,
     pub(crate) crons: Crons,
     pub(crate) disabled: Disabled,
+    pub(crate) discovery: Discovery,
     /// Inputs that this agent has made itself.
     pub(crate) own: VecDeque<Input>,
     pub(crate) inspections: Replies<Figures>,
@@ -146,6 +148,11 @@ impl Agent {
         self.disabled.settled().await;
     }
 
+    /// Returns when others know of every job that is no longer there.
+    pub(crate) async fn withdrawn(&mut self) {
+        self.discovery.settled().await;
+    }
+
     /// The link, for what is left to say once the loop has ended.
     #[must_use]
     pub fn into_link(self) -> Link {
@@ -159,6 +166,7 @@ impl Agent {
             () = self.timers.due() => self.wake(),
             found = self.lanes.looked_up() => self.proceed(found),
             checked = self.probes.answered() => self.take(checked, Origin::World),
+            heard = self.discovery.heard() => self.take(heard, Origin::World),
             () = self.crons.due() => self.ring_crons(),
             () = sleep_until(self.retry_at), if self.has_unwritten() => self.write_again(),
         }

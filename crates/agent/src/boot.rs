@@ -9,6 +9,7 @@ use crate::{
     crash::Crash,
     cron::Crons,
     disabled::{self, Disabled},
+    discovery::Discovery,
     journal::{Journal, Recovered},
     lane::Lanes,
     link::{Link, LinkError},
@@ -109,6 +110,7 @@ pub async fn boot(
         probes: Probes::new(),
         crons: Crons::default(),
         disabled: Disabled::start(&options.state_dir),
+        discovery: Discovery::new(&welcome.run_dir),
         own: VecDeque::new(),
         inspections: Default::default(),
         upgrades: Default::default(),
@@ -189,6 +191,7 @@ impl Agent {
                 upgraded: self.untold(welcome.upgraded),
             },
         };
+        self.open_discovery();
         self.take(input, Origin::World)?;
         self.forget_strangers(&held_now);
         for (job, incarnation, fields) in notices {
@@ -204,6 +207,14 @@ impl Agent {
         self.compress_leftovers();
         self.say_ready();
         Ok(self.link.flush()?)
+    }
+
+    fn open_discovery(&mut self) {
+        self.discovery.apply(self.node.plan());
+        for watch in &self.node.plan().watches {
+            let known = self.node.watch(watch.name.as_str()).and_then(|it| it.instances().cloned());
+            self.discovery.put_list(watch.name.as_str(), known.as_deref().unwrap_or_default());
+        }
     }
 
     /// Upgrades that no earlier agent has journaled.

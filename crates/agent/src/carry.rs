@@ -44,6 +44,15 @@ impl Agent {
                 self.arm(&job);
                 None
             }
+            Command::Announce { job, standing, note } => {
+                if let Some(plan) = self.node.job_plan(job.as_str()) {
+                    self.discovery.announce(plan, standing, note);
+                }
+                None
+            }
+            Command::Withdraw { job } => {
+                self.discovery.withdraw(&job, self.node.job_plan(job.as_str()))
+            }
             Command::Forget { job } => {
                 self.probes.forget(&job);
                 self.crons.forget(&job);
@@ -123,6 +132,7 @@ impl Agent {
             OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
             OnDisk::Failed => OnDisk::Failed,
         };
+        self.discovery.apply(self.node.plan());
         self.write_plan();
         self.say_ready();
     }

@@ -210,8 +210,9 @@ impl Agent {
             state_dir: self.about.state_dir.clone(),
             agent_restarts: self.about.agent_restarts,
             keeper: None,
-            jobs: view::jobs(&self.node, &self.facts),
-            watches: Vec::new(),
+            jobs: self.jobs(),
+            watches: view::watches(&self.node, &self.discovery),
+            discovery: view::discovery(plan, &self.discovery),
             fleet: None,
             rollout: None,
             strays: None,
@@ -240,7 +241,17 @@ impl Agent {
 
     fn job(&self, name: &str) -> Option<JobStatus> {
         let plan = self.node.job_plan(name)?;
-        Some(view::job(&self.node, plan, self.node.job(name)?, self.facts.get(name)))
+        let mut status = view::job(&self.node, plan, self.node.job(name)?, self.facts.get(name));
+        status.announced = self.discovery.announced(name);
+        Some(status)
+    }
+
+    fn jobs(&self) -> Vec<JobStatus> {
+        let mut jobs = view::jobs(&self.node, &self.facts);
+        for job in &mut jobs {
+            job.announced = self.discovery.announced(job.name.as_str());
+        }
+        jobs
     }
 }
 

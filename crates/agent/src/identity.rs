@@ -38,7 +38,7 @@ pub(crate) fn needs_lookup(plan: &JobPlan) -> bool {
 pub(crate) fn message(plan: &JobPlan, run: &Run, now: Mono) -> Result<ToKeeper, LookupError> {
     match run {
         Run::Incarnation { incarnation, args } => {
-            let exec = exec(plan, &[plan.exec.as_slice(), args].concat())?;
+            let exec = exec(plan, &[program(plan), args.clone()].concat())?;
             Ok(ToKeeper::Spawn(Box::new(spawn(plan, *incarnation, exec))))
         }
         Run::Task { id, deadline } => {
@@ -50,6 +50,15 @@ pub(crate) fn message(plan: &JobPlan, run: &Run, now: Mono) -> Result<ToKeeper, 
                 timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
             })))
         }
+    }
+}
+
+/// What the job executes. One that is only announced has a process that does nothing: our own
+/// program, from where the keeper that forks it has it.
+fn program(plan: &JobPlan) -> Vec<String> {
+    match plan.exec.is_empty() {
+        true => ["/proc/self/exe", "__pause"].map(str::to_owned).to_vec(),
+        false => plan.exec.clone(),
     }
 }
 
@@ -82,6 +91,9 @@ fn spawn(plan: &JobPlan, incarnation: u64, exec: Exec) -> Spawn {
             _ => None,
         }),
         stderr: plan.stderr,
+        session: plan.session,
+        stdin: plan.stdin.clone(),
+        tty: plan.tty,
         log: plan.log.clone(),
         stop_signal: plan.stop.signal,
         stop_to: plan.stop.to,

@@ -21,6 +21,7 @@ mod clock;
 mod crash;
 mod cron;
 mod disabled;
+pub mod discovery;
 mod hear;
 mod identity;
 mod journal;

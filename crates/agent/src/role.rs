@@ -31,6 +31,8 @@ const CONFIG: i32 = 78;
 const FAILED: i32 = 1;
 /// Clients get so long to read the last events.
 const FAREWELL: Duration = Duration::from_millis(300);
+/// Service discovery gets so long to forget jobs that ended by themselves.
+const WITHDRAWAL: Duration = Duration::from_secs(1);
 /// Those who followed the events of a dead agent get so long to come back to this one, should it
 /// find nothing left to do.
 const COME_BACK: Duration = Duration::from_millis(300);
@@ -94,6 +96,7 @@ where
             let _ = ending.send(true);
             let _ = timeout(FAREWELL, api).await;
             let _ = timeout(FAREWELL, agent.settled()).await;
+            let _ = timeout(WITHDRAWAL, agent.withdrawn()).await;
             say_over(agent, code).await
         }
         End::Link(error) => lost(options, keeper.as_ref(), &error),

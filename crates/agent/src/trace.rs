@@ -108,6 +108,7 @@ pub(crate) fn event(event: &Event, cause: &Input) {
             tracing::info!("reloaded: {added} jobs added, {changed} changed, {removed} removed");
         }
         Kind::Signal { signal } => tracing::info!("received {signal}"),
+        Kind::Changed { instances } => tracing::info!("{source}: {instances} instances"),
         Kind::Startup
         | Kind::ExitSuccess { .. }
         | Kind::Healthy

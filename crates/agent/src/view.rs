@@ -1,12 +1,14 @@
 //! What people and programs see of a node: the JSON of `status` and `events`.
 
+use crate::discovery::{Announced, Discovery};
 use mainstay_core::{
+    discovery::Engine,
     event::{Event, Kind, Source},
     exit::Exit,
     job::{CheckState, Desired, Health, Job, Phase, Verdict},
     name::Name,
     node::{self, Effect, Node, NodePhase, Preview},
-    plan::{self, Check, JobChange, JobPlan, Plan, diff},
+    plan::{self, Check, JobChange, JobPlan, Plan, WatchPlan, Watched, diff},
 };
 use mainstay_wire::{
     link::{LogFigures, Stray, Tree},
@@ -28,7 +30,10 @@ pub struct Status {
     /// `None`: the keeper did not answer in time.
     pub keeper: Option<Keeper>,
     pub jobs: Vec<JobStatus>,
-    pub watches: Vec<serde_json::Value>,
+    pub watches: Vec<WatchStatus>,
+    /// `None`: not configured.
+    #[serde(default)]
+    pub discovery: Option<DiscoveryStatus>,
     pub fleet: Option<serde_json::Value>,
     pub rollout: Option<serde_json::Value>,
     /// Processes of this node that belong to no job; `None` as for `keeper`.
@@ -73,6 +78,32 @@ pub struct JobStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notify: BTreeMap<String, String>,
     pub log: Option<LogFigures>,
+    /// What others are told about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announced: Option<Announced>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscoveryStatus {
+    /// consul or file.
+    pub engine: String,
+    /// Where it is.
+    pub address: String,
+    /// What does not work now, if anything; jobs go on meanwhile.
+    pub trouble: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchStatus {
+    pub name: Name,
+    /// The service or file.
+    pub of: String,
+    /// unknown before the first answer, then healthy or unhealthy.
+    pub state: Health,
+    pub instances: usize,
+    /// When they last changed.
+    pub since: Option<String>,
+    pub trouble: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -168,7 +199,40 @@ pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>)
         unenforced: facts.unenforced,
         notify: facts.notify,
         log: None,
+        announced: None,
     }
+}
+
+pub(crate) fn watches(node: &Node, discovery: &Discovery) -> Vec<WatchStatus> {
+    let view = |plan: &WatchPlan| {
+        let state = node.watch(plan.name.as_str());
+        let known = state.and_then(|state| state.instances());
+        WatchStatus {
+            name: plan.name.clone(),
+            of: match &plan.of {
+                Watched::Service { service, .. } => service.clone(),
+                Watched::File(path) => path.display().to_string(),
+            },
+            state: match known.map(|all| all.is_empty()) {
+                None => Health::Unknown,
+                Some(false) => Health::Healthy,
+                Some(true) => Health::Unhealthy,
+            },
+            instances: known.map_or(0, |all| all.len()),
+            since: state.filter(|_| known.is_some()).map(|state| rfc3339(state.since())),
+            trouble: discovery.watch_trouble(&plan.name).map(str::to_owned),
+        }
+    };
+    node.plan().watches.iter().map(view).collect()
+}
+
+pub(crate) fn discovery(plan: &Plan, discovery: &Discovery) -> Option<DiscoveryStatus> {
+    let (engine, address) = match plan.discovery.as_ref()? {
+        Engine::Consul(consul) => ("consul", consul.address.clone()),
+        Engine::File(file) => ("file", file.directory.display().to_string()),
+    };
+    let trouble = discovery.trouble().map(str::to_owned);
+    Some(DiscoveryStatus { engine: engine.to_owned(), address, trouble })
 }
 
 fn checks(plan: &JobPlan, job: &Job) -> Vec<CheckStatus> {

@@ -38,6 +38,8 @@ pub(crate) struct Query {
     follow: bool,
     #[serde(default)]
     format: Format,
+    /// Names, with commas between them; only where the path names none.
+    jobs: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -53,21 +55,32 @@ pub(crate) async fn of_job(
     InPath(name): InPath,
     Asked(query): Asked<Query>,
 ) -> Result<Response, Problem> {
-    let jobs = reach.asker.jobs(Selection::Named(name.clone())).await?;
-    let names: Vec<String> = match jobs.is_empty() {
-        false => jobs.iter().map(|job| job.name.to_string()).collect(),
-        // One that is in the plan no more may have left something to read.
-        true if name == logs::OWN || has_written(&reach, &name).await => vec![name],
-        true => return Err(Problem::no_such_job(&name)),
-    };
+    if query.jobs.is_some() {
+        return Err(bad("jobs")("the path names a job already".to_owned()));
+    }
+    let names = meant(&reach, &name).await?;
     answer(reach, names, query).await
+}
+
+/// The job of this name, its instances, or what has left something to read.
+async fn meant(reach: &Reach, name: &str) -> Result<Vec<String>, Problem> {
+    let jobs = reach.asker.jobs(Selection::Named(name.to_owned())).await?;
+    match jobs.is_empty() {
+        false => Ok(jobs.iter().map(|job| job.name.to_string()).collect()),
+        true if name == logs::OWN || has_written(reach, name).await => Ok(vec![name.to_owned()]),
+        true => Err(Problem::no_such_job(name)),
+    }
 }
 
 pub(crate) async fn of_all(
     State(reach): State<Reach>,
     Asked(query): Asked<Query>,
 ) -> Result<Response, Problem> {
-    answer(reach, Vec::new(), query).await
+    let mut names = Vec::new();
+    for name in query.jobs.iter().flat_map(|names| names.split(',')) {
+        names.extend(meant(&reach, name).await?);
+    }
+    answer(reach, names, query).await
 }
 
 fn root(reach: &Reach) -> PathBuf {

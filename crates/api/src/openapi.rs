@@ -64,6 +64,7 @@ fn parameters(entry: &Entry) -> Vec<Value> {
             "since" if lines => json!({ "type": "string", "examples": ["10m"] }),
             "since" => json!({ "type": "integer", "minimum": 0 }),
             "follow" => json!({ "type": "boolean", "default": !lines }),
+            "jobs" => json!({ "type": "string", "examples": ["web,db"] }),
             "lines" => json!({ "type": "string", "default": "100", "examples": ["all"] }),
             "format" => json!({ "enum": ["text", "json"], "default": "text" }),
             _ => json!({ "type": "string", "examples": ["30s"] }),

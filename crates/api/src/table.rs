@@ -47,8 +47,8 @@ table! {
     post "/v1/reload" node::reload: Nothing -> Changes ["wait"]
         "Brings the configuration into force as it is written now, and waits for what that starts \
          and stops";
-    get "/v1/logs" log::of_all: Nothing -> Lines ["lines", "since", "follow", "format"]
-        "What all jobs have written";
+    get "/v1/logs" log::of_all: Nothing -> Lines ["jobs", "lines", "since", "follow", "format"]
+        "What jobs have written: all, or those that are named";
     post "/v1/maintenance" node::maintenance: Maintenance -> State
         "Enters or leaves maintenance";
     post "/v1/shutdown" node::shutdown: Nothing -> State

@@ -5,8 +5,8 @@
 //! reference, schema, diagnostics and parser cannot tell different stories.
 
 use crate::{
-    api, app, health, http, job, limits, log, node, reader::Reader, reload, restart, stop,
-    value::Value, when,
+    api, app, discovery, health, http, job, limits, log, node, reader::Reader, reload, restart,
+    stop, value::Value, when,
 };
 use std::sync::LazyLock;
 
@@ -167,11 +167,15 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(reload::RELOAD.listed("jobs.NAME.reload"))
         .chain(restart::RESTART.listed("jobs.NAME.restart"))
         .chain(app::PLACE.listed("jobs.NAME.place"))
+        .chain(discovery::ADVERTISE.listed("jobs.NAME.advertise"))
         .chain(log::LOG.listed("jobs.NAME.log").filter(|key| key.name != log::LEVEL))
         .chain(log::KEEP.listed("jobs.NAME.log.keep"))
         .chain(app::APP.listed("apps.NAME"))
         .chain(api::API.listed("api"))
         .chain(api::TLS.listed("api.tls"))
+        .chain(discovery::WATCH.listed("watches.NAME"))
+        .chain(discovery::DISCOVERY.listed("discovery"))
+        .chain(discovery::TLS.listed("discovery.tls"))
         .collect()
 });
 

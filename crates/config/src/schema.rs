@@ -18,7 +18,8 @@ const NAME: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$";
 pub fn schema() -> Value {
     let mut job = table("jobs.NAME");
     if let Some(object) = job.as_object_mut() {
-        object.insert("required".to_owned(), json!(["exec"]));
+        let either = json!([{ "required": ["exec"] }, { "required": ["advertise"] }]);
+        object.insert("anyOf".to_owned(), either);
     }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -31,6 +32,8 @@ pub fn schema() -> Value {
             "jobs": named("The jobs by name.", job),
             "apps": named("Jobs that start and stop together, in order.", table("apps.NAME")),
             "api": described(table("api"), "Where the API can be reached, and by whom."),
+            "watches": named("Services that are watched, by name.", table("watches.NAME")),
+            "discovery": described(table("discovery"), "Where services are found."),
         },
     })
 }

@@ -3,7 +3,7 @@
 use crate::{Context, node, restart};
 use mainstay_core::{
     name::{Name, NameError},
-    plan::{ApiPlan, ExitRule, JobPlan, NodePlan, Plan, Restart, RestartOn},
+    plan::{ExitRule, JobPlan, NodePlan, Plan, Restart, RestartOn},
 };
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub fn single(command: &[String], restart: Option<&str>, ctx: &Context) -> Resul
     job.main = true;
     job.restart = Restart::on(on);
     let node = NodePlan { exit: ExitRule::Main, ..node::default(ctx) };
-    Ok(Plan { node, jobs: vec![job], apps: Vec::new(), api: ApiPlan::default() })
+    Ok(Plan::new(node, vec![job]))
 }
 
 /// The program's base name, made a valid name; "job" where nothing of it can be kept.

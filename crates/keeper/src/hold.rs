@@ -9,7 +9,7 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    plan::{Limits, Log, Reach, Stderr},
+    plan::{Limits, Log, Reach, Stderr, Stdin},
     signal::Signal,
 };
 use mainstay_sys::signal::Signals;
@@ -58,6 +58,9 @@ impl Keeper {
             notify: false,
             ready_fd: None,
             stderr: Stderr::Joined,
+            session: true,
+            stdin: Stdin::Null,
+            tty: false,
             log: Log::default(),
             stop_signal: Signal::TERM,
             stop_to: Reach::Leader,

@@ -4,12 +4,16 @@ use crate::{
     attempt::Attempt,
     dirs,
     job::{Job, Phase, Process, StopRule},
-    output::{Channel, Output, Owner, Stream},
+    output::{Channel, Other, Output, Owner, Stream},
     reserve::Table,
-    sockets,
+    sockets, terminal,
     tree::{COOKIE_JOB, COOKIE_RUN, Tree},
 };
-use mainstay_core::{exit::Asked, name::Name, plan::Stderr};
+use mainstay_core::{
+    exit::Asked,
+    name::Name,
+    plan::{Stderr, Stdin},
+};
 use mainstay_sys::{
     cgroup::{self, Group},
     spawn::{self, Descriptors, Into, Program, Resource},
@@ -164,6 +168,12 @@ pub(crate) fn launch(
     if !spawn.sockets.is_empty() {
         program.tell_listen_pid();
     }
+    program.session = spawn.session;
+    program.terminal = spawn.tty;
+    program.stdin = match &spawn.stdin {
+        Stdin::Null | Stdin::Inherit => None,
+        Stdin::File(path) => Some(c_path(path).map_err(doing("name its input"))?),
+    };
     for (name, limit) in &spawn.limits.rlimits {
         if name == "nofile" {
             program.original_nofile = None;
@@ -191,7 +201,14 @@ pub(crate) fn launch(
     };
     let separate = spawn.stderr == Stderr::Separate;
     let mut pipes = Vec::new();
-    if let Capture::Pipes { .. } = capture {
+    if let (Capture::Pipes { .. }, true) = (&capture, spawn.tty) {
+        let (master, slave) = terminal::open().map_err(doing("make a terminal for it"))?;
+        if !ground.table().has_room_for_job(&slave) {
+            return Err(doing("start it and keep a few descriptors")(Errno::MFILE.into()));
+        }
+        own(&slave);
+        pipes.push((Channel::Stdout, master, slave));
+    } else if let Capture::Pipes { .. } = capture {
         for channel in
             [Channel::Stdout, Channel::Stderr].into_iter().take(if separate { 2 } else { 1 })
         {
@@ -203,10 +220,12 @@ pub(crate) fn launch(
             pipes.push((channel, read, write));
         }
     }
-    let stdio = pipes
-        .first()
-        .zip(pipes.last())
-        .map(|(out, err)| [ground.null.as_fd(), out.2.as_fd(), err.2.as_fd()]);
+    let input = match spawn.stdin {
+        Stdin::Null | Stdin::File(_) => ground.null.as_fd(),
+        Stdin::Inherit => rustix::stdio::stdin(),
+    };
+    let stdio =
+        pipes.first().zip(pipes.last()).map(|(out, err)| [input, out.2.as_fd(), err.2.as_fd()]);
     let ready =
         spawn.ready_fd.map(|_| pipe()).transpose().map_err(doing("make its notification pipe"))?;
     let descriptors = Descriptors {
@@ -228,7 +247,7 @@ pub(crate) fn launch(
 
     let mut streams = Vec::new();
     if let Capture::Pipes { output, next_key } = capture {
-        for (channel, fd, _) in pipes {
+        for (channel, fd, other) in pipes {
             *next_key += 1;
             streams.push(*next_key);
             let owner = Owner::Job(spawn.job.clone());
@@ -238,6 +257,7 @@ pub(crate) fn launch(
                 channel,
                 log: spawn.log.clone(),
                 fd,
+                other: if spawn.tty { Other::Terminal(Some(other)) } else { Other::Pipe },
                 partial: Vec::new(),
             });
         }

@@ -29,8 +29,11 @@ pub mod sweep;
 mod talk;
 mod task;
 mod tasks;
+mod terminal;
 mod tree;
 mod upgrade;
+
+pub use dirs::state_dir_of;
 
 use serde::{Deserialize, Serialize};
 use std::{

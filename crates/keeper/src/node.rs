@@ -9,7 +9,7 @@ use crate::{
     job::Phase,
     keeper::{Child, Keeper, Part},
     launch,
-    output::{Channel, Output, Owner, Stream},
+    output::{Channel, Other, Output, Owner, Stream},
     poller::{Interest, Kind, Ready},
     task::TaskDone,
     tree,
@@ -184,6 +184,7 @@ impl Keeper {
             channel: Channel::Stderr,
             log,
             fd: read,
+            other: Other::Pipe,
             partial: Vec::new(),
         });
         node.agent = Some(Agent::new(cloned.pid, ours));

@@ -12,7 +12,7 @@ use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
     node::TaskId,
-    plan::{Limits, Log, Reach, Socket, Stderr},
+    plan::{Limits, Log, Reach, Socket, Stderr, Stdin},
     signal::Signal,
 };
 use serde::{Deserialize, Serialize};
@@ -252,6 +252,14 @@ pub struct Spawn {
     #[serde(default)]
     pub ready_fd: Option<i32>,
     pub stderr: Stderr,
+    /// A session of its own; else a process group only.
+    #[serde(default = "yes")]
+    pub session: bool,
+    #[serde(default)]
+    pub stdin: Stdin,
+    /// A pseudo-terminal instead of pipes.
+    #[serde(default)]
+    pub tty: bool,
     pub log: Log,
     /// For a stop that the keeper has to carry out by itself.
     pub stop_signal: Signal,
@@ -259,6 +267,10 @@ pub struct Spawn {
     pub stop_timeout_ms: u64,
     /// CLOCK_BOOTTIME, ns; past it the keeper kills the tree.
     pub fence_at: Option<u64>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What tasks and jobs have in common.

@@ -3,7 +3,7 @@
 use mainstay_core::{
     name::Name,
     node::{TaskId, TaskKind},
-    plan::{Limits, Log, Reach, Stderr},
+    plan::{Limits, Log, Reach, Stderr, Stdin},
     signal::Signal,
 };
 use mainstay_tests::{Command, Scratch, Watched, signal, until};
@@ -220,6 +220,9 @@ pub(super) fn spawn(job: &str, incarnation: u64, script: &str) -> Spawn {
         notify: false,
         ready_fd: None,
         stderr: Stderr::Joined,
+        session: true,
+        stdin: Stdin::Null,
+        tty: false,
         log: Log::default(),
         stop_signal: Signal::TERM,
         stop_to: Reach::Leader,

@@ -2,6 +2,7 @@
 
 use super::command::{TaskId, Token};
 use crate::{
+    discovery::Instance,
     exit::{Asked, Exit},
     name::Name,
     plan::{Plan, Reach},
@@ -71,6 +72,15 @@ pub enum Input {
     },
     /// The cron expression of the job is due.
     CronDue {
+        job: Name,
+    },
+    /// Service discovery was asked about a watch.
+    Instances {
+        watch: Name,
+        instances: Vec<Instance>,
+    },
+    /// The job is no longer announced, or it was tried in vain.
+    Withdrawn {
         job: Name,
     },
     LogGap {

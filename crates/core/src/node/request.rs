@@ -104,6 +104,8 @@ impl Node {
         if std::mem::replace(&mut self.life.maintenance, on) != on {
             let kind = if on { Kind::EnterMaintenance } else { Kind::ExitMaintenance };
             out.emit(Source::NODE, kind);
+            // What others are told about each follows from it.
+            self.each(out, |_, _| {});
         }
         Ok(())
     }

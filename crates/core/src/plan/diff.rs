@@ -18,6 +18,11 @@ pub struct Changes {
     pub api: Vec<String>,
     /// The order of apps, or what is done about them, differs.
     pub apps: bool,
+    /// What is asked of service discovery, or where, differs.
+    #[serde(default)]
+    pub watches: bool,
+    #[serde(default)]
+    pub discovery: bool,
     /// In the order of the new plan; those that are gone follow.
     pub jobs: Vec<JobChange>,
 }
@@ -68,7 +73,14 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("insecure", a.insecure != b.insecure),
         ("socket_group", a.socket_group != b.socket_group),
     ];
-    Changes { node: named(&node), api: named(&api), apps: old.apps != new.apps, jobs }
+    Changes {
+        node: named(&node),
+        api: named(&api),
+        apps: old.apps != new.apps,
+        watches: old.watches != new.watches,
+        discovery: old.discovery != new.discovery,
+        jobs,
+    }
 }
 
 fn whole(job: &JobPlan, change: Change) -> JobChange {
@@ -95,6 +107,9 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         sockets,
         notify,
         stderr,
+        session,
+        stdin,
+        tty,
         log,
         when,
         follows,
@@ -105,6 +120,7 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         place,
         instance_of,
         secrets,
+        advertise,
     } = old;
     let anew = named(&[
         ("exec", *exec != new.exec),
@@ -119,6 +135,9 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         ("sockets", *sockets != new.sockets),
         ("notify", *notify != new.notify),
         ("stderr", *stderr != new.stderr),
+        ("session", *session != new.session),
+        ("stdin", *stdin != new.stdin),
+        ("tty", *tty != new.tty),
         // What the job has to be given when it starts.
         ("health", channels(checks) != channels(&new.checks)),
     ]);
@@ -138,6 +157,7 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         ("place", *place != new.place),
         ("instances", *instance_of != new.instance_of),
         ("secrets", *secrets != new.secrets),
+        ("advertise", *advertise != new.advertise),
     ]);
     let change = match (anew.is_empty(), live.is_empty()) {
         (false, _) => Change::Restart,

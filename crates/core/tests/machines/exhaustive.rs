@@ -4,9 +4,7 @@ use crate::{
     script,
     world::{Agency, Choice, Scope, World},
 };
-use mainstay_core::plan::{
-    ApiPlan, ExitRule, JobPlan, NodePlan, Plan, Restart, RestartOn, Trigger,
-};
+use mainstay_core::plan::{ExitRule, JobPlan, NodePlan, Plan, Restart, RestartOn, Trigger};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::time::Duration;
 
@@ -53,7 +51,7 @@ impl Model for Worlds {
 
 fn worlds(jobs: Vec<JobPlan>, exit: ExitRule, scope: Scope, agency: Agency) -> Worlds {
     let node = NodePlan { exit, ..script::default_node() };
-    Worlds { plan: Plan { node, jobs, apps: Vec::new(), api: ApiPlan::default() }, scope, agency }
+    Worlds { plan: Plan::new(node, jobs), scope, agency }
 }
 
 fn visit(jobs: Vec<JobPlan>, exit: ExitRule, scope: Scope) {

@@ -64,7 +64,15 @@ impl Channel {
     }
 }
 
-/// The read end of one pipe, and what becomes of what comes out of it.
+/// What the job writes to.
+#[derive(Debug)]
+pub(crate) enum Other {
+    Pipe,
+    /// Its lines end with `\r\n`. We keep its end open until the job is gone.
+    Terminal(Option<OwnedFd>),
+}
+
+/// The read end of one pipe or terminal, and what becomes of what comes out of it.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) key: u64,
@@ -72,6 +80,7 @@ pub(crate) struct Stream {
     pub(crate) channel: Channel,
     pub(crate) log: Log,
     pub(crate) fd: OwnedFd,
+    pub(crate) other: Other,
     /// The beginning of a line whose end has not come yet.
     pub(crate) partial: Vec<u8>,
 }
