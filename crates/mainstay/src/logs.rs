@@ -45,7 +45,7 @@ fn local(args: &LogsArgs, run_dir: &Path) -> Result<i32, Failure> {
     }
     let wanted = Wanted { lines: args.lines, since: args.since };
     let (backlog, mut followers) = read_failed(&root, logs::open(&root, &names, wanted))?;
-    let mut printer = Printer::new(names.len() != 1, args.json.json);
+    let mut printer = Printer::new(args);
     for (name, entry) in backlog {
         printer.show(&name, &entry)?;
     }
@@ -105,7 +105,7 @@ fn remote(args: &LogsArgs, client: &Client) -> Result<i32, Failure> {
         path.push_str(&format!("&jobs={}", names.join(",")));
     }
     let stream = client.stream(&path, "")?;
-    let mut printer = Printer::new(args.jobs.len() != 1, args.json.json);
+    let mut printer = Printer::new(args);
     for line in stream.lines() {
         // Cut off: what comes next may be another agent, and nobody knows how far this one got.
         let Ok(line) = line else { break };
@@ -120,14 +120,20 @@ fn remote(args: &LogsArgs, client: &Client) -> Result<i32, Failure> {
 
 struct Printer {
     out: io::BufWriter<io::Stdout>,
-    named: bool,
+    /// The one job that was asked for: its lines need no name before them.
+    only: Option<String>,
     json: bool,
     color: bool,
 }
 
 impl Printer {
-    fn new(named: bool, json: bool) -> Printer {
-        Printer { out: io::BufWriter::new(io::stdout()), named, json, color: stdout_color() }
+    fn new(args: &LogsArgs) -> Printer {
+        let only = match args.jobs.as_slice() {
+            [one] => Some(one.clone()),
+            [] | [_, ..] => None,
+        };
+        let out = io::BufWriter::new(io::stdout());
+        Printer { out, only, json: args.json.json, color: stdout_color() }
     }
 
     fn show(&mut self, job: &str, entry: &Entry) -> Result<(), Failure> {
@@ -148,9 +154,11 @@ impl Printer {
     }
 
     fn line(&mut self, job: &str, text: &[u8]) -> Result<(), Failure> {
-        let prefix = match self.named {
-            true => format!("{} ", tinted(&format!("{job} |"), Tint::Cyan, self.color)),
-            false => String::new(),
+        let prefix = match &self.only {
+            Some(only) if only == job => String::new(),
+            Some(_) | None => {
+                format!("{} ", tinted(&format!("{job} |"), Tint::Cyan, self.color))
+            }
         };
         let written = self.out.write_all(prefix.as_bytes());
         told(
