@@ -67,7 +67,9 @@ impl Agent {
                 self.take(lane::task_done(id.clone(), exit, &output), Origin::Task(id))
             }
             // An earlier agent has written it down: only its thanks got lost.
-            ToAgent::Asked { token, .. } | ToAgent::Signalled { token, .. }
+            ToAgent::Asked { token, .. }
+            | ToAgent::Signalled { token, .. }
+            | ToAgent::LogGap { token, .. }
                 if self.taken.contains(token) =>
             {
                 self.say(&ToKeeper::Taken { token });
@@ -82,8 +84,8 @@ impl Agent {
             ToAgent::Notified { job, incarnation, fields } => {
                 self.take_notice(job, incarnation, fields)
             }
-            ToAgent::LogGap { job, lines } => {
-                self.take(Input::LogGap { job, lines }, Origin::World)
+            ToAgent::LogGap { token, job, lines } => {
+                self.take(Input::LogGap { job, lines }, Origin::Token(token))
             }
             ToAgent::Rotated { file, compress, .. } => {
                 if compress {
@@ -133,7 +135,7 @@ impl Agent {
 
     /// A text of or about a job, without its secrets.
     pub(crate) fn hide(&self, job: &Name, text: String) -> String {
-        match self.node.job_plan(job.as_str()).filter(|plan| !plan.secrets.is_empty()) {
+        match self.node.job_plan(job.as_str()) {
             Some(plan) => secret::hide(plan, text),
             None => text,
         }
