@@ -28,6 +28,7 @@ use crate::{
 };
 use mainstay_core::{
     clock::Now,
+    event::{Event, Kind},
     name::Name,
     node::{Command, Input, Node, Outcome, Refusal, Request, TaskId, TaskKind},
     plan::ApiPlan,
@@ -262,32 +263,31 @@ impl Agent {
         self.link.flush()?;
         self.meter.stepped(begun.elapsed());
         // Nobody waits for a line of the log.
-        to_tell.iter().for_each(|event| trace::event(event, &input));
+        for event in &to_tell {
+            trace::event(event, &input, self.is_early(event));
+        }
         self.crash.reach(Point::Commanded)?;
         // Last of all: whoever hears that it was taken can rely on the keeper having it.
         origin.answer(answer, before);
         Ok(())
     }
 
+    /// It is about a check that has not passed in this run of its job, and may still be starting.
+    fn is_early(&self, event: &Event) -> bool {
+        let Kind::Check { name, passing: false, .. } = &event.kind else { return false };
+        let source = event.source.as_str();
+        let (Some(plan), Some(job)) = (self.node.job_plan(source), self.node.job(source)) else {
+            return false;
+        };
+        let mut checks = plan.checks.iter().zip(job.checks());
+        checks.any(|(check, state)| {
+            check.name == *name && !state.has_passed() && check.start_period.is_zero()
+        })
+    }
+
     fn incarnation_before(&self, input: &Input) -> u64 {
         let Input::Request(request) = input else { return 0 };
-        let job = match request {
-            Request::Start { job, .. }
-            | Request::Disable { job }
-            | Request::Enable { job }
-            | Request::Reload { job }
-            | Request::Stop { job }
-            | Request::Kill { job }
-            | Request::Restart { job }
-            | Request::Signal { job, .. } => self.node.job(job.as_str()),
-            Request::Maintenance { .. }
-            | Request::StartApp { .. }
-            | Request::StopApp { .. }
-            | Request::RestartApp { .. }
-            | Request::Apply { .. }
-            | Request::Environ { .. }
-            | Request::Shutdown => None,
-        };
+        let job = request.job().and_then(|job| self.node.job(job.as_str()));
         job.map_or(0, mainstay_core::job::Job::incarnation)
     }
 

@@ -10,6 +10,7 @@ use crate::{
 };
 use mainstay_core::{
     environ::Environ,
+    name::Name,
     node::{Refusal, Request},
     plan::{ApiPlan, Plan},
 };
@@ -23,7 +24,7 @@ const LINE: usize = 64;
 pub(crate) enum Ask {
     Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
     Status(oneshot::Sender<Status>),
-    Job(String, oneshot::Sender<Option<JobStatus>>),
+    Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
     Why(String, oneshot::Sender<Option<Why>>),
     Compare(Box<Plan>, oneshot::Sender<Changes>),
     Apply(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
@@ -38,6 +39,16 @@ pub(crate) enum Ask {
 pub struct Accepted {
     /// The incarnation that the job had before; 0 also for requests to the node.
     pub before: u64,
+}
+
+/// Which jobs are asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// The job of this name, else the instances of what is written under it.
+    Named(String),
+    OfApp(Name),
+    /// Those of them that there are.
+    These(Vec<Name>),
 }
 
 /// The agent has ended.
@@ -122,8 +133,8 @@ impl Asker {
 
     /// # Errors
     /// [`Gone`]
-    pub async fn job(&self, name: &str) -> Result<Option<JobStatus>, Gone> {
-        self.ask(|answer| Ask::Job(name.to_owned(), answer)).await
+    pub async fn jobs(&self, which: Selection) -> Result<Vec<JobStatus>, Gone> {
+        self.ask(|answer| Ask::Jobs(which, answer)).await
     }
 
     /// Why a job is as it is.

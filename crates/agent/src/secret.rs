@@ -1,6 +1,9 @@
-//! Secrets of a job in what it and its commands say about themselves: shown nowhere.
+//! Secrets of a job in what it, its commands and its checks say: shown nowhere.
 
-use mainstay_core::plan::JobPlan;
+use mainstay_core::plan::{JobPlan, Probe};
+
+/// Shorter values of headers are words like `close`, which a server may well say by itself.
+const SHORTEST_HEADER: usize = 8;
 
 const HIDDEN: &str = "[secret]";
 
@@ -12,6 +15,8 @@ pub(crate) fn hide(plan: &JobPlan, text: String) -> String {
         .filter(|(name, _)| plan.secrets.contains(name))
         // A file of several lines may be shown line by line.
         .flat_map(|(_, value)| std::iter::once(value.as_str()).chain(value.lines()))
+        // Which header is secret nobody has written down.
+        .chain(headers(plan).filter(|value| value.len() >= SHORTEST_HEADER))
         .map(str::trim)
         .filter(|value| !value.is_empty())
         .collect();
@@ -22,6 +27,15 @@ pub(crate) fn hide(plan: &JobPlan, text: String) -> String {
         true => text.replace(value, HIDDEN),
         false => text,
     })
+}
+
+/// What is sent with http checks.
+fn headers(plan: &JobPlan) -> impl Iterator<Item = &str> {
+    let checks = plan.checks.iter().filter_map(|check| match &check.probe {
+        Probe::Http(http) => Some(&http.headers),
+        Probe::Exec(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => None,
+    });
+    checks.flatten().map(|(_, value)| value.as_str())
 }
 
 #[cfg(test)]

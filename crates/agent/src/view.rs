@@ -69,7 +69,8 @@ pub struct JobStatus {
     pub state: Phase,
     pub desired: Desired,
     pub health: Health,
-    /// It runs as it should, or it rests and its last run ended as it should.
+    /// It runs as it should and no check speaks against it, or it rests and its last run ended as
+    /// it should.
     pub as_desired: bool,
     pub checks: Vec<CheckStatus>,
     pub pid: Option<u32>,
@@ -81,6 +82,9 @@ pub struct JobStatus {
     pub since: String,
     pub waiting: Vec<Waiting>,
     pub app: Option<String>,
+    /// The job in the file that it is an instance of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_of: Option<Name>,
     pub args: Vec<String>,
     pub tree: Option<Tree>,
     /// Limits that this machine cannot enforce.
@@ -125,6 +129,14 @@ pub struct CheckStatus {
     pub since: String,
     /// What it said last.
     pub output: String,
+}
+
+impl JobStatus {
+    /// It has ended, as it should.
+    #[must_use]
+    pub fn ended_well(&self) -> bool {
+        self.state == Phase::Exited && self.as_desired
+    }
 }
 
 /// One thing that a job waits for.
@@ -187,7 +199,7 @@ pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>)
         state: job.phase(),
         desired: job.desired(),
         health: job.health(),
-        as_desired: job.is_as_desired(),
+        as_desired: job.is_as_desired() && job.health() != Health::Unhealthy,
         checks: checks(plan, job),
         pid: job.pid(),
         incarnation: job.incarnation(),
@@ -196,6 +208,7 @@ pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>)
         since: rfc3339(job.since()),
         waiting: node.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
         app: plan.app.as_ref().map(ToString::to_string),
+        instance_of: plan.instance_of.clone(),
         args: job.args().to_vec(),
         tree: facts.tree,
         unenforced: facts.unenforced,

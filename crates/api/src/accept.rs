@@ -29,6 +29,7 @@ pub async fn serve(listener: UnixListener, asker: Asker, ending: watch::Receiver
         socket_file::keep(&reach.asker, ending.clone()),
         open(Which::Telemetry, telemetry::routes(reach.clone())),
         open(Which::Pilot, pilot::routes(reach.clone())),
+        reach.frames.tell(ending.clone()),
     );
 }
 

@@ -13,9 +13,12 @@ mod crowd;
 mod door;
 mod environ;
 mod events;
+mod frames;
 mod goal;
 mod guard;
 mod jobs;
+mod log;
+pub mod logs;
 mod metrics;
 mod node;
 mod openapi;
@@ -23,15 +26,18 @@ mod outside;
 mod patient;
 mod pilot;
 mod problem;
+mod pursuit;
 mod remote;
 mod socket_file;
 mod table;
 mod telemetry;
 
 pub use accept::serve;
+pub use log::line as log_line;
 
 use axum::Router;
 use door::Doors;
+use frames::Frames;
 use mainstay_agent::Asker;
 use outside::{Open, Requests};
 use problem::Problem;
@@ -48,12 +54,14 @@ struct Reach {
     /// What is open besides this API.
     open: Arc<Open>,
     requests: Arc<Requests>,
+    frames: Arc<Frames>,
 }
 
 impl Reach {
     fn new(asker: Asker, ending: watch::Receiver<bool>) -> Reach {
         let doors = Doors::default();
-        Reach { asker, ending, doors, open: Arc::default(), requests: Arc::default() }
+        let frames = Frames::new(asker.events().clone());
+        Reach { asker, ending, doors, open: Arc::default(), requests: Arc::default(), frames }
     }
 }
 

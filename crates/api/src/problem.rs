@@ -7,7 +7,10 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use mainstay_agent::Gone;
+use mainstay_agent::{
+    Gone,
+    view::{Changes, JobStatus},
+};
 use mainstay_core::node::Refusal;
 use serde::Serialize;
 
@@ -21,7 +24,10 @@ pub(crate) struct Problem {
     detail: String,
     /// The job as it is now, where that explains the matter.
     #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<Box<mainstay_agent::view::JobStatus>>,
+    job: Option<Box<JobStatus>>,
+    /// What was brought into force all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Box<Changes>>,
 }
 
 impl Problem {
@@ -31,10 +37,11 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             job: None,
+            changes: None,
         }
     }
 
-    pub(crate) fn about(mut self, job: mainstay_agent::view::JobStatus) -> Problem {
+    pub(crate) fn about(mut self, job: JobStatus) -> Problem {
         self.job = Some(Box::new(job));
         self
     }
@@ -43,6 +50,12 @@ impl Problem {
     pub(crate) fn into_parts(self) -> (StatusCode, String) {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         (status, self.detail)
+    }
+
+    pub(crate) fn after(mut self, changes: Changes) -> Problem {
+        self.detail = format!("the configuration is in force, but {}", self.detail);
+        self.changes = Some(Box::new(changes));
+        self
     }
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Problem {
@@ -93,6 +106,11 @@ impl Problem {
     /// The request was taken and goes on; only the time to wait for it is over.
     pub(crate) fn time_over(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::GATEWAY_TIMEOUT, detail)
+    }
+
+    /// Something here does not work as it should.
+    pub(crate) fn broken(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
     }
 
     pub(crate) fn no_such_job(name: &str) -> Problem {

@@ -236,10 +236,16 @@ impl Keeper {
     fn take_told(&mut self) {
         let told = self.output().map(Output::told).unwrap_or_default();
         for told in told {
-            self.tell(&match told {
-                Told::Gap { job, lines } => ToAgent::LogGap { job, lines },
-                Told::Closed { job, file, compress } => ToAgent::Rotated { job, file, compress },
-            });
+            match told {
+                Told::Gap { job, lines } => {
+                    if let Some(node) = self.node() {
+                        node.lost.add(job, lines);
+                    }
+                }
+                Told::Closed { job, file, compress } => {
+                    self.tell(&ToAgent::Rotated { job, file, compress });
+                }
+            }
         }
     }
 

@@ -11,7 +11,7 @@
 //! If several are given the first of this table counts. Whatever fails has an exit code that says so.
 
 use crate::{
-    args::{NodeArgs, RunArgs},
+    args::{DirArgs, RunArgs},
     client,
     failure::{CONFIG, FAILED, Failure, NO_AGENT, USAGE},
     run,
@@ -115,7 +115,7 @@ pub(crate) fn containerpilot() -> Result<i32, Failure> {
     run::run(RunArgs {
         config: None,
         from: vec![Format::ContainerPilot.to_string(), file],
-        node: NodeArgs { run_dir: None },
+        node: DirArgs { run_dir: None },
         state_dir: None,
         restart: None,
         command: Vec::new(),

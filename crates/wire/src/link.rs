@@ -6,7 +6,7 @@
 //! what then happens.
 //!
 //! What must not be lost is said again to every new agent until one says that it is journaled:
-//! exit records (`Ack`), results of tasks (`TaskTaken`), orders and signals (`Taken`).
+//! exit records (`Ack`), results of tasks (`TaskTaken`), orders, signals and lost lines (`Taken`).
 
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -138,7 +138,9 @@ pub enum ToAgent {
         incarnation: u64,
         fields: BTreeMap<String, String>,
     },
+    /// Lines of a log are lost. Said again until it is `Taken`.
     LogGap {
+        token: u64,
         job: Name,
         lines: u64,
     },

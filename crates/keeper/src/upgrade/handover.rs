@@ -10,6 +10,7 @@ use crate::{
     attempt::Attempt,
     deadline::Deadline,
     job::{Ended, StopRule},
+    lost::Lost,
     node::{Untaken, Wanting},
     output::{Channel, Gap, Owner},
     task::TaskDone,
@@ -53,6 +54,8 @@ pub(super) struct Handover {
     deadlines: Vec<(u64, Deadline)>,
     records: Vec<ExitRecord>,
     untaken: Vec<(u64, Untaken)>,
+    #[serde(default)]
+    lost: Lost,
     done: Vec<TaskDone>,
     upgraded: Vec<Upgraded>,
     upgrades: u64,

@@ -66,6 +66,7 @@ impl Handover {
             streams: Vec::new(),
             figures: self.figures.clone(),
             gaps: self.gaps.clone(),
+            told: Vec::new(),
             forward: self.forward.clone().map(Vec::from),
             forward_dropped: self.forward_dropped,
         };
@@ -105,6 +106,7 @@ impl Handover {
         node.next_record = self.next_record;
         node.untaken = self.untaken.into_iter().collect();
         node.next_token = self.next_token;
+        node.lost = self.lost;
         node.done = self.done;
         node.upgraded = self.upgraded;
         node.upgrades = self.upgrades;
