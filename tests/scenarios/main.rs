@@ -2,6 +2,7 @@
 
 mod command;
 mod container;
+mod containerpilot;
 mod control;
 mod crash;
 mod faults;
