@@ -266,7 +266,7 @@ fn a_run_ends_by_itself_when_all_jobs_have() {
         &[],
     );
     // At once: nothing waits for the stopTimeout to be over.
-    pilot.node.wait();
+    assert_eq!(pilot.node.wait().code(), Some(0));
     assert_eq!(pilot.node.log("one"), ["one", "one", "one"]);
     assert_eq!(pilot.node.log("two"), ["two"]);
 }

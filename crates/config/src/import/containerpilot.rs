@@ -374,8 +374,8 @@ fn about(draft: &mut Draft, r: &Reader<'_>, jobs: &[Job], whens: &[When], consul
             });
         if free {
             let message = format!(
-                "'{}' has a minute when the node stops; 3.8.0 waited for it without end. Its timeout \
-                 says otherwise",
+                "'{}' has a minute when the node stops; 3.8.0 waited for it without end. Give it a \
+                 timeout to change that",
                 job.name
             );
             draft.note(r.line(&job.at), message);
