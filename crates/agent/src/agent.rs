@@ -246,7 +246,7 @@ impl Agent {
             | Request::Reload { job }
             | Request::Stop { job }
             | Request::Kill { job }
-            | Request::Restart { job }
+            | Request::Restart { job, .. }
             | Request::Signal { job, .. } => self.node.job(job.as_str()),
             Request::Maintenance { .. }
             | Request::StartApp { .. }

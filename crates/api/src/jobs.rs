@@ -66,13 +66,19 @@ pub(crate) async fn start(
     pursue(&reach, &name, request, wait, |_| Goal::Up { beyond: 0 }).await
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RestartBody {
+    args: Option<Vec<String>>,
+}
+
 pub(crate) async fn restart(
     State(reach): State<Reach>,
     Path(name): Path<String>,
     Asked(wait): Asked<Wait>,
-    Body(Nothing {}): Body<Nothing>,
+    Body(RestartBody { args }): Body<RestartBody>,
 ) -> Answer {
-    let request = Request::Restart { job: known(&name)? };
+    let request = Request::Restart { job: known(&name)?, args };
     let goal = |accepted: &Accepted| Goal::Up { beyond: accepted.before };
     pursue(&reach, &name, request, wait, goal).await
 }

@@ -83,7 +83,7 @@ pub(crate) async fn plan(
     Asked(Nothing {}): Asked<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
     let loaded = reach.asker.load().await?.map_err(Problem::invalid)?;
-    let mut changes = reach.asker.compare(loaded.plan).await?;
+    let mut changes = reach.asker.compare(loaded.plan).await??;
     changes.warnings = loaded.warnings;
     Ok(Json(changes))
 }

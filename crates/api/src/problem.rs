@@ -84,6 +84,7 @@ impl From<Refusal> for Problem {
         let status = match &refusal {
             Refusal::NoSuchJob(_) | Refusal::NoSuchApp(_) => StatusCode::NOT_FOUND,
             Refusal::NotRunning(_)
+            | Refusal::RunsAlready(_)
             | Refusal::NoReload(_)
             | Refusal::Disabled(_)
             | Refusal::NodeStopping => StatusCode::CONFLICT,

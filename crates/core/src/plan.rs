@@ -101,6 +101,17 @@ pub struct JobPlan {
     pub instance_of: Option<Name>,
     /// Names of `env` whose values are secret: shown nowhere.
     pub secrets: Vec<String>,
+    /// `None`: in no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
+}
+
+/// Where a job is written, as `file:line`, for those who ask why it is as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    pub at: String,
+    /// Its `when`, if it has one.
+    pub when: Option<String>,
 }
 
 /// What `mainstay reload JOB` does.
@@ -276,6 +287,7 @@ impl JobPlan {
             place: Place::default(),
             instance_of: None,
             secrets: Vec::new(),
+            written: None,
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) enum Command {
     /// Stop jobs: their stop signal, then SIGKILL when their time is over
     Stop(ControlArgs),
     /// Stop jobs and start them again
-    Restart(ControlArgs),
+    Restart(RestartArgs),
     /// Kill jobs without grace
     Kill(ControlArgs),
     /// Send a signal to jobs
@@ -161,6 +161,15 @@ pub(crate) struct StartArgs {
     #[arg(long)]
     pub(crate) now: bool,
     /// Added to the command of the job
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) args: Option<Vec<String>>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+    /// Added to the command of the job, in place of those it was started with
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) args: Option<Vec<String>>,
 }

@@ -139,6 +139,9 @@ pub enum Request {
     },
     Restart {
         job: Name,
+        /// As for a start.
+        #[serde(default)]
+        args: Option<Vec<String>>,
     },
     Signal {
         job: Name,
@@ -159,6 +162,9 @@ pub enum Refusal {
     NoSuchJob(String),
     #[error("job '{0}' is not running")]
     NotRunning(Name),
+    /// A running process cannot be given other arguments.
+    #[error("job '{0}' runs already, without these arguments: use `mainstay restart {0} -- ARGS`")]
+    RunsAlready(Name),
     #[error("there is no app '{0}'")]
     NoSuchApp(String),
     #[error("job '{0}' has no reload")]

@@ -26,6 +26,8 @@ struct Wires {
     /// Whose stop signal it runs before.
     stopping_hook_of: Vec<usize>,
     needs: Vec<usize>,
+    /// Whose end it runs for.
+    hook_of: Vec<usize>,
     hook: bool,
 }
 
@@ -92,7 +94,10 @@ impl Wiring {
             add(&mut self.jobs[source].stopping_hooks, at);
             add(&mut self.jobs[at].stopping_hook_of, source);
         }
-        self.jobs[at].hook |= ends(condition.event);
+        if ends(condition.event) {
+            add(&mut self.jobs[at].hook_of, source);
+            self.jobs[at].hook = true;
+        }
     }
 
     fn need(&mut self, at: usize, source: &SourceRef) {
@@ -121,6 +126,10 @@ impl Wiring {
 
     pub(super) fn stopping_hook_of(&self, at: usize) -> &[usize] {
         self.jobs.get(at).map_or(&[], |it| &it.stopping_hook_of)
+    }
+
+    pub(super) fn hook_of(&self, at: usize) -> &[usize] {
+        self.jobs.get(at).map_or(&[], |it| &it.hook_of)
     }
 
     pub(super) fn needs(&self, at: usize) -> &[usize] {

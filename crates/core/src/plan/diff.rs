@@ -94,6 +94,8 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         place,
         instance_of,
         secrets,
+        // Lines that moved change nothing.
+        written: _,
     } = old;
     let anew = named(&[
         ("exec", *exec != new.exec),

@@ -21,6 +21,7 @@
 //! start web now args -v -x | disable web | enable web | reload web | maintenance on
 //! start-app shop | stop-app shop | restart-app shop
 //! drop web                                out of the plan that the next `apply` brings
+//! plan                                    what the next `apply` will come to
 //! apply                                   the plan with all `node` and `job` lines so far
 //! show                                    what an observer sees
 //! why web                                 what it waits for
@@ -44,6 +45,7 @@ pub(crate) enum Line {
     Job(Box<JobPlan>),
     App(AppPlan),
     Drop(Name),
+    Plan,
     Apply,
     Why(Name),
     At(Mono),
@@ -68,6 +70,7 @@ pub(crate) fn read(text: &str, agent_restarts: u64) -> Vec<Line> {
         ["job", job, keys @ ..] => Line::Job(Box::new(job_plan(job, keys))),
         ["app", app, keys @ ..] => Line::App(app_plan(app, keys)),
         ["drop", job] => Line::Drop(name(job)),
+        ["plan"] => Line::Plan,
         ["apply"] => Line::Apply,
         ["why", job] => Line::Why(name(job)),
         ["agent", "dies"] => Line::AgentDies,
@@ -143,7 +146,11 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
         ["restart-app", app] => request(Request::RestartApp { app: name(app) }),
         ["stop", job] => request(Request::Stop { job: name(job) }),
         ["kill", job] => request(Request::Kill { job: name(job) }),
-        ["restart", job] => request(Request::Restart { job: name(job) }),
+        ["restart", job] => request(Request::Restart { job: name(job), args: None }),
+        ["restart", job, "args", args @ ..] => {
+            let args = Some(args.iter().map(|it| (*it).to_owned()).collect());
+            request(Request::Restart { job: name(job), args })
+        }
         ["signal", job, signal] => request(Request::Signal {
             job: name(job),
             signal: signal.parse().expect("a signal"),
