@@ -65,7 +65,7 @@ impl Source {
 }
 
 /// The plan, with each job knowing where it is written.
-fn located(loaded: mainstay_config::Loaded) -> Plan {
+pub(crate) fn located(loaded: mainstay_config::Loaded) -> Plan {
     let mainstay_config::Loaded { mut plan, places, .. } = loaded;
     for (job, place) in plan.jobs.iter_mut().zip(places) {
         if job.name == place.job {

@@ -200,7 +200,7 @@ impl Asked<'_> {
         }
         match (plan.restart.on, plan.restart.limit) {
             (RestartOn::Failure | RestartOn::Any, Some(limit)) => {
-                format!("it was given up: its {limit} restarts are used up")
+                format!("it was given up: its restarts are used up (limit {limit})")
             }
             (RestartOn::Never, _) | (_, None) => {
                 "it was given up: it could not be started, and is not tried again".to_owned()
@@ -371,3 +371,6 @@ fn span(time: Duration) -> String {
 fn word(phase: Phase) -> String {
     format!("{phase:?}").to_uppercase()
 }
+
+#[cfg(test)]
+mod tests;
