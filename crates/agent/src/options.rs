@@ -49,7 +49,8 @@ impl Source {
             }
             Source::Import { format, file } => {
                 let invalid = |errors: Errors| errors.render(false);
-                let imported = mainstay_config::import_file(*format, file).map_err(invalid)?;
+                let imported =
+                    mainstay_config::import_file(*format, file, &context).map_err(invalid)?;
                 let name = format!("{} (as imported)", file.display());
                 let loaded =
                     mainstay_config::parse(&name, &imported.toml, &context).map_err(invalid)?;

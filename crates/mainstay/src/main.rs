@@ -5,6 +5,7 @@ mod agent;
 mod args;
 mod check;
 mod client;
+mod containerpilot;
 mod control;
 mod dirs;
 mod environ;
@@ -36,7 +37,11 @@ fn main() {
     if let Some(code) = mainstay_keeper::take_over() {
         std::process::exit(code);
     }
-    let code = match dispatch(Cli::parse().command) {
+    let outcome = match containerpilot::is_called() {
+        true => containerpilot::containerpilot(),
+        false => dispatch(Cli::parse().command),
+    };
+    let code = match outcome {
         Ok(code) => code,
         Err(failure) => {
             failure.tell();
