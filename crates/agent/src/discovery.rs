@@ -353,8 +353,7 @@ fn id(job: &Name, node: &str, advertise: &Advertise) -> String {
     advertise.id.clone().unwrap_or_else(|| format!("{job}-{node}"))
 }
 
-/// The address that a job is announced with.
-pub(crate) fn address(advertise: &Advertise) -> Result<IpAddr, String> {
+fn address(advertise: &Advertise) -> Result<IpAddr, String> {
     let here =
         addresses().map_err(|error| format!("cannot list this host's addresses: {error}"))?;
     choose(&advertise.interfaces, &here).map_err(|error: NoAddress| error.to_string())
