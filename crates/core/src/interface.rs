@@ -16,8 +16,12 @@ use ::core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// What is tried when nothing is wished for.
-pub const DEFAULT: [&str; 2] = ["eth0:inet", "inet"];
+/// What is tried when nothing is wished for: `eth0:inet`, then `inet`.
+#[must_use]
+pub fn defaults() -> Vec<InterfaceSpec> {
+    let eth0 = InterfaceSpec::Named { interface: "eth0".to_owned(), family: Family::Inet };
+    vec![eth0, InterfaceSpec::Any(Family::Inet)]
+}
 
 /// The longest name that the kernel takes.
 const LONGEST_NAME: usize = 15;
@@ -290,7 +294,7 @@ mod tests {
     #[test]
     fn the_first_wish_that_finds_something_wins() {
         assert_eq!(chosen(&["eth7", "eth1", "eth0"]).as_deref(), Ok("192.168.1.20"));
-        assert_eq!(chosen(&DEFAULT).as_deref(), Ok("10.0.0.9"));
+        assert_eq!(chosen(&["eth0:inet", "inet"]).as_deref(), Ok("10.0.0.9"));
     }
 
     #[test]

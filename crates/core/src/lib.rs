@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod discovery;
+pub mod environ;
 pub mod event;
 pub mod exit;
 mod history;
@@ -18,3 +19,4 @@ mod outbox;
 pub mod plan;
 pub mod secret;
 pub mod signal;
+pub mod watch;

@@ -81,6 +81,9 @@ impl Job {
         if plan.when != before.when {
             self.change_when(turn);
         }
+        if plan.advertise != before.advertise {
+            self.announce_anew(turn);
+        }
     }
 
     /// Its conditions are others: clocks begin anew, and a trigger of before is forgotten.

@@ -7,6 +7,7 @@ use crate::{
     job::Shutting,
     name::Name,
     plan::Awaited,
+    watch::Watch,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
@@ -40,6 +41,8 @@ pub struct Life {
     /// At boot: the sequence of apps that is starting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) apps_from: Option<u32>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) watches: BTreeMap<Name, Watch>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -80,6 +83,7 @@ impl Life {
             signals: Signals::default(),
             apps: BTreeMap::new(),
             apps_from: None,
+            watches: BTreeMap::new(),
         }
     }
 
