@@ -5,9 +5,7 @@
 //! and is only counted here. What a probe needs (a compiled expression, certificates) is made once
 //! and kept for as long as the plan says the same.
 
-mod connect;
 mod http;
-mod tls;
 mod words;
 
 use crate::clock;
@@ -205,15 +203,10 @@ impl Ready {
 }
 
 async fn tcp(address: &str) -> Verdict {
-    match connect::tcp(address).await {
+    match mainstay_reach::tcp(address).await {
         Ok(_) => Verdict::passed(format!("connected to {address}")),
         Err(error) => Verdict::failed(format!("cannot connect to {address}: {error}")),
     }
-}
-
-/// A lock that no panic can spoil: what it guards is replaced as a whole.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
