@@ -4,6 +4,7 @@ mod command;
 mod container;
 mod control;
 mod crash;
+mod discovery;
 mod faults;
 mod hold;
 mod life;
