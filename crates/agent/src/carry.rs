@@ -114,7 +114,7 @@ impl Agent {
         match probe {
             Probe::Exec(_) => {
                 let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
-                let around = self.surroundings();
+                let around = self.surroundings(plan);
                 self.lanes.run(&mut self.link, plan, Run::Task { id, deadline }, around)
             }
             Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
@@ -175,7 +175,7 @@ impl Agent {
 
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
         let plan = self.node.job_plan(job.as_str())?;
-        let around = self.surroundings();
+        let around = self.surroundings(plan);
         self.lanes.run(&mut self.link, plan, run, around)
     }
 }

@@ -65,7 +65,7 @@ table! {
         "Starts a job, and waits until it runs";
     post "/v1/jobs/{job}/stop" jobs::stop: Nothing -> Job ["wait"]
         "Stops a job, and waits until nothing of it is left";
-    post "/v1/jobs/{job}/restart" jobs::restart: Nothing -> Job ["wait"]
+    post "/v1/jobs/{job}/restart" jobs::restart: Restart -> Job ["wait"]
         "Stops a job and starts it again";
     post "/v1/jobs/{job}/kill" jobs::kill: Nothing -> Job ["wait"]
         "Kills a job without grace";

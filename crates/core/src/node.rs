@@ -11,11 +11,12 @@
 //! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
 //! them: boot and takeover, what people ask for (`request`), what follows from an event (`settle`,
 //! along the `wiring` of the plan), what can still happen (`outlook`), apps (`apps`), a new plan
-//! (`apply`), and the end (`shutdown`, in which `order`).
+//! (`apply`, told before in `foresee`), and the end (`shutdown`, in which `order`).
 
 mod apply;
 mod apps;
 mod command;
+mod foresee;
 mod input;
 mod life;
 mod order;
@@ -25,9 +26,9 @@ mod settle;
 mod shutdown;
 mod wiring;
 
-pub use apply::{Effect, Preview};
 pub use apps::AppPhase;
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
+pub use foresee::{Effect, Foresight, Preview};
 pub use input::{Held, Input, Refusal, Request};
 pub use life::{Life, NodePhase};
 pub use outlook::Waiting;
@@ -39,7 +40,7 @@ use crate::{
     event::{Event, Kind, Source},
     exit::Exit,
     history::awaited,
-    job::{Job, Turn},
+    job::{Desired, Job, Turn},
     name::Name,
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
@@ -83,10 +84,12 @@ impl Node {
 
     /// A node as an earlier agent journaled it. A job without a journaled state is new.
     #[must_use]
-    pub fn restore(plan: Plan, life: Life, mut jobs: BTreeMap<Name, Job>) -> Node {
+    pub fn restore(plan: Plan, mut life: Life, mut states: BTreeMap<Name, Job>) -> Node {
         let wiring = Wiring::new(&plan);
-        let state = |job: &JobPlan| jobs.remove(&job.name).unwrap_or_else(|| Job::new(job));
+        let state = |job: &JobPlan| states.remove(&job.name).unwrap_or_else(|| Job::new(job));
         let jobs: Vec<Job> = plan.jobs.iter().map(state).collect();
+        let absent = states.into_iter().filter(|(_, job)| job.desired() == Desired::Disabled);
+        life.disabled_absent.extend(absent.map(|(name, _)| name));
         let renewing = jobs.iter().filter(|job| job.renews()).count();
         let (touched, moved, renewed) = (BTreeMap::new(), false, false);
         let environ = Environ::default();
@@ -322,6 +325,8 @@ impl Node {
             }
             (false, false) | (true, true) => {}
         }
+        // Whoever waited for its errand waits for its end now.
+        self.moved |= before.is_errand() && !job.is_errand();
         if *job != before {
             self.touched.entry(at).or_insert(Some(before));
         }
