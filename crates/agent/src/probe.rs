@@ -11,11 +11,7 @@ mod words;
 use crate::clock;
 use http::HttpProbe;
 use mainstay_core::{clock::Mono, name::Name, node::Input, plan::Probe};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, task::AbortHandle, time::timeout};
 
 pub(crate) use words::of_task;
