@@ -8,15 +8,19 @@ use crate::{
     clock,
     crash::{Crash, Crashed, Point},
     cron::{Clocks, Crons},
+    custom::Custom,
     disabled::Disabled,
     discovery::Discovery,
     hear::Replies,
     journal::{Journal, Moment, RETRY, Step},
     lane::{Lanes, LookedUp},
     link::{Link, LinkError},
+    meter::Meter,
+    outside::Outside,
     owed::Owed,
     probe::Probes,
     ring::Ring,
+    ruled::Ruled,
     taken::Taken,
     timers::Timers,
     trace,
@@ -78,6 +82,12 @@ pub struct Agent {
     /// When to try again to write what could not be written.
     pub(crate) retry_at: Instant,
     pub(crate) owed: Owed,
+    pub(crate) ruled: Ruled,
+    pub(crate) meter: Meter,
+    /// Of jobs that others are told of.
+    pub(crate) addresses: Vec<(Name, String)>,
+    pub(crate) custom: Arc<Custom>,
+    pub(crate) outside: watch::Sender<Outside>,
     /// The node has said that everything is over.
     pub(crate) over: Option<i32>,
 }
@@ -166,11 +176,18 @@ impl Agent {
             Some(ask) = self.asks.recv() => self.answer(ask),
             () = self.timers.due() => self.wake(),
             found = self.lanes.looked_up() => self.proceed(found),
-            checked = self.probes.answered() => self.take(checked, Origin::World),
             heard = self.discovery.heard() => self.take(heard, Origin::World),
+            checked = self.probes.answered() => self.take_checked(checked),
             () = self.crons.due() => self.ring_crons(),
             () = sleep_until(self.retry_at), if self.has_unwritten() => self.write_again(),
         }
+    }
+
+    fn take_checked(&mut self, mut checked: Input) -> Result<(), End> {
+        if let Input::Checked { job, output, .. } = &mut checked {
+            *output = self.hide(job, std::mem::take(output));
+        }
+        self.take(checked, Origin::World)
     }
 
     fn has_unwritten(&self) -> bool {
@@ -192,7 +209,8 @@ impl Agent {
     }
 
     fn wake(&mut self) -> Result<(), End> {
-        while let Some(token) = self.timers.take_due(clock::mono()) {
+        while let Some((token, late)) = self.timers.take_due(clock::mono()) {
+            self.meter.late(late);
             self.take(Input::Timer { token }, Origin::World)?;
         }
         Ok(())
@@ -225,6 +243,7 @@ impl Agent {
     }
 
     fn step(&mut self, input: Input, origin: Origin) -> Result<(), End> {
+        let begun = Instant::now();
         self.crash.reach(Point::Input)?;
         let before = self.incarnation_before(&input);
         self.settle_probes(&input);
@@ -233,6 +252,7 @@ impl Agent {
         self.crash.reach(Point::Journaled)?;
         let Decided { input, outcome: Outcome { events, commands, answer, .. }, .. } = decided;
         let to_tell = events.clone();
+        self.meter.events(&events);
         self.ring.publish(events);
         self.crash.reach(Point::Published)?;
         self.acknowledge(&origin)?;
@@ -241,6 +261,7 @@ impl Agent {
             self.carry_out(command);
         }
         self.link.flush()?;
+        self.meter.stepped(begun.elapsed());
         // Nobody waits for a line of the log.
         for event in &to_tell {
             trace::event(event, &input, self.is_early(event));
@@ -273,8 +294,12 @@ impl Agent {
     /// Keeps count of what checks are under way.
     fn settle_probes(&mut self, input: &Input) {
         match input {
-            Input::Checked { job, incarnation, check, .. } => {
-                self.probes.finished(job, *incarnation, *check);
+            Input::Checked { job, incarnation, check, passed, .. } => {
+                let took = self.probes.finished(job, *incarnation, *check);
+                let plan = self.node.job_plan(job.as_str());
+                if let Some(check) = plan.and_then(|plan| plan.checks.get(*check)) {
+                    self.meter.checked(job, &check.name, *passed, took);
+                }
             }
             Input::Exited { job, incarnation, .. } => {
                 let checks = self.node.job_plan(job.as_str()).map_or(0, |job| job.checks.len());
@@ -301,7 +326,9 @@ impl Agent {
         };
         let upgrade = matches!(input, Input::Attached { .. }).then_some(self.upgrade);
         taken.into_iter().for_each(|token| self.taken.add(token));
+        let environ = changes_environ(input, outcome).then(|| self.node.environ());
         let changes_nothing = outcome.events.is_empty()
+            && environ.is_none()
             && outcome.touched.is_empty()
             && forgotten(&outcome.commands).is_empty();
         if changes_nothing && !life_changed && taken.is_none() {
@@ -311,6 +338,7 @@ impl Agent {
         let (node, ring, all_taken, told) = (&self.node, &self.ring, &self.taken, self.upgrade);
         let (input, plan) = match input {
             Input::Request(Request::Apply { .. }) => (None, Some(node.plan())),
+            Input::Request(Request::Environ { .. }) => (None, None),
             Input::Boot if behind => (Some(input), Some(node.plan())),
             input => (Some(input), None),
         };
@@ -327,6 +355,7 @@ impl Agent {
                 .filter_map(|name| Some((name, node.job(name.as_str())?)))
                 .collect(),
             life: life_changed.then(|| node.life()),
+            environ,
             taken,
             upgrade,
         };
@@ -380,6 +409,11 @@ impl Agent {
     pub(crate) fn say(&mut self, message: &ToKeeper) {
         self.link.push(message).expect("a message without free text fits a frame");
     }
+}
+
+/// What users have changed is not part of any job, nor of the node's life.
+fn changes_environ(input: &Input, outcome: &Outcome) -> bool {
+    matches!(input, Input::Request(Request::Environ { .. })) && outcome.answer == Some(Ok(()))
 }
 
 fn forgotten(commands: &[Command]) -> Vec<&Name> {

@@ -1,11 +1,15 @@
 //! What the API asks the agent, and how it gets its answers.
 
 use crate::{
+    custom::Custom,
+    meter::Measures,
     options::{Loaded, Source},
+    outside::Outside,
     ring::Ring,
     view::{Changes, JobStatus, Status, Why},
 };
 use mainstay_core::{
+    environ::Environ,
     name::Name,
     node::{Refusal, Request},
     plan::{ApiPlan, Plan},
@@ -25,6 +29,8 @@ pub(crate) enum Ask {
     Compare(Box<Plan>, oneshot::Sender<Changes>),
     Apply(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
     Figures(oneshot::Sender<Figures>),
+    Measures(oneshot::Sender<Measures>),
+    Environ(oneshot::Sender<Environ>),
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
 }
 
@@ -58,8 +64,16 @@ pub struct Asker {
     asks: mpsc::Sender<Ask>,
     ring: Arc<Ring>,
     source: Arc<Source>,
-    dirs: Arc<Dirs>,
-    api: watch::Receiver<ApiPlan>,
+    shown: Arc<Shown>,
+}
+
+/// What can be seen without asking the loop.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) dirs: Dirs,
+    pub(crate) api: watch::Receiver<ApiPlan>,
+    pub(crate) custom: Arc<Custom>,
+    pub(crate) outside: watch::Receiver<Outside>,
 }
 
 /// Where the node lives.
@@ -73,22 +87,33 @@ impl Asker {
     pub(crate) fn new(
         ring: Arc<Ring>,
         source: Source,
-        dirs: Dirs,
-        api: watch::Receiver<ApiPlan>,
+        shown: Shown,
     ) -> (Asker, mpsc::Receiver<Ask>) {
         let (asks, line) = mpsc::channel(LINE);
-        (Asker { asks, ring, source: Arc::new(source), dirs: Arc::new(dirs), api }, line)
+        (Asker { asks, ring, source: Arc::new(source), shown: Arc::new(shown) }, line)
     }
 
     /// `[api]` as it is in force; changes with every plan that is applied, the same or not.
     #[must_use]
     pub fn api(&self) -> watch::Receiver<ApiPlan> {
-        self.api.clone()
+        self.shown.api.clone()
     }
 
     #[must_use]
     pub fn dirs(&self) -> &Dirs {
-        &self.dirs
+        &self.shown.dirs
+    }
+
+    /// What users measure themselves.
+    #[must_use]
+    pub fn custom(&self) -> &Arc<Custom> {
+        &self.shown.custom
+    }
+
+    /// What is to be open besides the API; changes with the plan.
+    #[must_use]
+    pub fn outside(&self) -> watch::Receiver<Outside> {
+        self.shown.outside.clone()
     }
 
     #[must_use]
@@ -146,11 +171,30 @@ impl Asker {
         self.ask(Ask::Figures).await
     }
 
+    /// What the loop counts: a plain copy.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn measures(&self) -> Result<Measures, Gone> {
+        self.ask(Ask::Measures).await
+    }
+
+    /// What users have changed for whatever is started from now on.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn environ(&self) -> Result<Environ, Gone> {
+        self.ask(Ask::Environ).await
+    }
+
     /// Comes back only with the reason why it failed: on success this agent is replaced.
     ///
     /// # Errors
     /// [`Gone`]
     pub async fn upgrade(&self, binary: Option<PathBuf>) -> Result<String, Gone> {
+        let custom = self.custom().clone();
+        // This agent may have no time to do it later.
+        let _ = tokio::task::spawn_blocking(move || custom.flush()).await;
         self.ask(|answer| Ask::Upgrade(binary, answer)).await
     }
 
@@ -159,8 +203,8 @@ impl Asker {
     /// # Errors
     /// [`Gone`], or inside: the diagnostics, ready to be printed.
     pub async fn load(&self) -> Result<Result<Loaded, String>, Gone> {
-        let source = self.source.clone();
-        tokio::task::spawn_blocking(move || source.load()).await.map_err(|_| Gone)
+        let (source, environ) = (self.source.clone(), self.environ().await?);
+        tokio::task::spawn_blocking(move || source.load(&environ)).await.map_err(|_| Gone)
     }
 
     async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Gone> {

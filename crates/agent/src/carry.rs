@@ -4,7 +4,8 @@ use crate::{
     agent::{About, Agent},
     applied::{self, OnDisk},
     cron::Clocks,
-    identity::Run,
+    identity::{self, Run},
+    outside::Outside,
     trace,
 };
 use mainstay_core::{
@@ -19,6 +20,9 @@ impl Agent {
     pub(crate) fn carry_out(&mut self, command: Command) {
         let failed = match command {
             Command::Spawn { job, incarnation, args } => {
+                if let Some(plan) = self.node.job_plan(job.as_str()) {
+                    self.ruled.spawned(&job, identity::rules(plan));
+                }
                 self.start(&job, Run::Incarnation { incarnation, args })
             }
             Command::RunTask { id, deadline } => {
@@ -57,6 +61,8 @@ impl Agent {
                 self.probes.forget(&job);
                 self.crons.forget(&job);
                 self.facts.remove(&job);
+                self.ruled.forget(&job);
+                self.meter.forget(&job);
                 self.lanes.send(&mut self.link, ToKeeper::Forget { job })
             }
             Command::Applied => {
@@ -108,7 +114,8 @@ impl Agent {
         match probe {
             Probe::Exec(_) => {
                 let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
-                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline })
+                let around = self.surroundings();
+                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline }, around)
             }
             Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
                 self.probes.ask(&job, incarnation, check, probe, deadline);
@@ -132,8 +139,19 @@ impl Agent {
             OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
             OnDisk::Failed => OnDisk::Failed,
         };
+        self.meter.keep(self.node.plan());
+        self.look_for_addresses();
+        self.custom.define(self.node.plan());
+        self.outside.send_if_modified(|outside| {
+            let wanted = Outside::of(self.node.plan());
+            *outside != wanted && {
+                *outside = wanted;
+                true
+            }
+        });
         self.discovery.apply(self.node.plan());
         self.write_plan();
+        self.rule_anew();
         self.say_ready();
     }
 
@@ -157,6 +175,7 @@ impl Agent {
 
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
         let plan = self.node.job_plan(job.as_str())?;
-        self.lanes.run(&mut self.link, plan, run)
+        let around = self.surroundings();
+        self.lanes.run(&mut self.link, plan, run, around)
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     agent::{Agent, End, Origin},
     ask::{Ask, Selection},
-    lane,
+    lane, secret,
     view::{self, Changes, Facts, JobStatus, Status},
     why,
 };
@@ -62,11 +62,14 @@ impl Agent {
             }
             ToAgent::Exited(record) => self.take_record(record),
             ToAgent::TaskDone { id, exit, output, truncated } => {
+                let output = self.hide(&id.job, output);
                 tell_output(&id, &output, truncated);
                 self.take(lane::task_done(id.clone(), exit, &output), Origin::Task(id))
             }
             // An earlier agent has written it down: only its thanks got lost.
-            ToAgent::Asked { token, .. } | ToAgent::Signalled { token, .. }
+            ToAgent::Asked { token, .. }
+            | ToAgent::Signalled { token, .. }
+            | ToAgent::LogGap { token, .. }
                 if self.taken.contains(token) =>
             {
                 self.say(&ToKeeper::Taken { token });
@@ -81,8 +84,8 @@ impl Agent {
             ToAgent::Notified { job, incarnation, fields } => {
                 self.take_notice(job, incarnation, fields)
             }
-            ToAgent::LogGap { job, lines } => {
-                self.take(Input::LogGap { job, lines }, Origin::World)
+            ToAgent::LogGap { token, job, lines } => {
+                self.take(Input::LogGap { job, lines }, Origin::Token(token))
             }
             ToAgent::Rotated { file, compress, .. } => {
                 if compress {
@@ -130,6 +133,14 @@ impl Agent {
         self.take(Input::Request(request), Origin::Token(token))
     }
 
+    /// A text of or about a job, without its secrets.
+    pub(crate) fn hide(&self, job: &Name, text: String) -> String {
+        match self.node.job_plan(job.as_str()) {
+            Some(plan) => secret::hide(plan, text),
+            None => text,
+        }
+    }
+
     pub(crate) fn take_notice(
         &mut self,
         job: Name,
@@ -142,6 +153,8 @@ impl Agent {
             .and_then(|value| value.parse().ok())
             .map(Duration::from_micros);
         let (ready, watchdog) = (says("READY"), says("WATCHDOG"));
+        let fields = fields.into_iter().map(|(name, value)| (name, self.hide(&job, value)));
+        let fields = fields.collect();
         self.note(&job, incarnation, fields);
         if !ready && !watchdog && watchdog_every.is_none() {
             return Ok(());
@@ -170,6 +183,8 @@ impl Agent {
             Ask::Why(name, asker) => drop(asker.send(why::why(&self.node, &name))),
             Ask::Compare(plan, asker) => drop(asker.send(view::changes(&self.node, &plan))),
             Ask::Apply(plan, asker) => return self.apply(plan, asker),
+            Ask::Measures(asker) => drop(asker.send(self.measures())),
+            Ask::Environ(asker) => drop(asker.send(self.node.environ().clone())),
             Ask::Figures(asker) => {
                 let id = self.inspections.expect(asker);
                 self.say(&ToKeeper::Inspect { id });
@@ -211,6 +226,8 @@ impl Agent {
             agent_restarts: self.about.agent_restarts,
             keeper: None,
             jobs: self.jobs(),
+            telemetry: None,
+            containerpilot: None,
             watches: view::watches(&self.node, &self.discovery),
             discovery: view::discovery(plan, &self.discovery),
             fleet: None,

@@ -1,7 +1,7 @@
 //! What an agent is started with.
 
 use mainstay_config::{Context, Errors, Format};
-use mainstay_core::plan::Plan;
+use mainstay_core::{environ::Environ, plan::Plan};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -31,12 +31,14 @@ pub struct Loaded {
 }
 
 impl Source {
-    /// Reads it, as it is now. May take as long as a disk does: not for the loop.
+    /// Reads it, as it is now, in the environment as users have changed it. May take as long as a
+    /// disk does: not for the loop.
     ///
     /// # Errors
     /// The diagnostics, ready to be printed.
-    pub fn load(&self) -> Result<Loaded, String> {
-        let context = context();
+    pub fn load(&self, environ: &Environ) -> Result<Loaded, String> {
+        let mut context = context();
+        environ.lay_over(&mut context.env);
         match self {
             Source::Command { command, restart } => {
                 let plan = mainstay_config::single(command, restart.as_deref(), &context)?;

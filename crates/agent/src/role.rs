@@ -87,8 +87,11 @@ where
     };
     let begun = Instant::now();
     let (ending, flag) = watch::channel(false);
+    let custom = asker.custom().clone();
     let api = tokio::spawn(serve(listener, asker, flag));
-    match agent.run().await {
+    let end = agent.run().await;
+    custom.flush();
+    match end {
         End::Over { code } => {
             if agent.is_successor() {
                 sleep_until(begun + COME_BACK).await;

@@ -30,6 +30,12 @@ pub struct Status {
     /// `None`: the keeper did not answer in time.
     pub keeper: Option<Keeper>,
     pub jobs: Vec<JobStatus>,
+    /// Where telemetry is shown, if the plan says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<Door>,
+    /// The socket that speaks as ContainerPilot's does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containerpilot: Option<Door>,
     pub watches: Vec<WatchStatus>,
     /// `None`: not configured.
     #[serde(default)]
@@ -46,6 +52,15 @@ pub struct Keeper {
     pub pid: u32,
     /// Lines that a stuck reader of the forwarded output cost.
     pub forward_dropped: u64,
+}
+
+/// Something that is open to others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Door {
+    /// An address or a path.
+    pub at: String,
+    /// Why it is not open; it is tried again.
+    pub error: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

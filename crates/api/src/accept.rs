@@ -4,7 +4,8 @@ use crate::{
     Reach,
     connection::{self, Ends, Visitor},
     crowd::Crowd,
-    remote, routes, socket_file,
+    outside::{self, Which},
+    pilot, remote, routes, socket_file, telemetry,
 };
 use axum::Router;
 use futures_util::FutureExt;
@@ -21,11 +22,14 @@ pub async fn serve(listener: UnixListener, asker: Asker, ending: watch::Receiver
     let most = most();
     let reach = Reach::new(asker, ending.clone());
     let routes = routes(reach.clone());
+    let open = |which, routes| outside::keep(which, reach.clone(), routes, ending.clone());
     tokio::join!(
         local(listener, routes.clone(), ending.clone(), most),
         remote::serve(&reach, routes, ending.clone(), most / 2),
         socket_file::keep(&reach.asker, ending.clone()),
-        reach.frames.tell(ending),
+        open(Which::Telemetry, telemetry::routes(reach.clone())),
+        open(Which::Pilot, pilot::routes(reach.clone())),
+        reach.frames.tell(ending.clone()),
     );
 }
 

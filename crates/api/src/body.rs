@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use axum::{
-    body::to_bytes,
+    body::{Bytes, to_bytes},
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::request::Parts,
 };
@@ -20,12 +20,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Body<T>, Problem> {
-        let read = timeout(PATIENCE, to_bytes(request.into_body(), MAX));
-        let bytes = match read.await {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(_)) => return Err(Problem::too_long()),
-            Err(_) => return Err(Problem::too_slow()),
-        };
+        let bytes = bytes(request).await?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         // A list of values would be taken for the fields in their order.
         if text.trim_ascii_start().first() != Some(&b'{') {
@@ -34,6 +29,15 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
         serde_json::from_slice(text)
             .map(Body)
             .map_err(|error| Problem::bad_request(format!("the body is not understood: {error}")))
+    }
+}
+
+/// All of a body, in time.
+pub(crate) async fn bytes(request: Request) -> Result<Bytes, Problem> {
+    match timeout(PATIENCE, to_bytes(request.into_body(), MAX)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err(Problem::too_long()),
+        Err(_) => Err(Problem::too_slow()),
     }
 }
 

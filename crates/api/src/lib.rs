@@ -11,6 +11,7 @@ mod body;
 mod connection;
 mod crowd;
 mod door;
+mod environ;
 mod events;
 mod frames;
 mod goal;
@@ -18,14 +19,18 @@ mod guard;
 mod jobs;
 mod log;
 pub mod logs;
+mod metrics;
 mod node;
 mod openapi;
+mod outside;
 mod patient;
+mod pilot;
 mod problem;
 mod pursuit;
 mod remote;
 mod socket_file;
 mod table;
+mod telemetry;
 
 pub use accept::serve;
 pub use log::line as log_line;
@@ -34,6 +39,7 @@ use axum::Router;
 use door::Doors;
 use frames::Frames;
 use mainstay_agent::Asker;
+use outside::{Open, Requests};
 use problem::Problem;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -45,18 +51,22 @@ struct Reach {
     /// Becomes true when the run is over.
     ending: watch::Receiver<bool>,
     doors: Doors,
+    /// What is open besides this API.
+    open: Arc<Open>,
+    requests: Arc<Requests>,
     frames: Arc<Frames>,
 }
 
 impl Reach {
     fn new(asker: Asker, ending: watch::Receiver<bool>) -> Reach {
+        let doors = Doors::default();
         let frames = Frames::new(asker.events().clone());
-        Reach { asker, ending, doors: Doors::default(), frames }
+        Reach { asker, ending, doors, open: Arc::default(), requests: Arc::default(), frames }
     }
 }
 
 fn routes(reach: Reach) -> Router {
-    table::router()
+    pilot::among(table::router())
         .fallback(async || Problem::no_such_route())
         .method_not_allowed_fallback(async || Problem::wrong_method())
         .with_state(reach)

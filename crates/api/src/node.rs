@@ -4,6 +4,7 @@ use crate::{
     Reach,
     body::{Asked, Body},
     goal::Goal,
+    outside::Which,
     problem::Problem,
     pursuit::{Pursuit, Wait, incarnations},
 };
@@ -35,6 +36,8 @@ pub(crate) async fn status(
 ) -> Result<Json<Status>, Problem> {
     let figures = figures(&reach.asker).await?;
     let mut status = reach.asker.status().await?;
+    status.telemetry = reach.open.door(Which::Telemetry);
+    status.containerpilot = reach.open.door(Which::Pilot);
     if let Some(figures) = figures {
         for job in &mut status.jobs {
             job.log = figures.logs.get(&job.name).copied();

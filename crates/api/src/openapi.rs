@@ -157,6 +157,9 @@ fn schemas() -> Value {
         "Start": object(json!({ "args": texts, "now": flag })),
         "Signal": object(json!({ "signal": text, "to": words(&["leader", "group", "tree"]) })),
         "Maintenance": object(json!({ "on": flag })),
+        "Environ": { "type": "object", "additionalProperties": maybe_text },
+        "Metrics": { "type": "object", "additionalProperties": { "type": "number" } },
+        "Taken": object(json!({ "taken": number })),
         "Upgrade": object(json!({ "binary": maybe_text })),
     })
 }

@@ -46,6 +46,12 @@ impl Problem {
         self
     }
 
+    /// For those who speak another language.
+    pub(crate) fn into_parts(self) -> (StatusCode, String) {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, self.detail)
+    }
+
     pub(crate) fn after(mut self, changes: Changes) -> Problem {
         self.detail = format!("the configuration is in force, but {}", self.detail);
         self.changes = Some(Box::new(changes));
@@ -129,6 +135,7 @@ impl From<Gone> for Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Problem {
         let status = match &refusal {
+            Refusal::Environ(_) => StatusCode::BAD_REQUEST,
             Refusal::NoSuchJob(_) | Refusal::NoSuchApp(_) => StatusCode::NOT_FOUND,
             Refusal::NotRunning(_)
             | Refusal::NoReload(_)

@@ -1,9 +1,9 @@
 //! The table of routes: the one place that says what can be asked, for the router and for OpenAPI.
 
-use crate::{Reach, apps, events, jobs, log, node, openapi};
+use crate::{Reach, apps, environ, events, jobs, log, metrics, node, openapi};
 use axum::{
     Router,
-    routing::{get, post},
+    routing::{get, post, put},
 };
 
 /// A route as the description shows it.
@@ -83,6 +83,12 @@ table! {
         "Stops the jobs of an app, in order";
     post "/v1/apps/{app}/restart" apps::restart: Nothing -> App ["wait"]
         "Stops the jobs of an app and starts them again, in order";
+    get "/v1/environ" environ::show: Nothing -> Environ
+        "Variables that users have changed for later starts; null: taken away";
+    put "/v1/environ" environ::change: Environ -> Environ
+        "Sets variables for later starts, and takes some away (null)";
+    post "/v1/metrics" metrics::feed: Metrics -> Taken
+        "Feeds metrics of [telemetry]: adds to counters, sets gauges, observes";
     get "/v1/openapi.json" openapi::describe: Nothing -> Any
         "This description";
 }

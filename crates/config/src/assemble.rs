@@ -4,6 +4,7 @@ use crate::{
     Context, JobPlace, Loaded,
     api::{self, API, Api},
     app::APP,
+    containerpilot::CONTAINERPILOT,
     diag::Errors,
     discovery::{self, DISCOVERY, WATCH},
     health,
@@ -15,13 +16,14 @@ use crate::{
     reader::Reader,
     source::Sources,
     stdio,
+    telemetry::{self, TELEMETRY, Telemetry},
     value::{Span, as_i64},
 };
 use mainstay_core::{
     name::Name,
     plan::{
-        ApiPlan, AppPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart, RestartOn, WatchPlan,
-        Watched,
+        ApiPlan, AppPlan, ContainerPilotPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart,
+        RestartOn, WatchPlan, Watched,
     },
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,8 +38,9 @@ const MOST_WATCHES: usize = 1000;
 /// A larger file that is no TOML gets one report: recovery would make one for nearly every byte.
 const RECOVERED: usize = 256 << 10;
 
-const TABLES: [&str; 7] = ["node", "log", "jobs", "apps", "watches", "discovery", "api"];
-const LATER: [&str; 6] = ["telemetry", "fleet", "rollout", "profiles", "templates", "services"];
+const TABLES: [&str; 9] =
+    ["node", "log", "jobs", "apps", "watches", "discovery", "telemetry", "containerpilot", "api"];
+const LATER: [&str; 5] = ["fleet", "rollout", "profiles", "templates", "services"];
 
 pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Errors> {
     let mut r = Reader::new(sources, ctx);
@@ -56,9 +59,18 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     merge(&mut r, "log", &parts.log, |r, table| r.table(&LOG, table, &mut log));
     node.plan.log_level = log.level.unwrap_or_default();
 
-    let mut api = Api::default();
-    merge(&mut r, "api", &parts.api, |r, table| r.table(&API, table, &mut api));
-    let api = api::judge(&mut r, api);
+    let mut watched = Telemetry::default();
+    merge(&mut r, "telemetry", &parts.telemetry, |r, table| {
+        r.table(&TELEMETRY, table, &mut watched);
+    });
+    let at = parts.telemetry.first().map(|it| Place { file: it.file, span: it.at });
+    let telemetry = telemetry::settle(&mut r, watched, at);
+    let mut containerpilot = (!parts.containerpilot.is_empty()).then(ContainerPilotPlan::default);
+    if let Some(pilot) = &mut containerpilot {
+        merge(&mut r, "containerpilot", &parts.containerpilot, |r, table| {
+            r.table(&CONTAINERPILOT, table, pilot);
+        });
+    }
     let mut engine = discovery::Written::default();
     merge(&mut r, "discovery", &parts.discovery, |r, table| {
         r.table(&DISCOVERY, table, &mut engine);
@@ -69,6 +81,9 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
         r.within("discovery", |r| engine.judge(at, r))
     });
     let watches = watches(&mut r, &parts.watches);
+    let mut api = Api::default();
+    merge(&mut r, "api", &parts.api, |r, table| r.table(&API, table, &mut api));
+    let api = api::judge(&mut r, api);
 
     let apps = apps(&mut r, &parts.apps);
     let mut jobs = jobs(&mut r, &parts.jobs, &log.log);
@@ -78,6 +93,8 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     let apps = apps.into_iter().map(|(app, _)| app).collect();
     let places = jobs.iter().map(|it| place(&r, it)).collect();
     let mut plan = judge(&mut r, node, jobs, apps, api);
+    plan.telemetry = telemetry;
+    plan.containerpilot = containerpilot;
     plan.watches = watches.into_iter().map(|(watch, _)| watch).collect();
     plan.discovery = discovery;
     Ok(Loaded { warnings: r.finish()?, plan, places })
@@ -119,9 +136,11 @@ struct Parts<'t> {
     log: Vec<Part<'t>>,
     jobs: Vec<Part<'t>>,
     apps: Vec<Part<'t>>,
-    api: Vec<Part<'t>>,
+    telemetry: Vec<Part<'t>>,
+    containerpilot: Vec<Part<'t>>,
     watches: Vec<Part<'t>>,
     discovery: Vec<Part<'t>>,
+    api: Vec<Part<'t>>,
 }
 
 fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t> {
@@ -134,9 +153,11 @@ fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t>
                 "log" => &mut parts.log,
                 "jobs" => &mut parts.jobs,
                 "apps" => &mut parts.apps,
-                "api" => &mut parts.api,
+                "telemetry" => &mut parts.telemetry,
+                "containerpilot" => &mut parts.containerpilot,
                 "watches" => &mut parts.watches,
                 "discovery" => &mut parts.discovery,
+                "api" => &mut parts.api,
                 later if LATER.contains(&later) => {
                     r.not_yet(later, name.span());
                     continue;

@@ -104,6 +104,17 @@ fn about(table: &str) -> &'static str {
             "Where the API can be reached beside its unix socket, and by whom: see \
              [The API](api.md). Relative paths start at the configuration file.\n\n"
         }
+        "telemetry" => {
+            "What is shown to those who watch the node: see [telemetry](telemetry.md).\n\n"
+        }
+        "telemetry.metrics" => {
+            "A table, or a list of tables: each is one metric. Its name is what `namespace`, \
+             `subsystem` and `name` say, joined by `_`; parts that are not given are left out.\n\n"
+        }
+        "containerpilot" => {
+            "The table itself, even an empty one, gives jobs the variables and telemetry the series \
+             that ContainerPilot has: see [telemetry](telemetry.md#containerpilot).\n\n"
+        }
         _ => "",
     }
 }

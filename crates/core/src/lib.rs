@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod discovery;
+pub mod environ;
 pub mod event;
 pub mod exit;
 mod history;

@@ -35,6 +35,7 @@ pub use outlook::Waiting;
 use crate::{
     clock::Now,
     discovery::Instance,
+    environ::Environ,
     event::{Event, Kind, Source},
     exit::Exit,
     history::awaited,
@@ -53,6 +54,7 @@ use wiring::Wiring;
 pub struct Node {
     plan: Plan,
     life: Life,
+    environ: Environ,
     /// In the order of the plan.
     jobs: Vec<Job>,
     wiring: Wiring,
@@ -87,7 +89,20 @@ impl Node {
         let jobs: Vec<Job> = plan.jobs.iter().map(state).collect();
         let renewing = jobs.iter().filter(|job| job.renews()).count();
         let (touched, moved, renewed) = (BTreeMap::new(), false, false);
-        Node { plan, life, jobs, wiring, touched, moved, renewing, renewed }
+        let environ = Environ::default();
+        Node { plan, life, environ, jobs, wiring, touched, moved, renewing, renewed }
+    }
+
+    /// With the environment that users had changed when it was journaled.
+    #[must_use]
+    pub fn with_environ(self, environ: Environ) -> Node {
+        Node { environ, ..self }
+    }
+
+    /// What users have changed for whatever is started from now on.
+    #[must_use]
+    pub fn environ(&self) -> &Environ {
+        &self.environ
     }
 
     #[must_use]

@@ -8,6 +8,7 @@ mod app;
 mod check;
 mod diff;
 mod discovery;
+mod telemetry;
 mod when;
 
 pub use api::{ApiPlan, ApiTls};
@@ -15,6 +16,7 @@ pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub use diff::{Change, Changes, JobChange, diff};
 pub use discovery::{Advertise, WatchPlan, Watched};
+pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 
 use crate::{discovery::Engine, name::Name, signal::Signal};
@@ -27,13 +29,17 @@ pub struct Plan {
     /// In the order of the file.
     pub jobs: Vec<JobPlan>,
     pub apps: Vec<AppPlan>,
-    #[serde(default)]
-    pub api: ApiPlan,
     /// In the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watches: Vec<WatchPlan>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discovery: Option<Engine>,
+    #[serde(default)]
+    pub api: ApiPlan,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetryPlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containerpilot: Option<ContainerPilotPlan>,
 }
 
 impl Plan {
@@ -46,6 +52,8 @@ impl Plan {
             apps: Vec::new(),
             watches: Vec::new(),
             discovery: None,
+            telemetry: None,
+            containerpilot: None,
             api: ApiPlan::default(),
         }
     }

@@ -17,6 +17,7 @@ mod job;
 mod keeper;
 mod launch;
 mod life;
+mod lost;
 mod node;
 mod notify;
 mod output;

@@ -55,6 +55,10 @@ pub(crate) enum Command {
     Reload(ReloadArgs),
     /// Enter or leave maintenance: jobs that wait for it are told, processes and checks go on
     Maintenance(MaintenanceArgs),
+    /// Show or change variables for whatever is started from now on
+    Environ(EnvironArgs),
+    /// Feed metrics that [telemetry] declares
+    Metric(MetricArgs),
     /// Show what jobs have written
     Logs(LogsArgs),
     /// Show what has happened
@@ -113,6 +117,41 @@ pub(crate) enum Switch {
 #[derive(Debug, Args)]
 pub(crate) struct MaintenanceArgs {
     pub(crate) switch: Switch,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay environ                   what has been changed so far
+  mainstay environ LEVEL=debug       jobs and tasks that start later have it
+  mainstay environ --unset LEVEL     they have it no more, even if the node was started with it
+
+Nothing is restarted. A job's own env wins. `mainstay reload` sees the change in ${VAR}.")]
+pub(crate) struct EnvironArgs {
+    /// Variables to set
+    #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// A variable to take away; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) unset: Vec<String>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A counter adds the value, a gauge is set to it, a histogram or summary takes it in.
+  mainstay metric orders_total=1 queue_length=17"
+)]
+pub(crate) struct MetricArgs {
+    /// Whole names of metrics, and a number each
+    #[arg(required = true, value_name = "NAME=VALUE", value_parser = measured)]
+    pub(crate) values: Vec<(String, f64)>,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -195,6 +234,21 @@ pub(crate) struct UpgradeArgs {
 pub(crate) struct VersionArgs {
     #[command(flatten)]
     pub(crate) json: JsonArgs,
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(format!("write {text}=VALUE, or --unset {text}")),
+    }
+}
+
+fn measured(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("write {text}=NUMBER"))?;
+    match value.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok((name.to_owned(), number)),
+        Ok(_) | Err(_) => Err(format!("'{value}' is not a number")),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -128,6 +128,17 @@ impl Client {
         )
     }
 
+    /// May be asked twice: what is set again is the same.
+    pub(crate) fn put(
+        &self,
+        path: &str,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Answer, Failure> {
+        let body = body.to_string();
+        self.persist(|| self.exchange("PUT", path, "", Some(&body), patience), |_| true)
+    }
+
     /// As [`Client::post`], for what may be asked twice.
     pub(crate) fn post_again(
         &self,

@@ -7,6 +7,7 @@ mod check;
 mod client;
 mod control;
 mod dirs;
+mod environ;
 mod events;
 mod failure;
 mod import;
@@ -14,6 +15,7 @@ mod keeper;
 mod logs;
 mod maintenance;
 mod manual;
+mod metric;
 mod reload;
 mod run;
 mod shutdown;
@@ -70,6 +72,8 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Plan(args) => reload::plan(&args),
         Command::Reload(args) => reload::reload(args),
         Command::Maintenance(args) => maintenance::maintenance(&args),
+        Command::Environ(args) => environ::environ(&args),
+        Command::Metric(args) => metric::metric(&args),
         Command::Import(args) => import::import(&args),
         Command::Schema(args) => import::schema(&args),
         Command::Completions(args) => manual::completions(&args),

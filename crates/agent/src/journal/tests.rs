@@ -79,6 +79,7 @@ impl Driven {
                 .filter_map(|name| Some((name, self.node.job(name.as_str())?)))
                 .collect(),
             life: Some(self.node.life()),
+            environ: None,
             taken,
             upgrade: None,
         };

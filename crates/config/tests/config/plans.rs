@@ -33,6 +33,7 @@ fn needed(table: &str, name: &str) -> &'static str {
         "jobs.NAME.health.http" if name != "url" => "url = \"https://h\"\n",
         "discovery" if name != "engine" => "engine = \"consul\"\n",
         "jobs.NAME.health.http.tls" => "[jobs.x.health.http]\nurl = \"https://h\"\n",
+        "telemetry" if name != "listen" => "listen = \"127.0.0.1:9090\"\n",
         _ => "",
     }
 }
@@ -45,6 +46,16 @@ fn with(table: &str, name: &str, value: &str) -> String {
     let line = if name.is_empty() { String::new() } else { format!("{name} = {value}\n") };
     let others = format!("{}[jobs.y]\nexec = \"true\"\n[apps.z]\n", discovery(table, name));
     let app = if table == "jobs.NAME.place" { "app = \"z\"\n" } else { "" };
+    if table == "telemetry.metrics" {
+        let kind = match name {
+            "type" => "",
+            "buckets" => "type = \"histogram\"\n",
+            _ => "type = \"summary\"\n",
+        };
+        let called = if name == "name" { "" } else { "name = \"n\"\n" };
+        let listen = "[telemetry]\nlisten = \"127.0.0.1:9090\"\n";
+        return format!("[jobs.x]\n{exec}{listen}[telemetry.metrics]\n{kind}{called}{line}");
+    }
     let own = table.replace("NAME", if table.starts_with("apps") { "z" } else { "x" });
     let port = if own == "jobs.x.advertise" && name != "port" { "port = 80\n" } else { "" };
     match table {

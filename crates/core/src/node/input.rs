@@ -3,13 +3,14 @@
 use super::command::{TaskId, Token};
 use crate::{
     discovery::Instance,
+    environ::Unfit,
     exit::{Asked, Exit},
     name::Name,
     plan::{Plan, Reach},
     signal::Signal,
 };
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// What the node is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -159,6 +160,10 @@ pub enum Request {
     Apply {
         plan: Box<Plan>,
     },
+    /// Sets variables for whatever is started from now on, and takes some away (`None`).
+    Environ {
+        changes: BTreeMap<String, Option<String>>,
+    },
     Shutdown,
 }
 
@@ -180,6 +185,7 @@ impl Request {
             | Request::StopApp { .. }
             | Request::RestartApp { .. }
             | Request::Apply { .. }
+            | Request::Environ { .. }
             | Request::Shutdown => None,
         }
     }
@@ -198,6 +204,8 @@ pub enum Refusal {
     NoReload(Name),
     #[error("job '{0}' is disabled: enable it first")]
     Disabled(Name),
+    #[error(transparent)]
+    Environ(#[from] Unfit),
     #[error("the node is stopping")]
     NodeStopping,
 }

@@ -34,6 +34,7 @@ impl Node {
             Request::StopApp { app } => self.app_asked(out, &app, Node::stop_app),
             Request::RestartApp { app } => self.app_asked(out, &app, Node::restart_app),
             Request::Apply { plan } => self.apply(out, *plan),
+            Request::Environ { changes } => Ok(self.environ.change(changes)?),
             Request::Shutdown => {
                 self.shut_down_asked(out);
                 Ok(())

@@ -7,7 +7,10 @@
 use super::{Check, JobPlan, Plan, Probe};
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
@@ -64,6 +67,8 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("stop_timeout", a.stop_timeout != b.stop_timeout),
         ("exit", a.exit != b.exit),
         ("log_level", a.log_level != b.log_level),
+        ("telemetry", old.telemetry != new.telemetry),
+        ("containerpilot", old.containerpilot != new.containerpilot),
     ];
     let (a, b) = (&old.api, &new.api);
     let api = [
@@ -167,11 +172,11 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
     JobChange { job: name.clone(), change, keys: anew.into_iter().chain(live).collect() }
 }
 
-/// Descriptors and sockets by which a job tells about itself.
-fn channels(checks: &[Check]) -> Vec<Option<u32>> {
+/// Descriptors and sockets by which a job tells about itself, and what it is told about them.
+fn channels(checks: &[Check]) -> Vec<(Option<u32>, Option<Duration>)> {
     let channel = |check: &Check| match &check.probe {
-        Probe::Notify => Some(None),
-        Probe::Fd(fd) => Some(Some(*fd)),
+        Probe::Notify => Some((None, check.watchdog)),
+        Probe::Fd(fd) => Some((Some(*fd), None)),
         Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_) => None,
     };
     checks.iter().filter_map(channel).collect()
