@@ -1,5 +1,6 @@
 //! Every promise of Mainstay, seen from outside: one folder a capability.
 
+mod api;
 mod command;
 mod container;
 mod control;
