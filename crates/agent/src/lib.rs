@@ -21,6 +21,8 @@ mod clock;
 mod crash;
 mod cron;
 mod disabled;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod hear;
 mod identity;
 mod journal;

@@ -210,5 +210,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// One http check against a server that says this, whatever it is asked, and closes.
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz_http(answer: &[u8]) -> (bool, String) {
+    http::fuzz_exchange(answer)
+}
+
 #[cfg(test)]
 mod tests;
