@@ -9,8 +9,8 @@ use mainstay_wire::{
 use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, fmt::Debug, path::Path, time::Duration};
 
-#[path = "../../crates/mainstay/src/logs/entry.rs"]
-#[allow(dead_code, reason = "the command shows more of an entry than is looked at here")]
+#[path = "../../crates/api/src/logs/entry.rs"]
+#[allow(dead_code, reason = "the API shows more of an entry than is looked at here")]
 mod entry;
 
 pub struct Target {
@@ -336,7 +336,8 @@ fn env_file(input: &[u8]) {
 /// What comes out loads, but for variables that are not set here.
 fn import(format: Format, input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    if let Ok(imported) = mainstay_config::import(format, &text, Path::new("/nonexistent/file")) {
+    let path = Path::new("/nonexistent/file");
+    if let Ok(imported) = mainstay_config::import(format, &text, path, &context()) {
         let unset = |message: &str| message.ends_with("is not set");
         if let Err(errors) = mainstay_config::parse("x.toml", &imported.toml, &context())
             && !errors.iter().all(|error| unset(&error.message))

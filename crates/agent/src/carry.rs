@@ -5,6 +5,7 @@ use crate::{
     applied::{self, OnDisk},
     cron::Clocks,
     identity::{self, Run},
+    outside::Outside,
     trace,
 };
 use mainstay_core::{
@@ -47,11 +48,21 @@ impl Agent {
                 self.arm(&job);
                 None
             }
+            Command::Announce { job, standing, note } => {
+                if let Some(plan) = self.node.job_plan(job.as_str()) {
+                    self.discovery.announce(plan, standing, note);
+                }
+                None
+            }
+            Command::Withdraw { job } => {
+                self.discovery.withdraw(&job, self.node.job_plan(job.as_str()))
+            }
             Command::Forget { job } => {
                 self.probes.forget(&job);
                 self.crons.forget(&job);
                 self.facts.remove(&job);
                 self.ruled.forget(&job);
+                self.meter.forget(&job);
                 self.lanes.send(&mut self.link, ToKeeper::Forget { job })
             }
             Command::Applied => {
@@ -103,7 +114,8 @@ impl Agent {
         match probe {
             Probe::Exec(_) => {
                 let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
-                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline })
+                let around = self.surroundings();
+                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline }, around)
             }
             Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
                 self.probes.ask(&job, incarnation, check, probe, deadline);
@@ -122,10 +134,22 @@ impl Agent {
     /// A new plan is in force.
     fn applied(&mut self) {
         trace::set_level(&self.node.plan().node.log_level);
+        self.api.send_replace(self.node.plan().api.clone());
         self.plan_on_disk = match self.plan_on_disk {
             OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
             OnDisk::Failed => OnDisk::Failed,
         };
+        self.meter.keep(self.node.plan());
+        self.look_for_addresses();
+        self.custom.define(self.node.plan());
+        self.outside.send_if_modified(|outside| {
+            let wanted = Outside::of(self.node.plan());
+            *outside != wanted && {
+                *outside = wanted;
+                true
+            }
+        });
+        self.discovery.apply(self.node.plan());
         self.write_plan();
         self.rule_anew();
         self.say_ready();
@@ -151,6 +175,7 @@ impl Agent {
 
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
         let plan = self.node.job_plan(job.as_str())?;
-        self.lanes.run(&mut self.link, plan, run)
+        let around = self.surroundings();
+        self.lanes.run(&mut self.link, plan, run, around)
     }
 }

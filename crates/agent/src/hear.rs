@@ -2,15 +2,15 @@
 
 use crate::{
     agent::{Agent, End, Origin},
-    ask::Ask,
-    lane, secret,
+    ask::{Ask, Selection},
+    clock, lane, secret,
     view::{self, Changes, Facts, JobStatus, Status},
     why,
 };
 use mainstay_core::{
     name::Name,
     node::{Input, Refusal, Request, TaskId, TaskKind},
-    plan::{Plan, Reach},
+    plan::{JobPlan, Plan, Reach},
 };
 use mainstay_wire::link::{self, ExitRecord, ToAgent, ToKeeper};
 use std::{
@@ -179,10 +179,14 @@ impl Agent {
                 return self.take(Input::Request(request), Origin::Asker(asker));
             }
             Ask::Status(asker) => drop(asker.send(self.status())),
-            Ask::Job(name, asker) => drop(asker.send(self.job(&name))),
-            Ask::Why(name, asker) => drop(asker.send(why::why(&self.node, &name))),
-            Ask::Compare(plan, asker) => drop(asker.send(view::changes(&self.node, &plan))),
+            Ask::Jobs(which, asker) => drop(asker.send(self.selected(&which))),
+            Ask::Why(name, asker) => drop(asker.send(why::why(&self.node, clock::now(), &name))),
+            Ask::Compare(plan, asker) => {
+                drop(asker.send(view::changes(&self.node, clock::now(), &plan)));
+            }
             Ask::Apply(plan, asker) => return self.apply(plan, asker),
+            Ask::Measures(asker) => drop(asker.send(self.measures())),
+            Ask::Environ(asker) => drop(asker.send(self.node.environ().clone())),
             Ask::Figures(asker) => {
                 let id = self.inspections.expect(asker);
                 self.say(&ToKeeper::Inspect { id });
@@ -202,7 +206,13 @@ impl Agent {
         plan: Box<Plan>,
         asker: oneshot::Sender<Result<Changes, Refusal>>,
     ) -> Result<(), End> {
-        let changes = view::changes(&self.node, &plan);
+        let changes = match view::changes(&self.node, clock::now(), &plan) {
+            Ok(changes) => changes,
+            Err(refusal) => {
+                let _ = asker.send(Err(refusal));
+                return Ok(());
+            }
+        };
         let (sender, mut answer) = oneshot::channel();
         self.take(Input::Request(Request::Apply { plan }), Origin::Asker(sender))?;
         // A step answers before it returns.
@@ -223,17 +233,50 @@ impl Agent {
             state_dir: self.about.state_dir.clone(),
             agent_restarts: self.about.agent_restarts,
             keeper: None,
-            jobs: view::jobs(&self.node, &self.facts),
-            watches: Vec::new(),
+            jobs: self.jobs(),
+            telemetry: None,
+            containerpilot: None,
+            watches: view::watches(&self.node, &self.discovery),
+            discovery: view::discovery(plan, &self.discovery),
             fleet: None,
             rollout: None,
             strays: None,
         }
     }
 
+    fn selected(&self, which: &Selection) -> Vec<JobStatus> {
+        let those = |wanted: &dyn Fn(&JobPlan) -> bool| {
+            let jobs = self.node.jobs().filter(|(plan, _)| wanted(plan));
+            jobs.filter_map(|(plan, _)| self.job(plan.name.as_str())).collect()
+        };
+        let is = |name: &Option<Name>, text: &str| {
+            name.as_ref().is_some_and(|name| name.as_str() == text)
+        };
+        match which {
+            Selection::Named(name) => match self.job(name) {
+                Some(job) => vec![job],
+                None => those(&|plan| is(&plan.instance_of, name)),
+            },
+            Selection::OfApp(app) => those(&|plan| is(&plan.app, app.as_str())),
+            Selection::These(names) => {
+                names.iter().filter_map(|name| self.job(name.as_str())).collect()
+            }
+        }
+    }
+
     fn job(&self, name: &str) -> Option<JobStatus> {
         let plan = self.node.job_plan(name)?;
-        Some(view::job(&self.node, plan, self.node.job(name)?, self.facts.get(name)))
+        let mut status = view::job(&self.node, plan, self.node.job(name)?, self.facts.get(name));
+        status.announced = self.discovery.announced(name);
+        Some(status)
+    }
+
+    fn jobs(&self) -> Vec<JobStatus> {
+        let mut jobs = view::jobs(&self.node, &self.facts);
+        for job in &mut jobs {
+            job.announced = self.discovery.announced(job.name.as_str());
+        }
+        jobs
     }
 }
 

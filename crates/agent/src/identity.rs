@@ -1,5 +1,6 @@
 //! From a job's plan to what the keeper needs: every name looked up, every default filled in.
 
+use crate::surroundings::Surroundings;
 use mainstay_core::{
     clock::Mono,
     name::Name,
@@ -35,10 +36,15 @@ pub(crate) fn needs_lookup(plan: &JobPlan) -> bool {
 }
 
 /// The message that starts it. Looks names up: not for the loop if [`needs_lookup`].
-pub(crate) fn message(plan: &JobPlan, run: &Run, now: Mono) -> Result<ToKeeper, LookupError> {
+pub(crate) fn message(
+    plan: &JobPlan,
+    run: &Run,
+    around: Surroundings,
+    now: Mono,
+) -> Result<ToKeeper, LookupError> {
     match run {
         Run::Incarnation { incarnation, args } => {
-            let exec = exec(plan, &[plan.exec.as_slice(), args].concat())?;
+            let exec = exec(plan, &[program(plan), args.clone()].concat(), around)?;
             Ok(ToKeeper::Spawn(Box::new(spawn(plan, *incarnation, exec))))
         }
         Run::Task { id, deadline } => {
@@ -46,10 +52,19 @@ pub(crate) fn message(plan: &JobPlan, run: &Run, now: Mono) -> Result<ToKeeper, 
             let timeout = deadline.since(now).as_millis();
             Ok(ToKeeper::RunTask(Box::new(RunTask {
                 id: id.clone(),
-                exec: exec(plan, argv)?,
+                exec: exec(plan, argv, around)?,
                 timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
             })))
         }
+    }
+}
+
+/// What the job executes. One that is only announced has a process that does nothing: our own
+/// program, from where the keeper that forks it has it.
+fn program(plan: &JobPlan) -> Vec<String> {
+    match plan.exec.is_empty() {
+        true => ["/proc/self/exe", "__pause"].map(str::to_owned).to_vec(),
+        false => plan.exec.clone(),
     }
 }
 
@@ -105,19 +120,22 @@ fn spawn(plan: &JobPlan, incarnation: u64, exec: Exec) -> Spawn {
     }
 }
 
-fn exec(plan: &JobPlan, argv: &[String]) -> Result<Exec, LookupError> {
+fn exec(plan: &JobPlan, argv: &[String], around: Surroundings) -> Result<Exec, LookupError> {
     let user = plan.user.as_deref().map(user).transpose()?;
-    let mut env = plan.env.clone();
+    // What comes later wins.
+    let Surroundings { set: mut env, unset } = around;
     if let Some(user) = &user {
         for (key, value) in [("HOME", &user.home), ("USER", &user.name), ("LOGNAME", &user.name)] {
-            if !value.is_empty() && !env.iter().any(|(given, _)| given == key) {
+            if !value.is_empty() {
                 env.push((key.to_owned(), value.clone()));
             }
         }
     }
+    env.extend(plan.env.iter().cloned());
     Ok(Exec {
         argv: argv.to_vec(),
         env,
+        unset,
         cwd: plan.cwd.clone(),
         identity: identity(plan, user.as_ref())?,
         umask: plan.umask,

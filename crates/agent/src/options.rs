@@ -1,7 +1,10 @@
 //! What an agent is started with.
 
 use mainstay_config::{Context, Errors, Format};
-use mainstay_core::plan::Plan;
+use mainstay_core::{
+    environ::Environ,
+    plan::{Plan, Written},
+};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -31,12 +34,14 @@ pub struct Loaded {
 }
 
 impl Source {
-    /// Reads it, as it is now. May take as long as a disk does: not for the loop.
+    /// Reads it, as it is now, in the environment as users have changed it. May take as long as a
+    /// disk does: not for the loop.
     ///
     /// # Errors
     /// The diagnostics, ready to be printed.
-    pub fn load(&self) -> Result<Loaded, String> {
-        let context = context();
+    pub fn load(&self, environ: &Environ) -> Result<Loaded, String> {
+        let mut context = context();
+        environ.lay_over(&mut context.env);
         match self {
             Source::Command { command, restart } => {
                 let plan = mainstay_config::single(command, restart.as_deref(), &context)?;
@@ -44,12 +49,13 @@ impl Source {
             }
             Source::Import { format, file } => {
                 let invalid = |errors: Errors| errors.render(false);
-                let imported = mainstay_config::import_file(*format, file).map_err(invalid)?;
+                let imported =
+                    mainstay_config::import_file(*format, file, &context).map_err(invalid)?;
                 let name = format!("{} (as imported)", file.display());
                 let loaded =
                     mainstay_config::parse(&name, &imported.toml, &context).map_err(invalid)?;
                 let notes = imported.notes.iter().map(|note| format!("mainstay: {note}\n"));
-                Ok(Loaded { plan: loaded.plan, warnings: notes.collect() })
+                Ok(Loaded { plan: located(loaded), warnings: notes.collect() })
             }
             Source::Config(path) => {
                 let path = mainstay_config::find(path.as_deref(), &context)?;
@@ -58,10 +64,21 @@ impl Source {
                 })?;
                 let warnings = loaded.warnings.iter();
                 let warnings = warnings.map(|warning| warning.render(false) + "\n").collect();
-                Ok(Loaded { plan: loaded.plan, warnings })
+                Ok(Loaded { plan: located(loaded), warnings })
             }
         }
     }
+}
+
+/// The plan, with each job knowing where it is written.
+pub(crate) fn located(loaded: mainstay_config::Loaded) -> Plan {
+    let mainstay_config::Loaded { mut plan, places, .. } = loaded;
+    for (job, place) in plan.jobs.iter_mut().zip(places) {
+        if job.name == place.job {
+            job.written = Some(Written { at: place.at, when: place.when });
+        }
+    }
+    plan
 }
 
 /// What a configuration may refer to: this process's host name and environment.

@@ -1,7 +1,7 @@
 //! `[jobs.NAME]`: one command, and all that is declared about it.
 
 use crate::{
-    address, app, env_file, health,
+    address, app, discovery, env_file, health,
     key::{
         Kind,
         Reload::{Live, Restart},
@@ -39,6 +39,7 @@ pub(crate) struct Job {
     env_files: Vec<(String, String)>,
     pub(crate) app: Option<Span>,
     pub(crate) place: Option<Span>,
+    pub(crate) advertise: Option<Span>,
     pub(crate) tty: Option<Span>,
 }
 
@@ -67,6 +68,7 @@ impl Job {
             env_files: Vec::new(),
             app: None,
             place: None,
+            advertise: None,
             tty: None,
         }
     }
@@ -83,7 +85,7 @@ pub(crate) static JOB: Table<Job> = Table {
             "",
             Restart,
             "The command: a list, or a string that is split as a shell would and never run by one. \
-             Required.",
+             Required, unless the job is only announced (advertise).",
             |job, v, r| {
                 job.exec = true;
                 r.command(v).map(|exec| job.plan.exec = exec)
@@ -374,8 +376,20 @@ pub(crate) static JOB: Table<Job> = Table {
             job.place = Some(v.span);
             app::place(v, r).map(|it| job.plan.place = it)
         }),
+        key(
+            "advertise",
+            Kind::Table,
+            "",
+            Live,
+            "Announce it to service discovery while it is healthy.",
+            |job, v, r| {
+                job.advertise = Some(v.span);
+                let service = job.plan.instance_of.as_ref().unwrap_or(&job.plan.name).to_string();
+                discovery::advertise(v, r, &service).map(|it| job.plan.advertise = Some(it))
+            },
+        ),
     ],
-    later: &["advertise", "cluster"],
+    later: &["cluster"],
     refused: &[],
 };
 

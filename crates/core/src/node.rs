@@ -11,11 +11,12 @@
 //! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
 //! them: boot and takeover, what people ask for (`request`), what follows from an event (`settle`,
 //! along the `wiring` of the plan), what can still happen (`outlook`), apps (`apps`), a new plan
-//! (`apply`), and the end (`shutdown`, in which `order`).
+//! (`apply`, told before in `foresee`), and the end (`shutdown`, in which `order`).
 
 mod apply;
 mod apps;
 mod command;
+mod foresee;
 mod input;
 mod life;
 mod order;
@@ -25,23 +26,26 @@ mod settle;
 mod shutdown;
 mod wiring;
 
-pub use apply::{Effect, Preview};
 pub use apps::AppPhase;
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
+pub use foresee::{Effect, Foresight, Preview};
 pub use input::{Held, Input, Refusal, Request};
 pub use life::{Life, NodePhase};
 pub use outlook::Waiting;
 
 use crate::{
     clock::Now,
+    discovery::Instance,
+    environ::Environ,
     event::{Event, Kind, Source},
     exit::Exit,
     history::awaited,
-    job::{Job, Turn},
+    job::{Desired, Job, Turn},
     name::Name,
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
     signal::Signal,
+    watch::Watch,
 };
 use life::Course;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +55,7 @@ use wiring::Wiring;
 pub struct Node {
     plan: Plan,
     life: Life,
+    environ: Environ,
     /// In the order of the plan.
     jobs: Vec<Job>,
     wiring: Wiring,
@@ -79,13 +84,28 @@ impl Node {
 
     /// A node as an earlier agent journaled it. A job without a journaled state is new.
     #[must_use]
-    pub fn restore(plan: Plan, life: Life, mut jobs: BTreeMap<Name, Job>) -> Node {
+    pub fn restore(plan: Plan, mut life: Life, mut states: BTreeMap<Name, Job>) -> Node {
         let wiring = Wiring::new(&plan);
-        let state = |job: &JobPlan| jobs.remove(&job.name).unwrap_or_else(|| Job::new(job));
+        let state = |job: &JobPlan| states.remove(&job.name).unwrap_or_else(|| Job::new(job));
         let jobs: Vec<Job> = plan.jobs.iter().map(state).collect();
+        let absent = states.into_iter().filter(|(_, job)| job.desired() == Desired::Disabled);
+        life.disabled_absent.extend(absent.map(|(name, _)| name));
         let renewing = jobs.iter().filter(|job| job.renews()).count();
         let (touched, moved, renewed) = (BTreeMap::new(), false, false);
-        Node { plan, life, jobs, wiring, touched, moved, renewing, renewed }
+        let environ = Environ::default();
+        Node { plan, life, environ, jobs, wiring, touched, moved, renewing, renewed }
+    }
+
+    /// With the environment that users had changed when it was journaled.
+    #[must_use]
+    pub fn with_environ(self, environ: Environ) -> Node {
+        Node { environ, ..self }
+    }
+
+    /// What users have changed for whatever is started from now on.
+    #[must_use]
+    pub fn environ(&self) -> &Environ {
+        &self.environ
     }
 
     #[must_use]
@@ -174,12 +194,32 @@ impl Node {
             Input::CronDue { job } => {
                 self.one(out, &job, |job, turn| job.cron_due(turn));
             }
+            Input::Instances { watch, instances } => self.answered(out, &watch, instances),
+            Input::Withdrawn { job } => {
+                self.one(out, &job, |job, turn| job.withdrawn(turn));
+            }
             Input::LogGap { job, lines } => out.emit(Source::Job(job), Kind::LogGap { lines }),
             Input::StrayKilled { pid, command } => {
                 out.emit(Source::NODE, Kind::StrayKilled { pid, command });
             }
         }
         None
+    }
+
+    fn answered(&mut self, out: &mut Outbox, watch: &Name, instances: Vec<Instance>) {
+        if self.plan.watch(watch.as_str()).is_none() {
+            return;
+        }
+        let known = self.life.watches.entry(watch.clone()).or_default();
+        for kind in known.answered(out.now.wall, instances) {
+            out.emit(Source::watch(watch), kind);
+        }
+    }
+
+    /// What is known of a watch; `None`: nothing yet.
+    #[must_use]
+    pub fn watch(&self, name: &str) -> Option<&Watch> {
+        self.life.watches.get(name)
     }
 
     fn boot(&mut self, out: &mut Outbox) {
@@ -268,7 +308,10 @@ impl Node {
         let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get_mut(at)?);
         let (before, told) = (job.clone(), out.events.len());
         let hooks = !self.wiring.stopping_hooks(at).is_empty();
-        let answer = deed(job, &mut Turn { plan, hooks, shutting: self.life.shutting(), out });
+        let (shutting, maintenance) = (self.life.shutting(), self.life.maintenance);
+        let turn = &mut Turn { plan, hooks, shutting, maintenance, out };
+        let answer = deed(job, turn);
+        job.give_notice(turn);
         let said = &out.events[told..];
         said.iter().filter_map(awaited).for_each(|event| job.note(event));
         if let Some(exit) = last_exit(said).filter(|_| !job.holds()) {
@@ -282,6 +325,8 @@ impl Node {
             }
             (false, false) | (true, true) => {}
         }
+        // Whoever waited for its errand waits for its end now.
+        self.moved |= before.is_errand() && !job.is_errand();
         if *job != before {
             self.touched.entry(at).or_insert(Some(before));
         }
@@ -295,6 +340,7 @@ fn last_exit(events: &[Event]) -> Option<&Exit> {
         Kind::Startup
         | Kind::Healthy
         | Kind::Unhealthy
+        | Kind::Changed { .. }
         | Kind::Stopping
         | Kind::Stopped
         | Kind::TimerExpired

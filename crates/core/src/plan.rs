@@ -3,17 +3,23 @@
 //! `config` makes it from a file, the agent applies it and keeps it as `plan.json`, so that the
 //! next agent goes on with what was applied and not with what somebody edited since.
 
+mod api;
 mod app;
 mod check;
 mod diff;
+mod discovery;
+mod telemetry;
 mod when;
 
+pub use api::{ApiPlan, ApiTls};
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub use diff::{Change, Changes, JobChange, diff};
+pub use discovery::{Advertise, WatchPlan, Watched};
+pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 
-use crate::{name::Name, signal::Signal};
+use crate::{discovery::Engine, name::Name, signal::Signal};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
@@ -23,9 +29,35 @@ pub struct Plan {
     /// In the order of the file.
     pub jobs: Vec<JobPlan>,
     pub apps: Vec<AppPlan>,
+    /// In the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watches: Vec<WatchPlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discovery: Option<Engine>,
+    #[serde(default)]
+    pub api: ApiPlan,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetryPlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containerpilot: Option<ContainerPilotPlan>,
 }
 
 impl Plan {
+    /// Jobs and nothing else.
+    #[must_use]
+    pub fn new(node: NodePlan, jobs: Vec<JobPlan>) -> Plan {
+        Plan {
+            node,
+            jobs,
+            apps: Vec::new(),
+            watches: Vec::new(),
+            discovery: None,
+            telemetry: None,
+            containerpilot: None,
+            api: ApiPlan::default(),
+        }
+    }
+
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobPlan> {
         self.jobs.iter().find(|job| job.name.as_str() == name)
@@ -34,6 +66,11 @@ impl Plan {
     #[must_use]
     pub fn app(&self, name: &str) -> Option<&AppPlan> {
         self.apps.iter().find(|app| app.name.as_str() == name)
+    }
+
+    #[must_use]
+    pub fn watch(&self, name: &str) -> Option<&WatchPlan> {
+        self.watches.iter().find(|watch| watch.name.as_str() == name)
     }
 
     /// The app that the job belongs to.
@@ -66,7 +103,8 @@ pub enum ExitRule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobPlan {
     pub name: Name,
-    /// Program and arguments; never empty.
+    /// Program and arguments. Empty for a job that is only announced: a process of our own stands
+    /// in its place.
     pub exec: Vec<String>,
     pub main: bool,
     pub restart: Restart,
@@ -109,6 +147,19 @@ pub struct JobPlan {
     pub instance_of: Option<Name>,
     /// Names of `env` whose values are secret: shown nowhere.
     pub secrets: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advertise: Option<Advertise>,
+    /// `None`: in no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
+}
+
+/// Where a job is written, as `file:line`, for those who ask why it is as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    pub at: String,
+    /// Its `when`, if it has one.
+    pub when: Option<String>,
 }
 
 /// What `mainstay reload JOB` does.
@@ -304,6 +355,8 @@ impl JobPlan {
             place: Place::default(),
             instance_of: None,
             secrets: Vec::new(),
+            advertise: None,
+            written: None,
         }
     }
 }

@@ -16,6 +16,7 @@ impl Keeper {
             version: crate::VERSION.to_owned(),
             pid: signal::own_pid(),
             strays,
+            forks: mainstay_sys::spawn::forks(),
             ..Figures::default()
         };
         if let Some(output) = self.output() {

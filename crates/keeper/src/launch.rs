@@ -85,7 +85,13 @@ impl Ground {
         more: &[(String, String)],
     ) -> io::Result<Program> {
         let mut env: BTreeMap<&str, &str> = BTreeMap::new();
-        for (name, value) in self.env.iter().chain(&exec.env).chain(more) {
+        for (name, value) in &self.env {
+            env.insert(name, value);
+        }
+        for name in &exec.unset {
+            env.remove(name.as_str());
+        }
+        for (name, value) in exec.env.iter().chain(more) {
             env.insert(name, value);
         }
         env.insert(COOKIE_RUN, &self.run);

@@ -36,6 +36,8 @@ mod terminal;
 mod tree;
 mod upgrade;
 
+pub use dirs::state_dir_of;
+
 use serde::{Deserialize, Serialize};
 use std::{
     io,

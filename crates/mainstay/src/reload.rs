@@ -1,14 +1,14 @@
 //! `mainstay plan` and `mainstay reload`: what would change, and changing it.
 
 use crate::{
-    args::{JobsArgs, PlanArgs, ReloadArgs},
+    args::{ControlArgs, PlanArgs, ReloadArgs},
     client::{Answer, Client},
-    control, dirs,
+    control,
     failure::{CONFIG, Failure},
     term::{Tint, print, print_json, stdout_color, tinted},
 };
-use mainstay_agent::view::Changes;
-use mainstay_core::node::Effect;
+use mainstay_agent::view::{Change, Changes};
+use mainstay_core::{node::Effect, plan};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -18,17 +18,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const INVALID: u16 = 422;
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<i32, Failure> {
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let client = Client::of(&args.node)?;
     tell(client.get("/v1/plan")?, args.json.json, "nothing would change")
 }
 
 pub(crate) fn reload(args: ReloadArgs) -> Result<i32, Failure> {
-    let ReloadArgs { jobs, json, node } = args;
+    let ReloadArgs { jobs, wait, json, node } = args;
     if !jobs.is_empty() {
-        return control::at_once("reload", &JobsArgs { jobs, json, node });
+        return control::control("reload", &ControlArgs { jobs, wait, json, node });
     }
-    let client = Client::new(dirs::run_dir(node.run_dir.as_deref())?);
-    let answer = client.post("/v1/reload", &json!({}), PATIENCE)?;
+    let client = Client::of(&node)?;
+    let patience = wait.patience();
+    let path = format!("/v1/reload?wait={}ms", patience.as_millis());
+    let answer = client.post(&path, &json!({}), PATIENCE + patience)?;
     tell(answer, json.json, "reloaded: nothing has changed")
 }
 
@@ -41,17 +43,22 @@ fn tell(answer: Answer, json: bool, nothing: &str) -> Result<i32, Failure> {
         }
         return Err(failure);
     }
-    let body = answer.into_result()?;
+    let failed = (!answer.is_ok()).then(|| Failure::failed(answer.detail()));
     if json {
-        print_json(&body)?;
-        return Ok(0);
+        print_json(&answer.body)?;
+        return Ok(failed.map_or(0, |failure| failure.code));
     }
-    let changes = understood(&body)?;
+    // What is in force although something that follows from it failed.
+    let done = if failed.is_some() { &answer.body["changes"] } else { &answer.body };
+    if let (true, Some(failure)) = (done.is_null(), failed.as_ref()) {
+        return Err(Failure::failed(failure.text()));
+    }
+    let changes = understood(done)?;
     if !changes.warnings.is_empty() {
         eprintln!("{}", changes.warnings.trim_end());
     }
     print(&lines(&changes, nothing))?;
-    Ok(0)
+    failed.map_or(Ok(0), Err)
 }
 
 fn understood(body: &Value) -> Result<Changes, Failure> {
@@ -63,25 +70,29 @@ fn understood(body: &Value) -> Result<Changes, Failure> {
 fn lines(changes: &Changes, nothing: &str) -> String {
     let color = stdout_color();
     let mut text = String::new();
-    for job in &changes.removed {
-        text.push_str(&tinted(&format!("- {job}  is stopped and forgotten"), Tint::Red, color));
-        text.push('\n');
-    }
-    for change in &changes.changed {
-        let keys = change.keys.join(", ");
-        let line = format!("~ {}  {} ({keys})", change.job, effect(change.effect));
-        text.push_str(&tinted(&line, Tint::Yellow, color));
-        text.push('\n');
-    }
-    for job in &changes.added {
-        text.push_str(&tinted(&format!("+ {job}"), Tint::Green, color));
+    for change in &changes.jobs {
+        let (mark, tint) = match change.change {
+            plan::Change::Added => ('+', Tint::Green),
+            plan::Change::Removed => ('-', Tint::Red),
+            plan::Change::Unchanged | plan::Change::Live | plan::Change::Restart => {
+                ('~', Tint::Yellow)
+            }
+        };
+        let line = format!("{mark} {}  {}{}", change.job, effect(change), reason(change));
+        text.push_str(&tinted(&line, tint, color));
         text.push('\n');
     }
     if !changes.node.is_empty() {
         text.push_str(&format!("~ [node]  {} applied live\n", changes.node.join(", ")));
     }
+    if !changes.api.is_empty() {
+        text.push_str(&format!("~ [api]  {} applied live\n", changes.api.join(", ")));
+    }
     if changes.apps {
         text.push_str("~ [apps]  applied live\n");
+    }
+    if changes.ends {
+        text.push_str("the node ends: nothing is left for it to run\n");
     }
     if text.is_empty() {
         text = format!("{nothing}\n");
@@ -89,14 +100,29 @@ fn lines(changes: &Changes, nothing: &str) -> String {
     text
 }
 
-fn effect(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Keep => "is the same",
-        Effect::Live => "goes on with what has changed",
-        Effect::Start => "is started",
-        Effect::Restart => "is restarted",
-        Effect::Stop => "is stopped",
-        Effect::NotAgain => "has ended well and is not run again",
-        Effect::Later => "rests, and has it when it is started next",
+fn effect(change: &Change) -> String {
+    let waits = || match change.waits.is_empty() {
+        true => "waits".to_owned(),
+        false => format!("waits for {}", change.waits.join(" and ")),
+    };
+    match (change.effect, change.change) {
+        (Effect::Keep, _) => "is the same".to_owned(),
+        (Effect::Live, _) => "goes on with what has changed".to_owned(),
+        (Effect::Start, _) => "is started".to_owned(),
+        (Effect::Restart, _) => "is restarted".to_owned(),
+        (Effect::Wait, _) => waits(),
+        (Effect::StopAndWait, _) => format!("is stopped, and {}", waits()),
+        (Effect::Stop, plan::Change::Removed) => "is stopped and forgotten".to_owned(),
+        (Effect::Stop, _) => "is stopped".to_owned(),
+        (Effect::NotAgain, _) => "has ended well and is not run again".to_owned(),
+        (Effect::Later, plan::Change::Added) => "rests until it is started".to_owned(),
+        (Effect::Later, _) => "rests, and has it when it is started next".to_owned(),
     }
+}
+
+/// The keys that differ, or what moves it although none does.
+fn reason(change: &Change) -> String {
+    let keys = (!change.keys.is_empty()).then(|| change.keys.join(", "));
+    let all: Vec<String> = keys.into_iter().chain(change.because.clone()).collect();
+    if all.is_empty() { String::new() } else { format!(" ({})", all.join("; ")) }
 }

@@ -15,6 +15,7 @@ use std::{
     },
     path::Path,
     ptr,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 /// What to start, in terms of the kernel.
@@ -295,8 +296,19 @@ pub fn spawn(
             // SAFETY: we are the child; all pointers are to our copies of what the parent prepared.
             unsafe { child.run(procs) }
         }
-        pid => Ok(Cloned { pid, failure, in_group }),
+        pid => {
+            FORKS.fetch_add(1, Ordering::Relaxed);
+            Ok(Cloned { pid, failure, in_group })
+        }
     }
+}
+
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// How many processes this one has started.
+#[must_use]
+pub fn forks() -> u64 {
+    FORKS.load(Ordering::Relaxed)
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {

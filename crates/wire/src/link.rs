@@ -298,6 +298,9 @@ pub struct Exec {
     pub argv: Vec<String>,
     /// On top of the environment that the keeper was started with.
     pub env: Vec<(String, String)>,
+    /// Of that environment, left out.
+    #[serde(default)]
+    pub unset: Vec<String>,
     pub cwd: Option<PathBuf>,
     pub identity: Option<Identity>,
     pub umask: Option<u32>,
@@ -327,6 +330,9 @@ pub struct Figures {
     pub logs: BTreeMap<Name, LogFigures>,
     /// Forwarded output that a stuck reader cost, in lines.
     pub forward_dropped: u64,
+    /// Processes that it has started since it became this binary.
+    #[serde(default)]
+    pub forks: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -16,7 +16,8 @@ fn dir() -> PathBuf {
 
 /// The outcome without the place where this happens to be.
 fn imported(format: Format, name: &str) -> Imported {
-    let mut imported = import_file(format, &dir().join(name)).unwrap_or_else(|e| panic!("{e}"));
+    let mut imported =
+        import_file(format, &dir().join(name), &context()).unwrap_or_else(|e| panic!("{e}"));
     let here = format!("{}/", dir().display());
     imported.toml = imported.toml.replace(&here, "").replace(here.trim_end_matches('/'), ".");
     imported
@@ -79,22 +80,26 @@ fn formats_are_named_as_on_the_command_line() {
 fn a_file_without_anything_to_run_is_an_error_that_says_so() {
     for format in Format::ALL {
         for text in ["", "# nothing\n", "x = 1\n", "[program:x]\n", "processes:\n"] {
-            let told = import(format, text, Path::new("f")).unwrap_err().to_string();
+            let told = import(format, text, Path::new("f"), &context()).unwrap_err().to_string();
             assert!(told.contains("help: "), "{told}");
         }
         let large = "#".repeat((8 << 20) + 1);
         assert!(
-            import(format, &large, Path::new("f")).unwrap_err().to_string().contains("too large")
+            import(format, &large, Path::new("f"), &context())
+                .unwrap_err()
+                .to_string()
+                .contains("too large")
         );
     }
-    let told = import(Format::ProcessCompose, "a: [", Path::new("f")).unwrap_err().to_string();
+    let told =
+        import(Format::ProcessCompose, "a: [", Path::new("f"), &context()).unwrap_err().to_string();
     assert!(told.contains("line "), "{told}");
 }
 
 fn survives(format: Format, text: &str) {
     let begun = Instant::now();
-    if let Ok(imported) = import(format, text, Path::new("/nonexistent/f")) {
-        let again = import(format, text, Path::new("/nonexistent/f")).unwrap();
+    if let Ok(imported) = import(format, text, Path::new("/nonexistent/f"), &context()) {
+        let again = import(format, text, Path::new("/nonexistent/f"), &context()).unwrap();
         assert_eq!(imported, again);
         let mut ctx = context();
         // Names of variables that the original took from the environment are not ours to judge.
@@ -117,7 +122,7 @@ fn of_files(format: Format, files: &[(&str, &str)]) -> (PathBuf, Imported) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let imported = import_file(format, &dir.join(files[0].0));
+    let imported = import_file(format, &dir.join(files[0].0), &context());
     fs::remove_dir_all(&dir).unwrap();
     (dir, imported.unwrap_or_else(|e| panic!("{e}")))
 }
@@ -143,7 +148,8 @@ fn here_is_the_directory_of_the_file_that_says_so_and_keys_of_a_later_file_go_ov
 #[test]
 fn a_file_named_without_a_directory_is_in_the_one_we_are_in() {
     let text = "[program:a]\ncommand = %(here)s/a\n";
-    let imported = import(Format::Supervisord, text, Path::new("supervisord.conf")).unwrap();
+    let imported =
+        import(Format::Supervisord, text, Path::new("supervisord.conf"), &context()).unwrap();
     let here = std::env::current_dir().unwrap();
     let wanted = format!("exec = \"{}/a\"", here.display());
     assert!(imported.toml.contains(&wanted), "{}", imported.toml);
@@ -153,7 +159,7 @@ fn a_file_named_without_a_directory_is_in_the_one_we_are_in() {
 fn a_group_says_which_of_its_programs_it_leaves_out() {
     let text = "[program:a]\ncommand=a\n[fcgi-program:f]\ncommand=f\n\
                 [group:one]\nprograms=a,nope,f\n[group:two]\nprograms=a\n";
-    let imported = import(Format::Supervisord, text, Path::new("/etc/x.conf")).unwrap();
+    let imported = import(Format::Supervisord, text, Path::new("/etc/x.conf"), &context()).unwrap();
     for part in [
         "[group:one]: 'nope' is left out: there is no such program",
         "[group:one]: 'f' is left out: it is a fcgi-program",
@@ -182,7 +188,7 @@ processes:
     readiness_probe:
       http_get: { port: 80, headers: { X-Token: "a ${b}", "no name": c } }
 "#;
-    let imported = import(Format::ProcessCompose, text, Path::new("x.yaml")).unwrap();
+    let imported = import(Format::ProcessCompose, text, Path::new("x.yaml"), &context()).unwrap();
     let toml = &imported.toml;
     for part in [
         r#"when = { cron = "0 3 * * *", tz = "UTC" }"#,

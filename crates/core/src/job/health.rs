@@ -88,6 +88,12 @@ impl CheckState {
         self.since
     }
 
+    /// It has passed in this incarnation.
+    #[must_use]
+    pub fn has_passed(&self) -> bool {
+        self.passed
+    }
+
     /// What it said last when it failed, else when it came to its verdict; at most 1 KiB.
     #[must_use]
     pub fn output(&self) -> &str {

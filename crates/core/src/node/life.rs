@@ -7,9 +7,13 @@ use crate::{
     job::Shutting,
     name::Name,
     plan::Awaited,
+    watch::Watch,
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// As observers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,6 +44,11 @@ pub struct Life {
     /// At boot: the sequence of apps that is starting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) apps_from: Option<u32>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) watches: BTreeMap<Name, Watch>,
+    /// Jobs that a user disabled and that are not in the plan: they come back disabled.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) disabled_absent: BTreeSet<Name>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -80,6 +89,8 @@ impl Life {
             signals: Signals::default(),
             apps: BTreeMap::new(),
             apps_from: None,
+            watches: BTreeMap::new(),
+            disabled_absent: BTreeSet::new(),
         }
     }
 

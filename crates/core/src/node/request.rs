@@ -12,9 +12,12 @@ impl Node {
     pub(super) fn requested(&mut self, out: &mut Outbox, request: Request) -> Result<(), Refusal> {
         match request {
             Request::Start { job, args, now } => {
-                self.wanted(out, &job, |job, turn| job.start(turn, args, now))
+                self.wanted(out, &job, |job, turn| job.asked_to_start(turn, args, now))
             }
-            Request::Restart { job } => self.wanted(out, &job, Job::restart),
+            Request::Restart { job, args } => self.wanted(out, &job, |job, turn| {
+                job.restart(turn, args);
+                Ok(())
+            }),
             Request::Stop { job } => self.asked(out, &job, |job, turn| {
                 job.stop(turn, Force::Grace);
                 Ok(())
@@ -34,6 +37,7 @@ impl Node {
             Request::StopApp { app } => self.app_asked(out, &app, Node::stop_app),
             Request::RestartApp { app } => self.app_asked(out, &app, Node::restart_app),
             Request::Apply { plan } => self.apply(out, *plan),
+            Request::Environ { changes } => Ok(self.environ.change(changes)?),
             Request::Shutdown => {
                 self.shut_down_asked(out);
                 Ok(())
@@ -46,7 +50,7 @@ impl Node {
         &mut self,
         out: &mut Outbox,
         job: &Name,
-        deed: impl FnOnce(&mut Job, &mut Turn<'_>),
+        deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let stopping = self.life.shutting().is_some();
         self.asked(out, job, |job, turn| {
@@ -59,8 +63,7 @@ impl Node {
             if job.desired() == Desired::Disabled {
                 return Err(Refusal::Disabled(turn.plan.name.clone()));
             }
-            deed(job, turn);
-            Ok(())
+            deed(job, turn)
         })
     }
 
@@ -92,9 +95,11 @@ impl Node {
         Ok(())
     }
 
+    /// Those that are not in the plan follow: they may be again.
     fn disabled(&self) -> Vec<Name> {
         let disabled = self.jobs().filter(|(_, job)| job.desired() == Desired::Disabled);
-        disabled.map(|(plan, _)| plan.name.clone()).collect()
+        let absent = self.life.disabled_absent.iter().filter(|it| self.job(it.as_str()).is_none());
+        disabled.map(|(plan, _)| plan.name.clone()).chain(absent.cloned()).collect()
     }
 
     fn maintain(&mut self, out: &mut Outbox, on: bool) -> Result<(), Refusal> {
@@ -104,6 +109,8 @@ impl Node {
         if std::mem::replace(&mut self.life.maintenance, on) != on {
             let kind = if on { Kind::EnterMaintenance } else { Kind::ExitMaintenance };
             out.emit(Source::NODE, kind);
+            // What others are told about each follows from it.
+            self.each(out, |_, _| {});
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 pub(super) struct Wiring {
     places: BTreeMap<Name, usize>,
     to_node: Vec<usize>,
+    to_watches: BTreeMap<Name, Vec<usize>>,
     jobs: Vec<Wires>,
 }
 
@@ -26,6 +27,8 @@ struct Wires {
     /// Whose stop signal it runs before.
     stopping_hook_of: Vec<usize>,
     needs: Vec<usize>,
+    /// Whose end it runs for.
+    hook_of: Vec<usize>,
     hook: bool,
 }
 
@@ -34,7 +37,8 @@ impl Wiring {
         let jobs = &plan.jobs;
         let places = jobs.iter().enumerate().map(|(at, job)| (job.name.clone(), at)).collect();
         let wires = vec![Wires::default(); jobs.len()];
-        let mut wiring = Wiring { places, to_node: Vec::new(), jobs: wires };
+        let (to_node, to_watches) = (Vec::new(), BTreeMap::new());
+        let mut wiring = Wiring { places, to_node, to_watches, jobs: wires };
         for (at, job) in jobs.iter().enumerate() {
             wiring.add(at, job);
         }
@@ -64,7 +68,7 @@ impl Wiring {
                     add(&mut self.jobs[source].listeners, at);
                 }
             }
-            SourceRef::Watch(_) => {}
+            SourceRef::Watch(name) => add(self.to_watches.entry(name.clone()).or_default(), at),
         }
     }
 
@@ -92,7 +96,10 @@ impl Wiring {
             add(&mut self.jobs[source].stopping_hooks, at);
             add(&mut self.jobs[at].stopping_hook_of, source);
         }
-        self.jobs[at].hook |= ends(condition.event);
+        if ends(condition.event) {
+            add(&mut self.jobs[at].hook_of, source);
+            self.jobs[at].hook = true;
+        }
     }
 
     fn need(&mut self, at: usize, source: &SourceRef) {
@@ -111,6 +118,10 @@ impl Wiring {
         &self.to_node
     }
 
+    pub(super) fn listeners_of_watch(&self, name: &str) -> &[usize] {
+        self.to_watches.get(name).map_or(&[], Vec::as_slice)
+    }
+
     pub(super) fn listeners(&self, at: usize) -> &[usize] {
         self.jobs.get(at).map_or(&[], |it| &it.listeners)
     }
@@ -121,6 +132,10 @@ impl Wiring {
 
     pub(super) fn stopping_hook_of(&self, at: usize) -> &[usize] {
         self.jobs.get(at).map_or(&[], |it| &it.stopping_hook_of)
+    }
+
+    pub(super) fn hook_of(&self, at: usize) -> &[usize] {
+        self.jobs.get(at).map_or(&[], |it| &it.hook_of)
     }
 
     pub(super) fn needs(&self, at: usize) -> &[usize] {

@@ -16,8 +16,16 @@ use std::{
 pub struct Changes {
     /// Keys of the node that differ.
     pub node: Vec<String>,
+    /// Keys of the API that differ.
+    #[serde(default)]
+    pub api: Vec<String>,
     /// The order of apps, or what is done about them, differs.
     pub apps: bool,
+    /// What is asked of service discovery, or where, differs.
+    #[serde(default)]
+    pub watches: bool,
+    #[serde(default)]
+    pub discovery: bool,
     /// In the order of the new plan; those that are gone follow.
     pub jobs: Vec<JobChange>,
 }
@@ -59,8 +67,25 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("stop_timeout", a.stop_timeout != b.stop_timeout),
         ("exit", a.exit != b.exit),
         ("log_level", a.log_level != b.log_level),
+        ("telemetry", old.telemetry != new.telemetry),
+        ("containerpilot", old.containerpilot != new.containerpilot),
     ];
-    Changes { node: named(&node), apps: old.apps != new.apps, jobs }
+    let (a, b) = (&old.api, &new.api);
+    let api = [
+        ("listen", a.listen != b.listen),
+        ("token_file", a.token_file != b.token_file),
+        ("tls", a.tls != b.tls),
+        ("insecure", a.insecure != b.insecure),
+        ("socket_group", a.socket_group != b.socket_group),
+    ];
+    Changes {
+        node: named(&node),
+        api: named(&api),
+        apps: old.apps != new.apps,
+        watches: old.watches != new.watches,
+        discovery: old.discovery != new.discovery,
+        jobs,
+    }
 }
 
 fn whole(job: &JobPlan, change: Change) -> JobChange {
@@ -100,6 +125,9 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         place,
         instance_of,
         secrets,
+        advertise,
+        // Lines that moved change nothing.
+        written: _,
     } = old;
     let anew = named(&[
         ("exec", *exec != new.exec),
@@ -136,6 +164,7 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         ("place", *place != new.place),
         ("instances", *instance_of != new.instance_of),
         ("secrets", *secrets != new.secrets),
+        ("advertise", *advertise != new.advertise),
     ]);
     let change = match (anew.is_empty(), live.is_empty()) {
         (false, _) => Change::Restart,

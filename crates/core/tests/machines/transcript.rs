@@ -8,7 +8,9 @@ use mainstay_core::{
     event::{Event, Kind},
     job::Job,
     name::Name,
-    node::{Command, Input, Life, Node, Outcome, Request, TaskKind, Token, Wait},
+    node::{
+        Command, Foresight, Input, Life, Node, Outcome, Preview, Request, TaskKind, Token, Wait,
+    },
     plan::JobPlan,
 };
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
@@ -97,11 +99,16 @@ impl Stage {
                 None => self.plan.jobs.push(*plan),
             },
             Line::App(plan) => self.plan.apps.push(plan),
-            Line::Drop(name) => self.plan.jobs.retain(|job| job.name != name),
+            Line::Watch(plan) => self.plan.watches.push(plan),
+            Line::Drop(name) => {
+                self.plan.jobs.retain(|job| job.name != name);
+                self.plan.watches.retain(|watch| watch.name != name);
+            }
             Line::Apply => {
                 let plan = Box::new(self.plan.clone());
                 self.say(Input::Request(Request::Apply { plan }));
             }
+            Line::Plan => self.foretell(),
             Line::Why(job) => self.why(&job),
             Line::At(time) => self.pass_time(time),
             Line::Say(input) => self.say(input),
@@ -173,6 +180,24 @@ impl Stage {
         let mut lines = vec![format!("node {:?}", node.phase()).to_lowercase()];
         lines.extend(node.jobs().map(|(plan, job)| show(plan, job)));
         lines.iter().for_each(|line| self.tell(line));
+    }
+
+    fn foretell(&mut self) {
+        let now = Now { mono: self.now, wall: 0 };
+        match self.node.as_ref().expect("a node").preview(now, &self.plan) {
+            Err(refusal) => self.tell(&format!("= refused: {refusal}")),
+            Ok(Foresight { jobs, ends }) => {
+                for Preview { change, effect, because, waits } in jobs {
+                    let because = because.map_or_else(String::new, |it| format!(" ({it})"));
+                    let waits = waits.iter().map(|it| format!(" for {} {}", it.source, it.event));
+                    let waits: String = waits.collect();
+                    self.tell(&format!("{}: {}{waits}{because}", change.job, word(&effect)));
+                }
+                if ends {
+                    self.tell("the node ends");
+                }
+            }
+        }
     }
 
     fn why(&mut self, job: &Name) {
@@ -248,6 +273,7 @@ fn event_line(event: &Event) -> String {
         Kind::Startup => format!("{source} startup"),
         Kind::Healthy => format!("{source} healthy"),
         Kind::Unhealthy => format!("{source} unhealthy"),
+        Kind::Changed { instances } => format!("{source} changed {instances}"),
         Kind::Stopping => format!("{source} stopping"),
         Kind::Stopped => format!("{source} stopped"),
         Kind::TimerExpired => format!("{source} timerExpired"),
@@ -282,6 +308,10 @@ fn command_line(command: &Command) -> String {
             format!("probe {job} #{incarnation} {check} until {}", time(*deadline))
         }
         Command::ArmCron { job } => format!("cron {job}"),
+        Command::Announce { job, standing, note } => {
+            format!("announce {job} {} {note}", word(standing)).trim_end().to_owned()
+        }
+        Command::Withdraw { job } => format!("withdraw {job}"),
         Command::Forget { job } => format!("forget {job}"),
         Command::Applied => "applied".to_owned(),
         Command::KeepDisabled { jobs } => {
