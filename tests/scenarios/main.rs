@@ -14,5 +14,6 @@ mod output;
 mod process;
 mod soak;
 mod sockets;
+mod telemetry;
 mod torture;
 mod upgrade;
