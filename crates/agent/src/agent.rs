@@ -20,6 +20,7 @@ use crate::{
     owed::Owed,
     probe::Probes,
     ring::Ring,
+    ruled::Ruled,
     taken::Taken,
     timers::Timers,
     trace,
@@ -27,8 +28,10 @@ use crate::{
 };
 use mainstay_core::{
     clock::Now,
+    event::{Event, Kind},
     name::Name,
     node::{Command, Input, Node, Outcome, Refusal, Request, TaskId, TaskKind},
+    plan::ApiPlan,
 };
 use mainstay_wire::link::{Figures, ToKeeper};
 use std::{
@@ -57,6 +60,8 @@ pub struct Agent {
     pub(crate) ring: Arc<Ring>,
     pub(crate) link: Link,
     pub(crate) asks: mpsc::Receiver<Ask>,
+    /// Tells the API where to listen.
+    pub(crate) api: watch::Sender<ApiPlan>,
     pub(crate) crash: Crash,
     pub(crate) archive: Archive,
     pub(crate) facts: BTreeMap<Name, Facts>,
@@ -77,6 +82,7 @@ pub struct Agent {
     /// When to try again to write what could not be written.
     pub(crate) retry_at: Instant,
     pub(crate) owed: Owed,
+    pub(crate) ruled: Ruled,
     pub(crate) meter: Meter,
     /// Of jobs that others are told of.
     pub(crate) addresses: Vec<(Name, String)>,
@@ -170,11 +176,18 @@ impl Agent {
             Some(ask) = self.asks.recv() => self.answer(ask),
             () = self.timers.due() => self.wake(),
             found = self.lanes.looked_up() => self.proceed(found),
-            checked = self.probes.answered() => self.take(checked, Origin::World),
             heard = self.discovery.heard() => self.take(heard, Origin::World),
+            checked = self.probes.answered() => self.take_checked(checked),
             () = self.crons.due() => self.ring_crons(),
             () = sleep_until(self.retry_at), if self.has_unwritten() => self.write_again(),
         }
+    }
+
+    fn take_checked(&mut self, mut checked: Input) -> Result<(), End> {
+        if let Input::Checked { job, output, .. } = &mut checked {
+            *output = self.hide(job, std::mem::take(output));
+        }
+        self.take(checked, Origin::World)
     }
 
     fn has_unwritten(&self) -> bool {
@@ -250,32 +263,31 @@ impl Agent {
         self.link.flush()?;
         self.meter.stepped(begun.elapsed());
         // Nobody waits for a line of the log.
-        to_tell.iter().for_each(|event| trace::event(event, &input));
+        for event in &to_tell {
+            trace::event(event, &input, self.is_early(event));
+        }
         self.crash.reach(Point::Commanded)?;
         // Last of all: whoever hears that it was taken can rely on the keeper having it.
         origin.answer(answer, before);
         Ok(())
     }
 
+    /// It is about a check that has not passed in this run of its job, and may still be starting.
+    fn is_early(&self, event: &Event) -> bool {
+        let Kind::Check { name, passing: false, .. } = &event.kind else { return false };
+        let source = event.source.as_str();
+        let (Some(plan), Some(job)) = (self.node.job_plan(source), self.node.job(source)) else {
+            return false;
+        };
+        let mut checks = plan.checks.iter().zip(job.checks());
+        checks.any(|(check, state)| {
+            check.name == *name && !state.has_passed() && check.start_period.is_zero()
+        })
+    }
+
     fn incarnation_before(&self, input: &Input) -> u64 {
         let Input::Request(request) = input else { return 0 };
-        let job = match request {
-            Request::Start { job, .. }
-            | Request::Disable { job }
-            | Request::Enable { job }
-            | Request::Reload { job }
-            | Request::Stop { job }
-            | Request::Kill { job }
-            | Request::Restart { job }
-            | Request::Signal { job, .. } => self.node.job(job.as_str()),
-            Request::Maintenance { .. }
-            | Request::StartApp { .. }
-            | Request::StopApp { .. }
-            | Request::RestartApp { .. }
-            | Request::Apply { .. }
-            | Request::Environ { .. }
-            | Request::Shutdown => None,
-        };
+        let job = request.job().and_then(|job| self.node.job(job.as_str()));
         job.map_or(0, mainstay_core::job::Job::incarnation)
     }
 

@@ -10,8 +10,9 @@ use crate::{
 };
 use mainstay_core::{
     environ::Environ,
+    name::Name,
     node::{Refusal, Request},
-    plan::Plan,
+    plan::{ApiPlan, Plan},
 };
 use mainstay_wire::link::Figures;
 use std::{path::PathBuf, sync::Arc};
@@ -23,7 +24,7 @@ const LINE: usize = 64;
 pub(crate) enum Ask {
     Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
     Status(oneshot::Sender<Status>),
-    Job(String, oneshot::Sender<Option<JobStatus>>),
+    Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
     Why(String, oneshot::Sender<Option<Why>>),
     Compare(Box<Plan>, oneshot::Sender<Changes>),
     Apply(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
@@ -40,6 +41,16 @@ pub struct Accepted {
     pub before: u64,
 }
 
+/// Which jobs are asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// The job of this name, else the instances of what is written under it.
+    Named(String),
+    OfApp(Name),
+    /// Those of them that there are.
+    These(Vec<Name>),
+}
+
 /// The agent has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the agent is ending")]
@@ -51,31 +62,56 @@ pub struct Asker {
     asks: mpsc::Sender<Ask>,
     ring: Arc<Ring>,
     source: Arc<Source>,
-    custom: Arc<Custom>,
-    outside: watch::Receiver<Outside>,
+    shown: Arc<Shown>,
+}
+
+/// What can be seen without asking the loop.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) dirs: Dirs,
+    pub(crate) api: watch::Receiver<ApiPlan>,
+    pub(crate) custom: Arc<Custom>,
+    pub(crate) outside: watch::Receiver<Outside>,
+}
+
+/// Where the node lives.
+#[derive(Debug, Clone, Default)]
+pub struct Dirs {
+    pub run: PathBuf,
+    pub state: PathBuf,
 }
 
 impl Asker {
     pub(crate) fn new(
         ring: Arc<Ring>,
         source: Source,
-        custom: Arc<Custom>,
-        outside: watch::Receiver<Outside>,
+        shown: Shown,
     ) -> (Asker, mpsc::Receiver<Ask>) {
         let (asks, line) = mpsc::channel(LINE);
-        (Asker { asks, ring, source: Arc::new(source), custom, outside }, line)
+        (Asker { asks, ring, source: Arc::new(source), shown: Arc::new(shown) }, line)
+    }
+
+    /// `[api]` as it is in force; changes with every plan that is applied, the same or not.
+    #[must_use]
+    pub fn api(&self) -> watch::Receiver<ApiPlan> {
+        self.shown.api.clone()
+    }
+
+    #[must_use]
+    pub fn dirs(&self) -> &Dirs {
+        &self.shown.dirs
     }
 
     /// What users measure themselves.
     #[must_use]
     pub fn custom(&self) -> &Arc<Custom> {
-        &self.custom
+        &self.shown.custom
     }
 
     /// What is to be open besides the API; changes with the plan.
     #[must_use]
     pub fn outside(&self) -> watch::Receiver<Outside> {
-        self.outside.clone()
+        self.shown.outside.clone()
     }
 
     #[must_use]
@@ -97,8 +133,8 @@ impl Asker {
 
     /// # Errors
     /// [`Gone`]
-    pub async fn job(&self, name: &str) -> Result<Option<JobStatus>, Gone> {
-        self.ask(|answer| Ask::Job(name.to_owned(), answer)).await
+    pub async fn jobs(&self, which: Selection) -> Result<Vec<JobStatus>, Gone> {
+        self.ask(|answer| Ask::Jobs(which, answer)).await
     }
 
     /// Why a job is as it is.
@@ -154,7 +190,7 @@ impl Asker {
     /// # Errors
     /// [`Gone`]
     pub async fn upgrade(&self, binary: Option<PathBuf>) -> Result<String, Gone> {
-        let custom = self.custom.clone();
+        let custom = self.custom().clone();
         // This agent may have no time to do it later.
         let _ = tokio::task::spawn_blocking(move || custom.flush()).await;
         self.ask(|answer| Ask::Upgrade(binary, answer)).await

@@ -5,7 +5,7 @@ use crate::{
     agent::{About, Agent, End, Origin},
     applied::{self, OnDisk},
     archive::Archive,
-    ask::Asker,
+    ask::{Asker, Dirs, Shown},
     crash::Crash,
     cron::Crons,
     custom::Custom,
@@ -20,6 +20,7 @@ use crate::{
     owed::Owed,
     probe::Probes,
     ring::Ring,
+    ruled::Ruled,
     timers::Timers,
     trace,
     view::Facts,
@@ -88,11 +89,13 @@ pub async fn boot(
     };
     let node = node.with_environ(environ);
     let ring = Ring::new(welcome.run.clone(), events);
+    let (api, api_plan) = watch::channel(node.plan().api.clone());
+    let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
     let custom = Custom::open(&options.run_dir, &welcome.run, node.plan());
     custom.keep_written();
     let (outside, outsiders) = watch::channel(Outside::of(node.plan()));
-    let source = options.source.clone();
-    let (asker, asks) = Asker::new(ring.clone(), source, custom.clone(), outsiders);
+    let shown = Shown { dirs, api: api_plan, custom: custom.clone(), outside: outsiders };
+    let (asker, asks) = Asker::new(ring.clone(), options.source.clone(), shown);
     let mut agent = Agent {
         about: About {
             run: welcome.run.clone(),
@@ -106,6 +109,7 @@ pub async fn boot(
         ring,
         link,
         asks,
+        api,
         crash,
         archive: Archive::start(),
         taken,
@@ -122,6 +126,7 @@ pub async fn boot(
         plan_on_disk,
         retry_at: Instant::now(),
         owed: Owed::default(),
+        ruled: Ruled::of(&welcome.jobs),
         meter: Meter::new(),
         addresses: Vec::new(),
         custom,
@@ -208,6 +213,7 @@ impl Agent {
         self.open_discovery();
         self.take(input, Origin::World)?;
         self.forget_strangers(&held_now);
+        self.rule_anew();
         for (job, incarnation, fields) in notices {
             // The last agent may not have got to it.
             self.take_notice(job, incarnation, fields)?;

@@ -4,7 +4,7 @@ use crate::{
     agent::{About, Agent},
     applied::{self, OnDisk},
     cron::Clocks,
-    identity::Run,
+    identity::{self, Run},
     outside::Outside,
     trace,
 };
@@ -20,6 +20,9 @@ impl Agent {
     pub(crate) fn carry_out(&mut self, command: Command) {
         let failed = match command {
             Command::Spawn { job, incarnation, args } => {
+                if let Some(plan) = self.node.job_plan(job.as_str()) {
+                    self.ruled.spawned(&job, identity::rules(plan));
+                }
                 self.start(&job, Run::Incarnation { incarnation, args })
             }
             Command::RunTask { id, deadline } => {
@@ -58,6 +61,7 @@ impl Agent {
                 self.probes.forget(&job);
                 self.crons.forget(&job);
                 self.facts.remove(&job);
+                self.ruled.forget(&job);
                 self.meter.forget(&job);
                 self.lanes.send(&mut self.link, ToKeeper::Forget { job })
             }
@@ -130,6 +134,7 @@ impl Agent {
     /// A new plan is in force.
     fn applied(&mut self) {
         trace::set_level(&self.node.plan().node.log_level);
+        self.api.send_replace(self.node.plan().api.clone());
         self.plan_on_disk = match self.plan_on_disk {
             OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
             OnDisk::Failed => OnDisk::Failed,
@@ -146,6 +151,7 @@ impl Agent {
         });
         self.discovery.apply(self.node.plan());
         self.write_plan();
+        self.rule_anew();
         self.say_ready();
     }
 

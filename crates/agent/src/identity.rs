@@ -8,7 +8,7 @@ use mainstay_core::{
     plan::{JobPlan, Probe, Reload},
 };
 use mainstay_sys::user::{User, lookup_group, lookup_user};
-use mainstay_wire::link::{Exec, Identity, RunTask, Spawn, ToKeeper};
+use mainstay_wire::link::{Exec, Identity, Rules, RunTask, Spawn, ToKeeper};
 use rustix::process::{getegid, geteuid};
 use std::io;
 
@@ -83,15 +83,30 @@ fn command(plan: &JobPlan, what: TaskKind) -> &[String] {
     }
 }
 
+/// What may change while it runs.
+pub(crate) fn rules(plan: &JobPlan) -> Rules {
+    Rules {
+        main: plan.main,
+        log: plan.log.clone(),
+        stop_signal: plan.stop.signal,
+        stop_to: plan.stop.to,
+        stop_timeout_ms: u64::try_from(plan.stop.timeout.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
 fn spawn(plan: &JobPlan, incarnation: u64, exec: Exec) -> Spawn {
     Spawn {
         job: plan.name.clone(),
         incarnation,
-        main: plan.main,
         exec,
         limits: plan.limits.clone(),
         sockets: plan.sockets.clone(),
         notify: plan.notify || plan.checks.iter().any(|check| check.probe == Probe::Notify),
+        watchdog_us: plan
+            .checks
+            .iter()
+            .find_map(|check| check.watchdog)
+            .and_then(|every| u64::try_from(every.as_micros()).ok()),
         ready_fd: plan.checks.iter().find_map(|check| match check.probe {
             Probe::Fd(number) => i32::try_from(number).ok(),
             _ => None,
@@ -100,10 +115,7 @@ fn spawn(plan: &JobPlan, incarnation: u64, exec: Exec) -> Spawn {
         session: plan.session,
         stdin: plan.stdin.clone(),
         tty: plan.tty,
-        log: plan.log.clone(),
-        stop_signal: plan.stop.signal,
-        stop_to: plan.stop.to,
-        stop_timeout_ms: u64::try_from(plan.stop.timeout.as_millis()).unwrap_or(u64::MAX),
+        rules: rules(plan),
         fence_at: None,
     }
 }
@@ -175,6 +187,7 @@ pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
         | ToKeeper::Kill { job, .. }
         | ToKeeper::Signal { job, .. }
         | ToKeeper::Extend { job, .. }
+        | ToKeeper::Rule { job, .. }
         | ToKeeper::Forget { job } => Some(job),
         ToKeeper::Hello { .. }
         | ToKeeper::Ready { .. }

@@ -37,6 +37,8 @@ mod probe;
 mod replace;
 mod ring;
 mod role;
+mod ruled;
+mod secret;
 mod surroundings;
 mod taken;
 mod timers;
@@ -46,7 +48,7 @@ mod why;
 
 pub use agent::{Agent, End};
 pub use applied::state_dir as applied_state_dir;
-pub use ask::{Accepted, Asker, Gone};
+pub use ask::{Accepted, Asker, Dirs, Gone, Selection};
 pub use boot::{BootError, boot};
 pub use crash::{Crash, Crashed, Point};
 pub use custom::{Custom, Reading, Unfed};

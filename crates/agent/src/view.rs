@@ -69,7 +69,8 @@ pub struct JobStatus {
     pub state: Phase,
     pub desired: Desired,
     pub health: Health,
-    /// It runs as it should, or it rests and its last run ended as it should.
+    /// It runs as it should and no check speaks against it, or it rests and its last run ended as
+    /// it should.
     pub as_desired: bool,
     pub checks: Vec<CheckStatus>,
     pub pid: Option<u32>,
@@ -81,6 +82,9 @@ pub struct JobStatus {
     pub since: String,
     pub waiting: Vec<Waiting>,
     pub app: Option<String>,
+    /// The job in the file that it is an instance of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_of: Option<Name>,
     pub args: Vec<String>,
     pub tree: Option<Tree>,
     /// Limits that this machine cannot enforce.
@@ -127,6 +131,14 @@ pub struct CheckStatus {
     pub output: String,
 }
 
+impl JobStatus {
+    /// It has ended, as it should.
+    #[must_use]
+    pub fn ended_well(&self) -> bool {
+        self.state == Phase::Exited && self.as_desired
+    }
+}
+
 /// One thing that a job waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
@@ -145,6 +157,9 @@ pub struct Changes {
     pub changed: Vec<Change>,
     /// Keys of the node that differ.
     pub node: Vec<String>,
+    /// Keys of the API that differ.
+    #[serde(default)]
+    pub api: Vec<String>,
     /// The apps themselves differ.
     pub apps: bool,
     /// Of the configuration, ready to be printed.
@@ -184,7 +199,7 @@ pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>)
         state: job.phase(),
         desired: job.desired(),
         health: job.health(),
-        as_desired: job.is_as_desired(),
+        as_desired: job.is_as_desired() && job.health() != Health::Unhealthy,
         checks: checks(plan, job),
         pid: job.pid(),
         incarnation: job.incarnation(),
@@ -193,6 +208,7 @@ pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>)
         since: rfc3339(job.since()),
         waiting: node.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
         app: plan.app.as_ref().map(ToString::to_string),
+        instance_of: plan.instance_of.clone(),
         args: job.args().to_vec(),
         tree: facts.tree,
         unenforced: facts.unenforced,
@@ -284,7 +300,8 @@ impl<'a> From<&'a Event> for EventView<'a> {
 
 pub(crate) fn changes(node: &Node, plan: &Plan) -> Changes {
     let whole = diff(node.plan(), plan);
-    let mut changes = Changes { node: whole.node, apps: whole.apps, ..Changes::default() };
+    let mut changes =
+        Changes { node: whole.node, api: whole.api, apps: whole.apps, ..Changes::default() };
     for Preview { change: JobChange { job, change, keys }, effect } in node.preview(plan) {
         match change {
             plan::Change::Added => changes.added.push(job),

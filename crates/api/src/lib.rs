@@ -8,22 +8,36 @@
 mod accept;
 mod apps;
 mod body;
+mod connection;
+mod crowd;
+mod door;
 mod environ;
 mod events;
+mod frames;
 mod goal;
+mod guard;
 mod jobs;
+mod log;
+pub mod logs;
 mod metrics;
 mod node;
 mod openapi;
 mod outside;
+mod patient;
 mod pilot;
 mod problem;
+mod pursuit;
+mod remote;
+mod socket_file;
 mod table;
 mod telemetry;
 
 pub use accept::serve;
+pub use log::line as log_line;
 
 use axum::Router;
+use door::Doors;
+use frames::Frames;
 use mainstay_agent::Asker;
 use outside::{Open, Requests};
 use problem::Problem;
@@ -36,14 +50,18 @@ struct Reach {
     asker: Asker,
     /// Becomes true when the run is over.
     ending: watch::Receiver<bool>,
+    doors: Doors,
     /// What is open besides this API.
     open: Arc<Open>,
     requests: Arc<Requests>,
+    frames: Arc<Frames>,
 }
 
 impl Reach {
     fn new(asker: Asker, ending: watch::Receiver<bool>) -> Reach {
-        Reach { asker, ending, open: Arc::default(), requests: Arc::default() }
+        let doors = Doors::default();
+        let frames = Frames::new(asker.events().clone());
+        Reach { asker, ending, doors, open: Arc::default(), requests: Arc::default(), frames }
     }
 }
 

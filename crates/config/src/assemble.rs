@@ -2,6 +2,7 @@
 
 use crate::{
     Context, JobPlace, Loaded,
+    api::{self, API, Api},
     app::APP,
     containerpilot::CONTAINERPILOT,
     diag::Errors,
@@ -21,8 +22,8 @@ use crate::{
 use mainstay_core::{
     name::Name,
     plan::{
-        AppPlan, ContainerPilotPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart, RestartOn,
-        WatchPlan, Watched,
+        ApiPlan, AppPlan, ContainerPilotPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart,
+        RestartOn, WatchPlan, Watched,
     },
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,9 +38,9 @@ const MOST_WATCHES: usize = 1000;
 /// A larger file that is no TOML gets one report: recovery would make one for nearly every byte.
 const RECOVERED: usize = 256 << 10;
 
-const TABLES: [&str; 8] =
-    ["node", "log", "jobs", "apps", "watches", "discovery", "telemetry", "containerpilot"];
-const LATER: [&str; 6] = ["api", "fleet", "rollout", "profiles", "templates", "services"];
+const TABLES: [&str; 9] =
+    ["node", "log", "jobs", "apps", "watches", "discovery", "telemetry", "containerpilot", "api"];
+const LATER: [&str; 5] = ["fleet", "rollout", "profiles", "templates", "services"];
 
 pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Errors> {
     let mut r = Reader::new(sources, ctx);
@@ -80,6 +81,9 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
         r.within("discovery", |r| engine.judge(at, r))
     });
     let watches = watches(&mut r, &parts.watches);
+    let mut api = Api::default();
+    merge(&mut r, "api", &parts.api, |r, table| r.table(&API, table, &mut api));
+    let api = api::judge(&mut r, api);
 
     let apps = apps(&mut r, &parts.apps);
     let mut jobs = jobs(&mut r, &parts.jobs, &log.log);
@@ -88,7 +92,7 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     membership(&mut r, &apps, &jobs);
     let apps = apps.into_iter().map(|(app, _)| app).collect();
     let places = jobs.iter().map(|it| place(&r, it)).collect();
-    let mut plan = judge(&mut r, node, jobs, apps);
+    let mut plan = judge(&mut r, node, jobs, apps, api);
     plan.telemetry = telemetry;
     plan.containerpilot = containerpilot;
     plan.watches = watches.into_iter().map(|(watch, _)| watch).collect();
@@ -136,6 +140,7 @@ struct Parts<'t> {
     containerpilot: Vec<Part<'t>>,
     watches: Vec<Part<'t>>,
     discovery: Vec<Part<'t>>,
+    api: Vec<Part<'t>>,
 }
 
 fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t> {
@@ -152,6 +157,7 @@ fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t>
                 "containerpilot" => &mut parts.containerpilot,
                 "watches" => &mut parts.watches,
                 "discovery" => &mut parts.discovery,
+                "api" => &mut parts.api,
                 later if LATER.contains(&later) => {
                     r.not_yet(later, name.span());
                     continue;
@@ -487,13 +493,21 @@ fn membership(r: &mut Reader<'_>, apps: &[(AppPlan, Place)], jobs: &[Placed]) {
 }
 
 /// What can only be said about the whole.
-fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, apps: Vec<AppPlan>) -> Plan {
+fn judge(
+    r: &mut Reader<'_>,
+    node: Node,
+    jobs: Vec<Placed>,
+    apps: Vec<AppPlan>,
+    api: ApiPlan,
+) -> Plan {
     one_main(r, &jobs);
     one_user_of_each_address(r, &jobs);
     let main = jobs.iter().any(|it| it.job.plan.main);
     let mut plan = node.plan;
     plan.exit = match node.exit {
         None if main => ExitRule::Main,
+        // Somebody means to come and ask, also when nothing runs.
+        None if api.listen.is_some() => ExitRule::Never,
         None => ExitRule::All,
         Some((ExitRule::Main, at)) if !main => {
             r.file = at.file;
@@ -507,7 +521,7 @@ fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, apps: Vec<AppPlan>) 
         r.nothing("there is no job", "add one: [jobs.NAME] with exec = \"program argument\"");
     }
     let jobs = jobs.into_iter().map(|it| it.job.plan).collect();
-    Plan { apps, ..Plan::new(plan, jobs) }
+    Plan { apps, api, ..Plan::new(plan, jobs) }
 }
 
 fn one_main(r: &mut Reader<'_>, jobs: &[Placed]) {

@@ -394,7 +394,7 @@ pub(crate) static JOB: Table<Job> = Table {
 };
 
 /// By these a process is known to belong to a job; another value would hide it.
-const COOKIE: [&str; 2] = ["MAINSTAY_RUN", "MAINSTAY_JOB"];
+const COOKIE: [&str; 3] = ["MAINSTAY_RUN", "MAINSTAY_JOB", "MAINSTAY_TASK"];
 
 struct Variable {
     name: String,

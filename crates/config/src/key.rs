@@ -5,8 +5,8 @@
 //! reference, schema, diagnostics and parser cannot tell different stories.
 
 use crate::{
-    app, containerpilot, discovery, health, http, job, limits, log, node, reader::Reader, reload,
-    restart, stop, telemetry, value::Value, when,
+    api, app, containerpilot, discovery, health, http, job, limits, log, node, reader::Reader,
+    reload, restart, stop, telemetry, value::Value, when,
 };
 use std::sync::LazyLock;
 
@@ -181,6 +181,8 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(discovery::WATCH.listed("watches.NAME"))
         .chain(discovery::DISCOVERY.listed("discovery"))
         .chain(discovery::TLS.listed("discovery.tls"))
+        .chain(api::API.listed("api"))
+        .chain(api::TLS.listed("api.tls"))
         .collect()
 });
 

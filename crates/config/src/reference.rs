@@ -100,6 +100,10 @@ fn about(table: &str) -> &'static str {
         }
         "discovery" => "Where jobs are announced and services are found.\n\n",
         "apps.NAME" => "An app: jobs that start and stop together, in order.\n\n",
+        "api" => {
+            "Where the API can be reached beside its unix socket, and by whom: see \
+             [The API](api.md). Relative paths start at the configuration file.\n\n"
+        }
         "telemetry" => {
             "What is shown to those who watch the node: see [telemetry](telemetry.md).\n\n"
         }

@@ -38,6 +38,7 @@ pub fn schema() -> Value {
             "apps": named("Jobs that start and stop together, in order.", table("apps.NAME")),
             "watches": named("Services that are watched, by name.", table("watches.NAME")),
             "discovery": described(table("discovery"), "Where services are found."),
+            "api": described(table("api"), "Where the API can be reached, and by whom."),
         },
     })
 }

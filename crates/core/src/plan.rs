@@ -3,6 +3,7 @@
 //! `config` makes it from a file, the agent applies it and keeps it as `plan.json`, so that the
 //! next agent goes on with what was applied and not with what somebody edited since.
 
+mod api;
 mod app;
 mod check;
 mod diff;
@@ -10,6 +11,7 @@ mod discovery;
 mod telemetry;
 mod when;
 
+pub use api::{ApiPlan, ApiTls};
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub use diff::{Change, Changes, JobChange, diff};
@@ -32,6 +34,8 @@ pub struct Plan {
     pub watches: Vec<WatchPlan>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discovery: Option<Engine>,
+    #[serde(default)]
+    pub api: ApiPlan,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<TelemetryPlan>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +54,7 @@ impl Plan {
             discovery: None,
             telemetry: None,
             containerpilot: None,
+            api: ApiPlan::default(),
         }
     }
 

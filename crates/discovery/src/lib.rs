@@ -5,7 +5,14 @@
 //! back as [`Report`]s. Whoever holds it never waits. Dropped, it ends what it has under way, and
 //! leaves announced services to their ttl.
 
-pub mod catalogue;
+mod backend;
+mod catalogue;
+mod consul;
+mod file;
+mod looking;
+mod pace;
+mod service;
+mod trouble;
 
 pub use catalogue::{About, Catalogue, Report};
 pub use mainstay_core::{

@@ -7,7 +7,7 @@ use crate::{
     output::{Channel, Other, Output, Owner, Stream},
     reserve::Table,
     sockets, terminal,
-    tree::{COOKIE_JOB, COOKIE_RUN, Tree},
+    tree::{COOKIE_JOB, COOKIE_RUN, COOKIE_TASK, Tree},
 };
 use mainstay_core::{
     exit::Asked,
@@ -34,7 +34,6 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::Path,
-    time::Duration,
 };
 
 /// What holds for everything that is started in this run.
@@ -112,13 +111,17 @@ impl Ground {
 
 /// Not what we tell ourselves over an upgrade, and not what was meant for us as a service.
 fn environment() -> Vec<(String, String)> {
-    const OURS: [&str; 6] = [
+    const OURS: [&str; 10] = [
         crate::upgrade::VARIABLE,
         COOKIE_RUN,
         COOKIE_JOB,
+        COOKIE_TASK,
         "NOTIFY_SOCKET",
         "LISTEN_FDS",
         "LISTEN_PID",
+        "LISTEN_FDNAMES",
+        "WATCHDOG_USEC",
+        "WATCHDOG_PID",
     ];
     std::env::vars_os()
         .map(|(name, value)| {
@@ -128,7 +131,7 @@ fn environment() -> Vec<(String, String)> {
         .collect()
 }
 
-fn c_path(path: &Path) -> io::Result<CString> {
+pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
@@ -163,6 +166,10 @@ pub(crate) fn launch(
             job.notify = Some(bound);
         }
         more.push(("NOTIFY_SOCKET".to_owned(), notify_path.display().to_string()));
+    }
+    if let Some(every) = spawn.watchdog_us {
+        // Without WATCHDOG_PID: whoever of its tree finds it may speak for the job.
+        more.push(("WATCHDOG_USEC".to_owned(), every.to_string()));
     }
     if !spawn.sockets.is_empty() {
         let names: Vec<&str> = spawn.sockets.iter().map(|socket| socket.name.as_str()).collect();
@@ -261,7 +268,7 @@ pub(crate) fn launch(
                 key: *next_key,
                 owner,
                 channel,
-                log: spawn.log.clone(),
+                log: spawn.rules.log.clone(),
                 fd,
                 other: if spawn.tty { Other::Terminal(Some(other)) } else { Other::Pipe },
                 partial: Vec::new(),
@@ -272,18 +279,15 @@ pub(crate) fn launch(
     Ok(Process {
         incarnation: spawn.incarnation,
         pid: cloned.pid,
-        main: spawn.main,
+        main: spawn.rules.main,
         tree,
         unenforced,
         phase: Phase::Execing { failure: cloned.failure },
         asked: Asked::None,
         fenced: false,
         fence_at: spawn.fence_at,
-        stop: StopRule {
-            signal: spawn.stop_signal,
-            to: spawn.stop_to,
-            timeout: Duration::from_millis(spawn.stop_timeout_ms),
-        },
+        stop: StopRule::of(&spawn.rules),
+        log: Some(spawn.rules.log.clone()),
         streams,
         oom_before,
         notified: BTreeMap::new(),

@@ -17,6 +17,7 @@ mod job;
 mod keeper;
 mod launch;
 mod life;
+mod lost;
 mod node;
 mod notify;
 mod output;
@@ -32,6 +33,8 @@ mod tasks;
 mod terminal;
 mod tree;
 mod upgrade;
+
+pub use dirs::state_dir_of;
 
 use serde::{Deserialize, Serialize};
 use std::{

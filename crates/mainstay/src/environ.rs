@@ -3,7 +3,6 @@
 use crate::{
     args::EnvironArgs,
     client::{Client, PROMPT},
-    dirs,
     failure::Failure,
     term::{print, print_json},
 };
@@ -12,7 +11,7 @@ use serde_json::{Map, Value};
 const PATH: &str = "/v1/environ";
 
 pub(crate) fn environ(args: &EnvironArgs) -> Result<i32, Failure> {
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let client = Client::of(&args.node)?;
     let set = args.set.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
     let unset = args.unset.iter().map(|name| (name.clone(), Value::Null));
     let changes: Map<String, Value> = set.chain(unset).collect();

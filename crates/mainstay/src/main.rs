@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod agent;
-mod app;
 mod args;
 mod check;
 mod client;
@@ -67,9 +66,9 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Restart(args) => control::control("restart", &args),
         Command::Kill(args) => control::control("kill", &args),
         Command::Signal(args) => control::signal(&args),
-        Command::Enable(args) => control::at_once("enable", &args),
-        Command::Disable(args) => control::at_once("disable", &args),
-        Command::App(args) => app::app(&args),
+        Command::Enable(args) => control::control("enable", &args),
+        Command::Disable(args) => control::control("disable", &args),
+        Command::App(args) => control::app(&args),
         Command::Plan(args) => reload::plan(&args),
         Command::Reload(args) => reload::reload(args),
         Command::Maintenance(args) => maintenance::maintenance(&args),

@@ -3,7 +3,6 @@
 use crate::{
     args::MetricArgs,
     client::{Client, PROMPT},
-    dirs,
     failure::{Failure, USAGE},
     term::print_json,
 };
@@ -17,7 +16,7 @@ pub(crate) fn metric(args: &MetricArgs) -> Result<i32, Failure> {
             return Err(Failure::new(USAGE, text));
         }
     }
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let client = Client::of(&args.node)?;
     let body = client.post("/v1/metrics", &Value::Object(values), PROMPT)?.into_result()?;
     if args.json.json {
         print_json(&body)?;

@@ -4,3 +4,4 @@ mod attached;
 mod given;
 mod spared;
 mod stopped;
+mod tasks;

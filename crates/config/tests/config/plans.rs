@@ -453,3 +453,29 @@ fn each_job_knows_the_lines_it_is_written_on() {
         [("a", "test.toml:1", None), ("b-1", "test.toml:4", when), ("b-2", "test.toml:4", when)];
     assert_eq!(places, expected);
 }
+
+#[test]
+fn the_api_listens_only_where_it_is_said_who_may_use_it() {
+    let api = |lines: &str| format!("[api]\n{lines}\n[jobs.x]\nexec = \"true\"\n");
+    let error = refused(&api("listen = \"127.0.0.1:7070\""));
+    assert!(error.contains("nothing says who may use it"), "{error}");
+    let error = refused(&api("listen = \"127.0.0.1:7070\"\ntls = { cert = \"c\", key = \"k\" }"));
+    assert!(error.contains("nothing says who may use it"), "{error}");
+    let error = refused(&api("listen = \"127.0.0.1:7070\"\ninsecure = true\ntoken_file = \"t\""));
+    assert!(error.contains("everybody is let in, and not everybody"), "{error}");
+    let error = refused(&api("token_file = \"t\""));
+    assert!(error.contains("without listen does nothing"), "{error}");
+    let error = refused(&api("listen = \"127.0.0.1:0\"\ninsecure = true"));
+    assert!(error.contains("port"), "{error}");
+    for open in [
+        "insecure = true",
+        "token_file = \"t\"",
+        "tls = { cert = \"c\", key = \"k\", client_ca = \"a\" }",
+    ] {
+        let plan = plan(&api(&format!("listen = \"127.0.0.1:7070\"\n{open}")));
+        assert!(plan.api.listen.is_some());
+        assert_eq!(plan.node.exit, ExitRule::Never, "somebody means to come and ask");
+    }
+    let warnings = loaded(&api("listen = \"0.0.0.0:7070\"\ninsecure = true")).warnings;
+    assert!(warnings.iter().any(|it| it.message.contains("may run commands here")));
+}

@@ -167,6 +167,30 @@ pub enum Request {
     Shutdown,
 }
 
+impl Request {
+    /// The one job that it concerns.
+    #[must_use]
+    pub fn job(&self) -> Option<&Name> {
+        match self {
+            Request::Start { job, .. }
+            | Request::Disable { job }
+            | Request::Enable { job }
+            | Request::Reload { job }
+            | Request::Stop { job }
+            | Request::Kill { job }
+            | Request::Restart { job }
+            | Request::Signal { job, .. } => Some(job),
+            Request::Maintenance { .. }
+            | Request::StartApp { .. }
+            | Request::StopApp { .. }
+            | Request::RestartApp { .. }
+            | Request::Apply { .. }
+            | Request::Environ { .. }
+            | Request::Shutdown => None,
+        }
+    }
+}
+
 /// Why a request was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {

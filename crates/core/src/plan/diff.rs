@@ -7,12 +7,18 @@
 use super::{Check, JobPlan, Plan, Probe};
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// Keys of the node that differ.
     pub node: Vec<String>,
+    /// Keys of the API that differ.
+    #[serde(default)]
+    pub api: Vec<String>,
     /// The order of apps, or what is done about them, differs.
     pub apps: bool,
     /// What is asked of service discovery, or where, differs.
@@ -64,8 +70,17 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("telemetry", old.telemetry != new.telemetry),
         ("containerpilot", old.containerpilot != new.containerpilot),
     ];
+    let (a, b) = (&old.api, &new.api);
+    let api = [
+        ("listen", a.listen != b.listen),
+        ("token_file", a.token_file != b.token_file),
+        ("tls", a.tls != b.tls),
+        ("insecure", a.insecure != b.insecure),
+        ("socket_group", a.socket_group != b.socket_group),
+    ];
     Changes {
         node: named(&node),
+        api: named(&api),
         apps: old.apps != new.apps,
         watches: old.watches != new.watches,
         discovery: old.discovery != new.discovery,
@@ -157,11 +172,11 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
     JobChange { job: name.clone(), change, keys: anew.into_iter().chain(live).collect() }
 }
 
-/// Descriptors and sockets by which a job tells about itself.
-fn channels(checks: &[Check]) -> Vec<Option<u32>> {
+/// Descriptors and sockets by which a job tells about itself, and what it is told about them.
+fn channels(checks: &[Check]) -> Vec<(Option<u32>, Option<Duration>)> {
     let channel = |check: &Check| match &check.probe {
-        Probe::Notify => Some(None),
-        Probe::Fd(fd) => Some(Some(*fd)),
+        Probe::Notify => Some((None, check.watchdog)),
+        Probe::Fd(fd) => Some((Some(*fd), None)),
         Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_) => None,
     };
     checks.iter().filter_map(channel).collect()

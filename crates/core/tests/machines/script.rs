@@ -373,6 +373,7 @@ fn check(text: &str) -> Check {
             "rise" => check.rise = value.parse().expect("a number"),
             "fall" => check.fall = value.parse().expect("a number"),
             "notify" => check.probe = Probe::Notify,
+            "watchdog" => check.watchdog = Some(duration(value)),
             "fd" => check.probe = Probe::Fd(3),
             other => panic!("not a key of a check: {other}"),
         }

@@ -91,6 +91,8 @@ enum Post {
     /// The process is gone: read what is there, then close.
     Close(u64),
     Note(String),
+    /// Another `log` for what the job writes from now on.
+    Change(Name, Log),
     Rotate,
     Forget(Name),
     /// Room in the ring again.
@@ -113,6 +115,8 @@ pub(crate) struct Rest {
     pub(crate) streams: Vec<Stream>,
     pub(crate) figures: BTreeMap<Name, LogFigures>,
     pub(crate) gaps: Vec<(Owner, Gap)>,
+    /// What nobody has read yet.
+    pub(crate) told: Vec<Told>,
     pub(crate) forward: [Vec<u8>; 2],
     pub(crate) forward_dropped: u64,
 }
@@ -166,6 +170,10 @@ impl Output {
         self.posts.post(Post::Note(text.into()));
     }
 
+    pub(crate) fn change(&self, job: Name, log: Log) {
+        self.posts.post(Post::Change(job, log));
+    }
+
     pub(crate) fn rotate(&self) {
         self.posts.post(Post::Rotate);
     }
@@ -200,7 +208,7 @@ impl Output {
         let (forward, forward_dropped) = self.ring.take();
         let (streams, gaps) = writer.map(Writer::into_rest).unwrap_or_default();
         let figures = std::mem::take(&mut *lock(&self.figures));
-        Rest { streams, figures, gaps, forward, forward_dropped }
+        Rest { streams, figures, gaps, told: self.told.take(), forward, forward_dropped }
     }
 
     /// Writes out everything; gives a reader that takes nothing a bounded time.

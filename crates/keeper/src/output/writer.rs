@@ -119,6 +119,7 @@ impl Writer {
                 Post::Open(stream) => self.open(stream),
                 Post::Close(key) => self.close(key),
                 Post::Note(text) => self.note(&text),
+                Post::Change(job, log) => self.change(job, &log),
                 Post::Rotate => self.rotate(),
                 Post::Forget(job) => self.forget(&job),
                 Post::Resume => self.resume(),
@@ -302,6 +303,15 @@ impl Writer {
             self.sink(&owner).rotate(&log.keep, wall, &mut written);
             self.report(&owner, &log, written);
         }
+    }
+
+    fn change(&mut self, job: Name, log: &Log) {
+        let owner = Owner::Job(job);
+        for stream in self.streams.values_mut().filter(|stream| stream.owner == owner) {
+            stream.log = log.clone();
+        }
+        // One that is not forwarded any more has no room to wait for.
+        self.resume();
     }
 
     fn forget(&mut self, job: &Name) {

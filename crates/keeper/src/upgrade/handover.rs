@@ -10,6 +10,7 @@ use crate::{
     attempt::Attempt,
     deadline::Deadline,
     job::{Ended, StopRule},
+    lost::Lost,
     node::{Untaken, Wanting},
     output::{Channel, Gap, Owner},
     task::TaskDone,
@@ -53,6 +54,8 @@ pub(super) struct Handover {
     deadlines: Vec<(u64, Deadline)>,
     records: Vec<ExitRecord>,
     untaken: Vec<(u64, Untaken)>,
+    #[serde(default)]
+    lost: Lost,
     done: Vec<TaskDone>,
     upgraded: Vec<Upgraded>,
     upgrades: u64,
@@ -98,6 +101,8 @@ struct HeldProcess {
     fenced: bool,
     fence_at: Option<u64>,
     stop: StopRule,
+    #[serde(default)]
+    log: Option<Log>,
     streams: Vec<u64>,
     oom_before: u64,
     notified: BTreeMap<String, String>,
@@ -131,6 +136,8 @@ struct HeldTask {
     id: u64,
     task: TaskId,
     pid: u32,
+    #[serde(default)]
+    cgroup: Option<PathBuf>,
     failure: Option<RawFd>,
     pipe: Option<RawFd>,
     output: Bytes,

@@ -1,6 +1,6 @@
 //! What can be typed about configurations and about the command itself.
 
-use super::{JsonArgs, NodeArgs};
+use super::{DirArgs, JsonArgs, NodeArgs, WaitArgs};
 use clap::Args;
 use clap_complete::Shell;
 use mainstay_config::Format;
@@ -21,7 +21,7 @@ pub(crate) struct RunArgs {
     #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"], conflicts_with = "command")]
     pub(crate) from: Vec<String>,
     #[command(flatten)]
-    pub(crate) node: NodeArgs,
+    pub(crate) node: DirArgs,
     /// State directory, with the logs [default: MAINSTAY_STATE_DIR, else /var/lib/mainstay as root,
     /// else $XDG_STATE_HOME/mainstay]
     #[arg(long, value_name = "DIR")]
@@ -64,6 +64,8 @@ pub(crate) struct ReloadArgs {
     /// Let these jobs reload in their own way, instead of the configuration
     #[arg(value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]

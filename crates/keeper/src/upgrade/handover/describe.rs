@@ -7,7 +7,7 @@ use crate::{
     job::{Job, Phase, Process},
     keeper::{Keeper, Part},
     node::{Means, NodePart, Wanting},
-    output::{Other, Stream},
+    output::{Other, Stream, Told},
     task::Task,
 };
 use mainstay_sys::fd;
@@ -47,6 +47,7 @@ impl Keeper {
             deadlines: self.deadlines.all(),
             records: node.records.iter().cloned().collect(),
             untaken: node.untaken.iter().map(|(token, untaken)| (*token, *untaken)).collect(),
+            lost: node.lost.clone(),
             done: node.done.clone(),
             upgraded: node.upgraded.clone(),
             upgrades: node.upgrades,
@@ -77,6 +78,13 @@ impl Keeper {
         handover.streams = rest.streams.iter().map(describe_stream).collect();
         handover.figures = rest.figures;
         handover.gaps = rest.gaps;
+        for told in rest.told {
+            match told {
+                Told::Gap { job, lines } => handover.lost.add(job, lines),
+                // The next agent looks for files that are not compressed yet.
+                Told::Closed { .. } => {}
+            }
+        }
         handover.forward = rest.forward.map(|bytes| Bytes::from(&bytes[..]));
         handover.forward_dropped = rest.forward_dropped;
         std::mem::forget((jobs, clients, tasks, ground, rest.streams));
@@ -124,6 +132,7 @@ fn describe_process(process: &Process) -> HeldProcess {
         fenced: process.fenced,
         fence_at: process.fence_at,
         stop: process.stop,
+        log: process.log.clone(),
         streams: process.streams.clone(),
         oom_before: process.oom_before,
         notified: process.notified.clone(),
@@ -151,6 +160,7 @@ fn describe_task(id: u64, task: &Task) -> HeldTask {
         id,
         task: task.id.clone(),
         pid: task.pid,
+        cgroup: task.tree.group().map(|group| group.path().to_owned()),
         failure: task.failure.as_ref().map(AsRawFd::as_raw_fd),
         pipe: task.words.pipe.as_ref().map(AsRawFd::as_raw_fd),
         output: task.words.text[..].into(),

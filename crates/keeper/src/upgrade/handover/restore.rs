@@ -17,7 +17,7 @@ use crate::{
     output::{Other, Output, Rest, Stream},
     poller::{Interest, Kind, Poller},
     sockets::HeldSocket,
-    task::{Task, Words},
+    task::{Leftover, Task, Words},
     tree::Tree,
 };
 use mainstay_sys::{
@@ -30,6 +30,7 @@ use std::{
     collections::BTreeMap,
     io,
     os::fd::OwnedFd,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -65,6 +66,7 @@ impl Handover {
             streams: Vec::new(),
             figures: self.figures.clone(),
             gaps: self.gaps.clone(),
+            told: Vec::new(),
             forward: self.forward.clone().map(Vec::from),
             forward_dropped: self.forward_dropped,
         };
@@ -104,6 +106,7 @@ impl Handover {
         node.next_record = self.next_record;
         node.untaken = self.untaken.into_iter().collect();
         node.next_token = self.next_token;
+        node.lost = self.lost;
         node.done = self.done;
         node.upgraded = self.upgraded;
         node.upgrades = self.upgrades;
@@ -133,6 +136,7 @@ impl Handover {
         for held in self.tasks {
             keeper.adopt_task(held)?;
         }
+        keeper.adopt_leftovers();
         keeper.telling = self.deadlines.iter().any(|(_, deadline)| *deadline == Deadline::Tell);
         for (at, deadline) in self.deadlines {
             keeper.deadlines.at(at, deadline);
@@ -179,10 +183,26 @@ impl Keeper {
         Ok(())
     }
 
+    /// Groups of tasks that had ended.
+    fn adopt_leftovers(&mut self) {
+        let groups = self.ground.cgroup.as_ref().map(cgroup::Root::all_tasks).unwrap_or_default();
+        for group in groups {
+            let held = |task: &Task| task.tree.group().is_some_and(|it| it.path() == group.path());
+            if !self.tasks.values().any(held) {
+                group.kill();
+                // No process has this number: nobody else is hit.
+                let (task, pid) = (u64::MAX, u32::MAX);
+                self.leftovers.push(Leftover { task, pid, tree: Tree::new(Some(group)) });
+            }
+        }
+        self.clear_leftovers();
+    }
+
     fn adopt_task(&mut self, held: HeldTask) -> io::Result<()> {
         let task = Task {
             id: held.task,
             pid: held.pid,
+            tree: restore_tree(held.cgroup),
             failure: held.failure.map(fd::take).transpose()?,
             words: Words {
                 pipe: held.pipe.map(fd::take).transpose()?,
@@ -239,16 +259,20 @@ fn restore_job(held: HeldJob) -> io::Result<Job> {
     })
 }
 
+/// Whether it is spent is not known: then the next incarnation gets another one.
+fn restore_tree(cgroup: Option<PathBuf>) -> Tree {
+    match cgroup {
+        Some(path) => Tree::Cgroup { group: Group::at(path), spent: true },
+        None => Tree::Group,
+    }
+}
+
 fn restore_process(held: HeldProcess) -> io::Result<Process> {
     Ok(Process {
         incarnation: held.incarnation,
         pid: held.pid,
         main: held.main,
-        // Whether it is spent is not known: then the next incarnation gets another one.
-        tree: match held.cgroup {
-            Some(path) => Tree::Cgroup { group: Group::at(path), spent: true },
-            None => Tree::Group,
-        },
+        tree: restore_tree(held.cgroup),
         unenforced: held.unenforced,
         phase: match held.phase {
             HeldPhase::Execing { failure } => Phase::Execing { failure: fd::take(failure)? },
@@ -262,6 +286,7 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         fenced: held.fenced,
         fence_at: held.fence_at,
         stop: held.stop,
+        log: held.log,
         streams: held.streams,
         oom_before: held.oom_before,
         notified: held.notified,

@@ -1,10 +1,10 @@
 //! The files of one job: `current` and closed ones, `<seq>-<time>` or `<seq>-<time>.gz`.
 
 use super::{
+    Lines,
     entry::{Entry, Joiner},
     follow::Follower,
 };
-use crate::args::Lines;
 use flate2::read::MultiGzDecoder;
 use std::{
     fs::{self, File},
@@ -18,7 +18,7 @@ const BLOCK: usize = 64 << 10;
 /// The parts of a log that were asked for, opened, oldest first.
 pub(super) struct Files {
     dir: PathBuf,
-    parts: Vec<Box<dyn BufRead>>,
+    parts: Vec<Box<dyn BufRead + Send>>,
     /// Where the current file ended when it was opened, and the last closed file by then.
     current: Option<(File, u64)>,
     last_closed: u64,
@@ -58,7 +58,7 @@ pub(super) fn current(dir: &Path) -> io::Result<(Option<File>, u64)> {
     }
 }
 
-pub(super) fn open_closed(path: &Path) -> io::Result<Box<dyn Read>> {
+pub(super) fn open_closed(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     let file = File::open(path)?;
     Ok(match path.extension().is_some_and(|extension| extension == "gz") {
         true => Box::new(MultiGzDecoder::new(file)),
@@ -69,7 +69,7 @@ pub(super) fn open_closed(path: &Path) -> io::Result<Box<dyn Read>> {
 impl Files {
     pub(super) fn open(dir: PathBuf, lines: Lines) -> io::Result<Files> {
         let (current, last_closed) = current(&dir)?;
-        let mut parts: Vec<Box<dyn BufRead>> = Vec::new();
+        let mut parts: Vec<Box<dyn BufRead + Send>> = Vec::new();
         let mut wanted = match lines {
             Lines::All => usize::MAX,
             Lines::Last(count) => count,
@@ -110,7 +110,7 @@ impl Files {
         Follower::new(self.dir.clone(), current, self.last_closed)
     }
 
-    pub(super) fn entries(self) -> impl Iterator<Item = Entry> {
+    pub(super) fn entries(self) -> impl Iterator<Item = Entry> + Send {
         let mut joiner = Joiner::default();
         let mut parts = self.parts.into_iter();
         let mut part = parts.next();
@@ -164,7 +164,7 @@ fn tail(file: &mut File, end: u64, wanted: usize) -> io::Result<(u64, usize)> {
     Ok((0, if end > 0 { lines + 1 } else { 0 }))
 }
 
-fn last_lines(path: &Path, wanted: usize) -> io::Result<(Box<dyn BufRead>, usize)> {
+fn last_lines(path: &Path, wanted: usize) -> io::Result<(Box<dyn BufRead + Send>, usize)> {
     if path.extension().is_none_or(|extension| extension != "gz") {
         let mut file = File::open(path)?;
         let end = file.seek(SeekFrom::End(0))?;

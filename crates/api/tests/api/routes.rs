@@ -1,184 +1,12 @@
-//! The API over a real socket, with an agent whose keeper is played by the test.
+//! What can be asked over the unix socket.
 
-use mainstay_agent::{Crash, Link, Options, Source, boot};
-use mainstay_core::{
-    exit::{Asked, Exit},
-    signal::Signal,
-};
-use mainstay_wire::{
-    frame::{self, Decoder},
-    link::{ExitRecord, FORMAT, Figures, Stray, ToAgent, ToKeeper, Tree, Welcome},
-};
+use crate::driven::{CONFIG, Node, RUN};
 use serde_json::Value;
 use std::{
     fs,
     io::{Read, Write},
     os::unix::net::UnixStream,
-    path::PathBuf,
-    sync::atomic::{AtomicU64, Ordering},
-    thread,
-    time::Duration,
 };
-use tokio::{net::UnixListener, sync::watch};
-
-const CONFIG: &str = r#"
-[jobs.web]
-exec = "web"
-
-[jobs.broken]
-exec = "broken"
-
-[jobs.stubborn]
-exec = "stubborn"
-"#;
-const RUN: &str = "0123456789abcdef";
-
-/// `broken` never starts, `stubborn` never stops, anything else does as it is told.
-fn play_keeper(mut link: UnixStream) {
-    let mut decoder = Decoder::default();
-    let mut bytes = [0; 4096];
-    let mut records = 0;
-    while let Ok(length @ 1..) = link.read(&mut bytes) {
-        decoder.push(&bytes[..length]);
-        while let Ok(Some(message)) = decoder.next() {
-            if let Some(answer) = answer(message, &mut records) {
-                let _ = link.write_all(&frame::encode(&answer).expect("short"));
-            }
-        }
-    }
-}
-
-fn answer(message: ToKeeper, records: &mut u64) -> Option<ToAgent> {
-    let mut ended = |job, incarnation, exit, asked| {
-        *records += 1;
-        Some(ToAgent::Exited(ExitRecord {
-            record: *records,
-            job,
-            incarnation,
-            exit,
-            asked,
-            fenced: false,
-            ended: 0,
-            cpu_user_us: 0,
-            cpu_system_us: 0,
-            max_rss_kib: 0,
-        }))
-    };
-    match message {
-        ToKeeper::Hello { .. } => Some(ToAgent::Welcome(Box::new(Welcome {
-            format: FORMAT,
-            run: RUN.into(),
-            run_dir: PathBuf::new(),
-            state_dir: PathBuf::new(),
-            agent_restarts: 0,
-            upgraded: Vec::new(),
-            jobs: Vec::new(),
-            records: Vec::new(),
-            signals: Vec::new(),
-        }))),
-        ToKeeper::Spawn(spawn) if spawn.job.as_str() == "broken" => {
-            let exit = Exit::Error { error: "cannot execute 'broken'".into(), errno: 2 };
-            ended(spawn.job, spawn.incarnation, exit, Asked::None)
-        }
-        ToKeeper::Spawn(spawn) => Some(ToAgent::Spawned {
-            job: spawn.job,
-            incarnation: spawn.incarnation,
-            pid: 42,
-            tree: Tree::Group,
-            unenforced: vec!["memory".into()],
-        }),
-        ToKeeper::Stop { job, incarnation, signal, .. } if job.as_str() != "stubborn" => {
-            ended(job, incarnation, Exit::Signal { signal, oom: false }, Asked::Stop)
-        }
-        ToKeeper::Kill { job, incarnation } => {
-            let exit = Exit::Signal { signal: Signal::KILL, oom: false };
-            ended(job, incarnation, exit, Asked::Kill)
-        }
-        ToKeeper::Inspect { id } => Some(ToAgent::Figures {
-            id,
-            figures: Figures {
-                strays: vec![Stray { pid: 7, command: "lost".into() }],
-                ..Figures::default()
-            },
-        }),
-        ToKeeper::Upgrade { id, .. } => {
-            Some(ToAgent::UpgradeFailed { id, error: "no such file".into() })
-        }
-        _ => None,
-    }
-}
-
-/// A node that serves its API until the test is over.
-struct Node(PathBuf);
-
-impl Node {
-    fn start() -> Node {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let dir =
-            std::env::temp_dir().join(format!("mainstay-api-{}-{number}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).expect("temp dir");
-        fs::write(dir.join("mainstay.toml"), CONFIG).expect("a configuration");
-        let listener = std::os::unix::net::UnixListener::bind(dir.join("sock")).expect("a socket");
-        listener.set_nonblocking(true).expect("a socket");
-        let run_dir = dir.clone();
-        thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(serve(run_dir, listener));
-        });
-        Node(dir)
-    }
-
-    fn ask(&self, request: &str) -> (u16, String) {
-        let mut stream = self.connect();
-        stream.write_all(request.as_bytes()).expect("sent");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).expect("an answer");
-        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        (status.expect("a status"), body.to_owned())
-    }
-
-    fn connect(&self) -> UnixStream {
-        let stream = UnixStream::connect(self.0.join("sock")).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
-        stream
-    }
-
-    fn get(&self, path: &str) -> (u16, Value) {
-        let (status, body) = self.ask(&format!("GET {path} HTTP/1.0\r\n\r\n"));
-        (status, serde_json::from_str(&body).unwrap_or_default())
-    }
-
-    fn post(&self, path: &str, body: &str) -> (u16, Value) {
-        let length = body.len();
-        let (status, body) =
-            self.ask(&format!("POST {path} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n{body}"));
-        (status, serde_json::from_str(&body).unwrap_or_default())
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-async fn serve(run_dir: PathBuf, listener: std::os::unix::net::UnixListener) {
-    let (ours, theirs) = UnixStream::pair().expect("a socket pair");
-    thread::spawn(move || play_keeper(ours));
-    let config = Some(run_dir.join("mainstay.toml"));
-    let options = Options { state_dir: run_dir.clone(), run_dir, source: Source::Config(config) };
-    let link = Link::new(theirs.into()).expect("a link");
-    let (mut agent, asker) = boot(link, &options, Crash::default()).await.expect("it begins");
-    let listener = UnixListener::from_std(listener).expect("a listener");
-    let (ending, flag) = watch::channel(false);
-    let api = tokio::spawn(mainstay_api::serve(listener, asker, flag));
-    agent.run().await;
-    let _ = ending.send(true);
-    let _ = api.await;
-}
 
 fn events(text: &str) -> Vec<(&str, &str)> {
     text.split("\n\n")
@@ -251,6 +79,18 @@ fn what_is_not_understood_is_refused_as_a_problem_document() {
         ("POST", "/v1/apps/none/start", "", 404),
         ("POST", "/v1/apps/%2e/stop", "", 404),
         ("GET", "/v1/reload", "", 405),
+        ("GET", "/v1/jobs/%ff", "", 400),
+        ("POST", "/v1/jobs/%ff/stop", "", 400),
+        ("POST", "/v1/apps/%ff/stop", "", 400),
+        ("POST", "/v1/jobs/web/start", r#"[["-v"], true]"#, 400),
+        ("POST", "/v1/jobs/web/signal", r#"["HUP", "leader"]"#, 400),
+        ("POST", "/v1/jobs/web/start", r#"{"args":["a\u0000b"]}"#, 400),
+        ("GET", "/v1/events?since=999999", "", 400),
+        ("GET", "/v1/events?since=-1", "", 400),
+        ("GET", "/v1/jobs/none/log", "", 404),
+        ("GET", "/v1/jobs/%2e%2e/log", "", 404),
+        ("GET", "/v1/jobs/web/log?lines=few", "", 400),
+        ("GET", "/v1/jobs/web/log?since=yesterday", "", 400),
     ] {
         let length = body.len();
         let request = format!("{method} {path} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n{body}");
@@ -332,7 +172,7 @@ fn a_reload_does_what_plan_says_and_an_invalid_file_changes_nothing() {
     );
     let (_, job) = node.get("/v1/jobs/web");
     assert_eq!(job["incarnation"], 1, "a plan changes nothing");
-    let (status, done) = node.post("/v1/reload", "");
+    let (status, done) = node.post("/v1/reload?wait=0", "");
     assert_eq!((status, done), (200, plan));
     let (status, _) = node.post("/v1/jobs/web/start", "");
     let (_, job) = node.get("/v1/jobs/web");
@@ -369,4 +209,105 @@ fn the_description_names_every_route() {
     for path in ["/v1/status", "/v1/reload", "/v1/jobs/{job}/why", "/v1/apps/{app}/stop"] {
         assert!(paths.contains_key(path), "{path}");
     }
+}
+
+#[test]
+fn disable_waits_until_nothing_is_left_and_enable_until_it_runs_again() {
+    let node = Node::start();
+    node.post("/v1/jobs/web/start", "");
+    let (status, job) = node.post("/v1/jobs/web/disable", "");
+    assert_eq!((status, job["state"].as_str()), (200, Some("STOPPED")));
+    let (status, job) = node.post("/v1/jobs/web/enable", "");
+    assert_eq!((status, job["state"].as_str()), (200, Some("RUNNING")));
+    let (status, problem) = node.post("/v1/jobs/stubborn/disable?wait=50ms", "");
+    assert_eq!((status, problem["job"]["state"].as_str()), (504, Some("STOPPING")));
+    let (status, job) = node.post("/v1/jobs/stubborn/disable?wait=0", "");
+    assert_eq!((status, job["desired"].as_str()), (200, Some("disabled")));
+}
+
+#[test]
+fn a_reload_waits_for_what_it_starts_and_says_what_is_in_force_when_that_fails() {
+    let node = Node::with(|_| "[jobs.web]\nexec = \"web\"\n".to_owned());
+    node.post("/v1/jobs/web/start", "");
+    let edited = "[jobs.web]\nexec = \"web -v\"\n[jobs.more]\nexec = \"more\"\n";
+    fs::write(node.0.join("mainstay.toml"), edited).expect("edited");
+    assert_eq!(node.post("/v1/reload", "").0, 200);
+    let (_, job) = node.get("/v1/jobs/web");
+    assert_eq!((job["state"].as_str(), job["incarnation"].as_u64()), (Some("RUNNING"), Some(2)));
+    assert_eq!(node.get("/v1/jobs/more").1["state"], "RUNNING");
+
+    let broken = edited.replace("jobs.more", "jobs.broken");
+    fs::write(node.0.join("mainstay.toml"), broken).expect("edited");
+    let (status, problem) = node.post("/v1/reload", "");
+    assert_eq!((status, &problem["changes"]["added"][0]), (409, &"broken".into()), "{problem}");
+    assert!(problem["detail"].as_str().is_some_and(|text| text.contains("in force")), "{problem}");
+}
+
+#[test]
+fn the_name_of_a_job_with_instances_stands_for_all_of_them() {
+    let node = Node::with(|_| "[jobs.web]\nexec = \"web\"\ninstances = 3\n".to_owned());
+    let states = |body: &Value| -> Vec<String> {
+        let jobs = body["jobs"].as_array().expect("a list");
+        jobs.iter().map(|job| format!("{} {}", job["name"], job["state"])).collect()
+    };
+    let all = |state: &str| -> Vec<String> {
+        (1..=3).map(|number| format!("\"web-{number}\" \"{state}\"")).collect()
+    };
+    let (status, body) = node.post("/v1/jobs/web/start", "");
+    assert_eq!((status, states(&body)), (200, all("RUNNING")));
+    assert_eq!(body["instances_of"], "web");
+    let (status, body) = node.post("/v1/jobs/web/restart", "");
+    assert_eq!((status, states(&body)), (200, all("RUNNING")));
+    assert!(body["jobs"].as_array().expect("a list").iter().all(|job| job["incarnation"] == 2));
+    assert_eq!(node.get("/v1/jobs/web/why").1["jobs"].as_array().map(Vec::len), Some(3));
+    let (status, body) = node.post("/v1/jobs/web/stop", "");
+    assert_eq!((status, states(&body)), (200, all("STOPPED")));
+    let (status, job) = node.get("/v1/jobs/web-2");
+    assert_eq!((status, job["instance_of"].as_str()), (200, Some("web")));
+    node.post("/v1/jobs/web-2/disable", "");
+    let (status, problem) = node.post("/v1/jobs/web/start", "");
+    assert_eq!(status, 409, "{problem}");
+    let (_, body) = node.get("/v1/jobs/web");
+    assert_eq!(states(&body)[2], "\"web-3\" \"RUNNING\"", "the others are no worse for it");
+}
+
+#[test]
+fn what_jobs_have_written_can_be_read_and_followed() {
+    let node = Node::start();
+    let write = |job: &str, text: &str| {
+        let dir = node.0.join("logs").join(job);
+        fs::create_dir_all(&dir).expect("a directory");
+        let mut file = fs::File::options().append(true).create(true).open(dir.join("current"));
+        file.as_mut().expect("a file").write_all(text.as_bytes()).expect("written");
+    };
+    let line = |second: u32, text: &str| {
+        format!("2026-01-01T00:00:0{second}.000000000Z stdout F {text}\n")
+    };
+    write("web", &(line(1, "one") + &line(3, "three")));
+    write("broken", &line(2, "two"));
+    let text = |path: &str| node.ask(&format!("GET {path} HTTP/1.0\r\n\r\n"));
+    assert_eq!(text("/v1/jobs/web/log"), (200, "one\nthree\n".into()));
+    assert_eq!(text("/v1/jobs/web/log?lines=1"), (200, "three\n".into()));
+    assert_eq!(text("/v1/jobs/web/log?since=2026-01-01T00:00:02Z"), (200, "three\n".into()));
+    assert_eq!(text("/v1/logs"), (200, "web | one\nbroken | two\nweb | three\n".into()));
+    assert_eq!(text("/v1/jobs/stubborn/log"), (200, String::new()), "it has written nothing");
+    let (_, json) = text("/v1/jobs/broken/log?format=json");
+    let json: Value = serde_json::from_str(&json).expect("an object a line");
+    assert_eq!((&json["job"], &json["text"]), (&"broken".into(), &"two".into()));
+
+    let mut stream = node.connect();
+    let request = b"GET /v1/jobs/web/log?follow=true&lines=1 HTTP/1.0\r\n\r\n";
+    stream.write_all(request).expect("sent");
+    let mut seen = String::new();
+    let mut until = |wanted: &str| {
+        let mut bytes = [0; 1024];
+        while !seen.ends_with(wanted) {
+            let length = stream.read(&mut bytes).expect("more");
+            assert!(length > 0, "it ended: {seen}");
+            seen.push_str(&String::from_utf8_lossy(&bytes[..length]));
+        }
+    };
+    until("three\n");
+    write("web", &line(4, "four"));
+    until("four\n");
 }

@@ -11,6 +11,10 @@ use std::{
     path::PathBuf,
 };
 
+const BLOCK: usize = 64 << 10;
+/// So many at a time.
+const BLOCKS: usize = 16;
+
 #[derive(Debug)]
 pub(super) struct Follower {
     dir: PathBuf,
@@ -37,35 +41,37 @@ impl Follower {
         Follower::new(dir, None, 0)
     }
 
-    /// What was written since the last time.
+    /// What was written since the last time, or the next part of it: a writer may be faster than
+    /// any reader. Nothing: there is no more.
     pub(super) fn read(&mut self) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         if let Some(mut file) = self.file.take() {
-            self.take(&mut file, &mut entries)?;
-            if self.is_current(&file)? {
+            if !self.take(&mut file, &mut entries)? || self.is_current(&file)? {
                 self.file = Some(file);
                 return Ok(entries);
             }
             // Closed in between: what it got last, then whatever else was closed since.
-            self.take(&mut file, &mut entries)?;
+            while !self.take(&mut file, &mut entries)? {}
             self.end_of_file(&mut entries);
             self.last_closed += 1;
         }
         let (file, last) = current(&self.dir)?;
-        let between = |seq: &u64| (self.last_closed + 1..=last).contains(seq);
-        let missed: Vec<PathBuf> = closed(&self.dir)?
-            .into_iter()
-            .filter(|(seq, _)| between(seq))
-            .map(|(_, path)| path)
-            .collect();
-        for path in missed {
+        for (seq, path) in closed(&self.dir)? {
+            if !(self.last_closed + 1..=last).contains(&seq) {
+                continue;
+            }
+            self.last_closed = seq;
             match open_closed(&path) {
                 Ok(mut part) => {
-                    self.take(&mut part, &mut entries)?;
+                    while !self.take(&mut part, &mut entries)? {}
                     self.end_of_file(&mut entries);
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
+            }
+            // One at a time: several of them are more than should be in memory at once.
+            if !entries.is_empty() {
+                return Ok(entries);
             }
         }
         self.last_closed = last.max(self.last_closed);
@@ -87,11 +93,12 @@ impl Follower {
         }
     }
 
-    fn take(&mut self, from: &mut impl Read, entries: &mut Vec<Entry>) -> io::Result<()> {
-        let mut block = vec![0; 64 << 10];
-        loop {
+    /// Reads a part; whether that was all there is.
+    fn take(&mut self, from: &mut impl Read, entries: &mut Vec<Entry>) -> io::Result<bool> {
+        let mut block = vec![0; BLOCK];
+        for _ in 0..BLOCKS {
             let length = match from.read(&mut block) {
-                Ok(0) => return Ok(()),
+                Ok(0) => return Ok(true),
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
@@ -105,6 +112,7 @@ impl Follower {
                 }
             }
         }
+        Ok(false)
     }
 
     fn end_of_file(&mut self, entries: &mut Vec<Entry>) {
@@ -127,7 +135,11 @@ mod tests {
     }
 
     fn read(follower: &mut Follower) -> Vec<String> {
-        let entries = follower.read().expect("readable");
+        let mut entries = Vec::new();
+        while let Some(more) = Some(follower.read().expect("readable")).filter(|it| !it.is_empty())
+        {
+            entries.extend(more);
+        }
         entries.into_iter().map(|entry| String::from_utf8(entry.text).expect("text")).collect()
     }
 

@@ -6,11 +6,11 @@ const STAMP: usize = mainstay_wire::stamp::LENGTH;
 const LONGEST: usize = 1 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub struct Entry {
     /// `None` in files of the format `raw`.
-    pub(super) time: Option<String>,
-    pub(super) stream: Option<&'static str>,
-    pub(super) text: Vec<u8>,
+    pub time: Option<String>,
+    pub stream: Option<&'static str>,
+    pub text: Vec<u8>,
 }
 
 /// Joins the pieces of long lines.
