@@ -89,3 +89,20 @@ fn what_cannot_be_a_variable_is_refused_as_a_whole() {
     assert!(said.contains("write NAME=VALUE, or --unset NAME"), "{said}");
     until("it still answers", || (put("{\"GOOD\":null}").code == 200).then_some(()));
 }
+
+#[test]
+fn over_the_network_it_can_be_changed_and_not_read() {
+    let port = super::free_port();
+    let api = format!("[api]\nlisten = \"127.0.0.1:{port}\"\ninsecure = true\n");
+    let node = Setup::config(format!("{CONFIG}{api}")).start();
+    let host = format!("Host: 127.0.0.1:{port}\r\nConnection: close\r\n");
+    let body = "{\"A\":\"hush\"}";
+    let head = format!("PUT /v1/environ HTTP/1.1\r\n{host}Content-Length: {}\r\n\r\n", body.len());
+    let put = until("the API answers", || http::tcp(port, &format!("{head}{body}")).ok());
+    assert_eq!((put.code, put.json()), (200, json!({ "changed": ["A"] })));
+    let shown = http::tcp(port, &format!("GET /v1/environ HTTP/1.1\r\n{host}\r\n"));
+    let shown = shown.expect("an answer");
+    assert_eq!(shown.code, 403, "{}", shown.body);
+    assert!(!shown.body.contains("hush"), "{}", shown.body);
+    assert_eq!(node.must(&["environ"]), "A=hush\n");
+}
