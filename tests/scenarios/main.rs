@@ -16,5 +16,6 @@ mod output;
 mod process;
 mod soak;
 mod sockets;
+mod telemetry;
 mod torture;
 mod upgrade;
