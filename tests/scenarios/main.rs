@@ -3,6 +3,7 @@
 mod api;
 mod command;
 mod container;
+mod containerpilot;
 mod control;
 mod crash;
 mod discovery;
