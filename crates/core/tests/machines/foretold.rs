@@ -33,6 +33,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 800,
         failure_persistence: None,
+        max_global_rejects: 100_000,
         ..ProptestConfig::default()
     })]
 
@@ -75,9 +76,10 @@ proptest! {
             }
         };
         prop_assert_eq!(&outcome.answer, &Some(Ok(())));
+        let watch = Watch::new(&before, &next, &foresight);
         let stories: Vec<_> = [&order[..], &[FIRST], &[LAST]]
             .into_iter()
-            .map(|order| story(node.clone(), mono, order, &next, &foresight, outcome.clone()))
+            .map(|order| story(node.clone(), mono, order, watch.clone(), &foresight, outcome.clone()))
             .collect();
         // What has no end cannot be told, and what depends on who is faster need not be.
         let ends: Vec<Option<_>> = stories.iter().map(|it| it.as_ref().map(|it| seen(&it.0))).collect();
@@ -107,12 +109,12 @@ fn story(
     mut node: Node,
     mut mono: Mono,
     order: &[usize],
-    next: &Plan,
+    watch: Watch,
     foresight: &Foresight,
     outcome: Outcome,
 ) -> Option<(Node, Option<String>)> {
     let mut world = Kind::new(order);
-    world.watch = Some(Watch::new(next, foresight));
+    world.watch = Some(watch);
     world.answer(&node, outcome);
     world.end_what_is_stopping(&node, foresight);
     world.play(&mut node, &mut mono).then(|| (node, world.watch.and_then(|it| it.wrong)))
@@ -194,6 +196,7 @@ fn compare(before: &Node, after: &Node, preview: &Preview) -> Result<(), TestCas
 }
 
 /// What must not happen on the way.
+#[derive(Clone)]
 struct Watch {
     plan: Plan,
     /// Those that go down because their own plan says so, or because they follow one that does.
@@ -202,9 +205,13 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(next: &Plan, foresight: &Foresight) -> Watch {
+    fn new(before: &Node, next: &Plan, foresight: &Foresight) -> Watch {
+        let stops = |(_, job): &(&JobPlan, &Job)| job.phase() == Phase::Stopping;
+        let stops: BTreeSet<&Name> = before.jobs().filter(stops).map(|(it, _)| &it.name).collect();
         let own = |it: &&Preview| {
-            let changed = it.change.change != Change::Unchanged;
+            // Of a stop that has begun before, nobody had been told to go first.
+            let begun = stops.contains(&it.change.job);
+            let changed = it.change.change != Change::Unchanged && !begun;
             match it.effect {
                 Effect::Restart => changed && it.because.is_none(),
                 Effect::StopAndWait => changed,
