@@ -68,7 +68,7 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Why(args) => why::why(&args),
         Command::Start(args) => control::start(&args),
         Command::Stop(args) => control::control("stop", &args),
-        Command::Restart(args) => control::control("restart", &args),
+        Command::Restart(args) => control::restart(&args),
         Command::Kill(args) => control::control("kill", &args),
         Command::Signal(args) => control::signal(&args),
         Command::Enable(args) => control::control("enable", &args),

@@ -9,7 +9,7 @@
 //! | up | policy wants none, or the node stops | EXITED; FATAL if it never ran |
 //! | at rest | a run that the journal did not know | only told |
 
-use super::{Desired, Health, Job, Renewal, State, Turn, budget::STABLE, is_triggered};
+use super::{Desired, Health, Job, Renewal, Resting, State, Turn, budget::STABLE, is_triggered};
 use crate::{
     event::Kind,
     exit::{Asked, Exit},
@@ -59,6 +59,8 @@ impl Job {
             State::Stopping { .. } => self.finish_stop(turn),
             State::Starting { .. } | State::Running { .. } | State::Backoff { .. } => match asked {
                 Asked::Stop | Asked::Kill => self.end_desire(turn, State::Stopped),
+                // Before its turn to be stopped has come.
+                Asked::None if self.leaving => self.end_desire(turn, State::Stopped),
                 Asked::None => self.follow_policy(turn, exit, expected),
             },
             State::Stopped | State::Exited { .. } | State::Fatal => {}
@@ -143,6 +145,7 @@ impl Job {
             Desired::Run | Desired::Rest => Desired::Rest,
             Desired::Disabled => Desired::Disabled,
         };
+        self.resting = Resting::User;
         (self.gate.pending, self.gate.now, self.gate.idle) = (false, false, false);
         self.args.clear();
         self.renewal = Renewal::None;
@@ -150,11 +153,14 @@ impl Job {
 
     /// What was being stopped is gone. One that is desired by now waits for its launch.
     pub(super) fn finish_stop(&mut self, turn: &mut Turn<'_>) {
+        if self.leaving {
+            self.renewal = Renewal::None;
+        }
         self.come_to_rest(turn, State::Stopped);
     }
 
     pub(super) fn come_to_rest(&mut self, turn: &mut Turn<'_>, end: State) {
-        self.gate.errand = false;
+        (self.gate.errand, self.gate.errand_until) = (false, None);
         self.health = Health::Unknown;
         turn.emit(Kind::Stopped);
         self.enter(turn, end);
