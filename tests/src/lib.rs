@@ -1,6 +1,7 @@
 //! The driver of the black-box tests: starts nodes of the built binary in directories of their own,
 //! asks them as a user would, and leaves nothing behind.
 
+mod consul;
 mod control;
 mod events;
 mod node;
@@ -10,6 +11,7 @@ mod wait;
 mod watched;
 pub mod writer;
 
+pub use consul::Consul;
 pub use control::Control;
 pub use events::Events;
 pub use node::{Command, Node, Setup};

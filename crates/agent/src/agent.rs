@@ -8,14 +8,19 @@ use crate::{
     clock,
     crash::{Crash, Crashed, Point},
     cron::{Clocks, Crons},
+    custom::Custom,
     disabled::Disabled,
+    discovery::Discovery,
     hear::Replies,
     journal::{Journal, Moment, RETRY, Step},
     lane::{Lanes, LookedUp},
     link::{Link, LinkError},
+    meter::Meter,
+    outside::Outside,
     owed::Owed,
     probe::Probes,
     ring::Ring,
+    ruled::Ruled,
     taken::Taken,
     timers::Timers,
     trace,
@@ -23,8 +28,10 @@ use crate::{
 };
 use mainstay_core::{
     clock::Now,
+    event::{Event, Kind},
     name::Name,
     node::{Command, Input, Node, Outcome, Refusal, Request, TaskId, TaskKind},
+    plan::ApiPlan,
 };
 use mainstay_wire::link::{Figures, ToKeeper};
 use std::{
@@ -33,7 +40,7 @@ use std::{
     sync::Arc,
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
@@ -53,6 +60,8 @@ pub struct Agent {
     pub(crate) ring: Arc<Ring>,
     pub(crate) link: Link,
     pub(crate) asks: mpsc::Receiver<Ask>,
+    /// Tells the API where to listen.
+    pub(crate) api: watch::Sender<ApiPlan>,
     pub(crate) crash: Crash,
     pub(crate) archive: Archive,
     pub(crate) facts: BTreeMap<Name, Facts>,
@@ -64,6 +73,7 @@ pub struct Agent {
     pub(crate) probes: Probes,
     pub(crate) crons: Crons,
     pub(crate) disabled: Disabled,
+    pub(crate) discovery: Discovery,
     /// Inputs that this agent has made itself.
     pub(crate) own: VecDeque<Input>,
     pub(crate) inspections: Replies<Figures>,
@@ -72,6 +82,12 @@ pub struct Agent {
     /// When to try again to write what could not be written.
     pub(crate) retry_at: Instant,
     pub(crate) owed: Owed,
+    pub(crate) ruled: Ruled,
+    pub(crate) meter: Meter,
+    /// Of jobs that others are told of.
+    pub(crate) addresses: Vec<(Name, String)>,
+    pub(crate) custom: Arc<Custom>,
+    pub(crate) outside: watch::Sender<Outside>,
     /// The node has said that everything is over.
     pub(crate) over: Option<i32>,
 }
@@ -143,6 +159,11 @@ impl Agent {
         self.disabled.settled().await;
     }
 
+    /// Returns when others know of every job that is no longer there.
+    pub(crate) async fn withdrawn(&mut self) {
+        self.discovery.settled().await;
+    }
+
     /// The link, for what is left to say once the loop has ended.
     #[must_use]
     pub fn into_link(self) -> Link {
@@ -155,10 +176,18 @@ impl Agent {
             Some(ask) = self.asks.recv() => self.answer(ask),
             () = self.timers.due() => self.wake(),
             found = self.lanes.looked_up() => self.proceed(found),
-            checked = self.probes.answered() => self.take(checked, Origin::World),
+            heard = self.discovery.heard() => self.take(heard, Origin::World),
+            checked = self.probes.answered() => self.take_checked(checked),
             () = self.crons.due() => self.ring_crons(),
             () = sleep_until(self.retry_at), if self.has_unwritten() => self.write_again(),
         }
+    }
+
+    fn take_checked(&mut self, mut checked: Input) -> Result<(), End> {
+        if let Input::Checked { job, output, .. } = &mut checked {
+            *output = self.hide(job, std::mem::take(output));
+        }
+        self.take(checked, Origin::World)
     }
 
     fn has_unwritten(&self) -> bool {
@@ -180,7 +209,8 @@ impl Agent {
     }
 
     fn wake(&mut self) -> Result<(), End> {
-        while let Some(token) = self.timers.take_due(clock::mono()) {
+        while let Some((token, late)) = self.timers.take_due(clock::mono()) {
+            self.meter.late(late);
             self.take(Input::Timer { token }, Origin::World)?;
         }
         Ok(())
@@ -213,6 +243,7 @@ impl Agent {
     }
 
     fn step(&mut self, input: Input, origin: Origin) -> Result<(), End> {
+        let begun = Instant::now();
         self.crash.reach(Point::Input)?;
         let before = self.incarnation_before(&input);
         self.settle_probes(&input);
@@ -221,6 +252,7 @@ impl Agent {
         self.crash.reach(Point::Journaled)?;
         let Decided { input, outcome: Outcome { events, commands, answer, .. }, .. } = decided;
         let to_tell = events.clone();
+        self.meter.events(&events);
         self.ring.publish(events);
         self.crash.reach(Point::Published)?;
         self.acknowledge(&origin)?;
@@ -229,40 +261,45 @@ impl Agent {
             self.carry_out(command);
         }
         self.link.flush()?;
+        self.meter.stepped(begun.elapsed());
         // Nobody waits for a line of the log.
-        to_tell.iter().for_each(|event| trace::event(event, &input));
+        for event in &to_tell {
+            trace::event(event, &input, self.is_early(event));
+        }
         self.crash.reach(Point::Commanded)?;
         // Last of all: whoever hears that it was taken can rely on the keeper having it.
         origin.answer(answer, before);
         Ok(())
     }
 
+    /// It is about a check that has not passed in this run of its job, and may still be starting.
+    fn is_early(&self, event: &Event) -> bool {
+        let Kind::Check { name, passing: false, .. } = &event.kind else { return false };
+        let source = event.source.as_str();
+        let (Some(plan), Some(job)) = (self.node.job_plan(source), self.node.job(source)) else {
+            return false;
+        };
+        let mut checks = plan.checks.iter().zip(job.checks());
+        checks.any(|(check, state)| {
+            check.name == *name && !state.has_passed() && check.start_period.is_zero()
+        })
+    }
+
     fn incarnation_before(&self, input: &Input) -> u64 {
         let Input::Request(request) = input else { return 0 };
-        let job = match request {
-            Request::Start { job, .. }
-            | Request::Disable { job }
-            | Request::Enable { job }
-            | Request::Reload { job }
-            | Request::Stop { job }
-            | Request::Kill { job }
-            | Request::Restart { job, .. }
-            | Request::Signal { job, .. } => self.node.job(job.as_str()),
-            Request::Maintenance { .. }
-            | Request::StartApp { .. }
-            | Request::StopApp { .. }
-            | Request::RestartApp { .. }
-            | Request::Apply { .. }
-            | Request::Shutdown => None,
-        };
+        let job = request.job().and_then(|job| self.node.job(job.as_str()));
         job.map_or(0, mainstay_core::job::Job::incarnation)
     }
 
     /// Keeps count of what checks are under way.
     fn settle_probes(&mut self, input: &Input) {
         match input {
-            Input::Checked { job, incarnation, check, .. } => {
-                self.probes.finished(job, *incarnation, *check);
+            Input::Checked { job, incarnation, check, passed, .. } => {
+                let took = self.probes.finished(job, *incarnation, *check);
+                let plan = self.node.job_plan(job.as_str());
+                if let Some(check) = plan.and_then(|plan| plan.checks.get(*check)) {
+                    self.meter.checked(job, &check.name, *passed, took);
+                }
             }
             Input::Exited { job, incarnation, .. } => {
                 let checks = self.node.job_plan(job.as_str()).map_or(0, |job| job.checks.len());
@@ -289,7 +326,9 @@ impl Agent {
         };
         let upgrade = matches!(input, Input::Attached { .. }).then_some(self.upgrade);
         taken.into_iter().for_each(|token| self.taken.add(token));
+        let environ = changes_environ(input, outcome).then(|| self.node.environ());
         let changes_nothing = outcome.events.is_empty()
+            && environ.is_none()
             && outcome.touched.is_empty()
             && forgotten(&outcome.commands).is_empty();
         if changes_nothing && !life_changed && taken.is_none() {
@@ -299,6 +338,7 @@ impl Agent {
         let (node, ring, all_taken, told) = (&self.node, &self.ring, &self.taken, self.upgrade);
         let (input, plan) = match input {
             Input::Request(Request::Apply { .. }) => (None, Some(node.plan())),
+            Input::Request(Request::Environ { .. }) => (None, None),
             Input::Boot if behind => (Some(input), Some(node.plan())),
             input => (Some(input), None),
         };
@@ -315,6 +355,7 @@ impl Agent {
                 .filter_map(|name| Some((name, node.job(name.as_str())?)))
                 .collect(),
             life: life_changed.then(|| node.life()),
+            environ,
             taken,
             upgrade,
         };
@@ -368,6 +409,11 @@ impl Agent {
     pub(crate) fn say(&mut self, message: &ToKeeper) {
         self.link.push(message).expect("a message without free text fits a frame");
     }
+}
+
+/// What users have changed is not part of any job, nor of the node's life.
+fn changes_environ(input: &Input, outcome: &Outcome) -> bool {
+    matches!(input, Input::Request(Request::Environ { .. })) && outcome.answer == Some(Ok(()))
 }
 
 fn forgotten(commands: &[Command]) -> Vec<&Name> {

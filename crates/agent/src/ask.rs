@@ -1,17 +1,22 @@
 //! What the API asks the agent, and how it gets its answers.
 
 use crate::{
+    custom::Custom,
+    meter::Measures,
     options::{Loaded, Source},
+    outside::Outside,
     ring::Ring,
     view::{Changes, JobStatus, Status, Why},
 };
 use mainstay_core::{
+    environ::Environ,
+    name::Name,
     node::{Refusal, Request},
-    plan::Plan,
+    plan::{ApiPlan, Plan},
 };
 use mainstay_wire::link::Figures;
 use std::{path::PathBuf, sync::Arc};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// So many askers may be in line; the next one waits.
 const LINE: usize = 64;
@@ -19,11 +24,13 @@ const LINE: usize = 64;
 pub(crate) enum Ask {
     Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
     Status(oneshot::Sender<Status>),
-    Job(String, oneshot::Sender<Option<JobStatus>>),
+    Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
     Why(String, oneshot::Sender<Option<Why>>),
     Compare(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
     Apply(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
     Figures(oneshot::Sender<Figures>),
+    Measures(oneshot::Sender<Measures>),
+    Environ(oneshot::Sender<Environ>),
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
 }
 
@@ -32,6 +39,16 @@ pub(crate) enum Ask {
 pub struct Accepted {
     /// The incarnation that the job had before; 0 also for requests to the node.
     pub before: u64,
+}
+
+/// Which jobs are asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// The job of this name, else the instances of what is written under it.
+    Named(String),
+    OfApp(Name),
+    /// Those of them that there are.
+    These(Vec<Name>),
 }
 
 /// The agent has ended.
@@ -45,12 +62,56 @@ pub struct Asker {
     asks: mpsc::Sender<Ask>,
     ring: Arc<Ring>,
     source: Arc<Source>,
+    shown: Arc<Shown>,
+}
+
+/// What can be seen without asking the loop.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) dirs: Dirs,
+    pub(crate) api: watch::Receiver<ApiPlan>,
+    pub(crate) custom: Arc<Custom>,
+    pub(crate) outside: watch::Receiver<Outside>,
+}
+
+/// Where the node lives.
+#[derive(Debug, Clone, Default)]
+pub struct Dirs {
+    pub run: PathBuf,
+    pub state: PathBuf,
 }
 
 impl Asker {
-    pub(crate) fn new(ring: Arc<Ring>, source: Source) -> (Asker, mpsc::Receiver<Ask>) {
+    pub(crate) fn new(
+        ring: Arc<Ring>,
+        source: Source,
+        shown: Shown,
+    ) -> (Asker, mpsc::Receiver<Ask>) {
         let (asks, line) = mpsc::channel(LINE);
-        (Asker { asks, ring, source: Arc::new(source) }, line)
+        (Asker { asks, ring, source: Arc::new(source), shown: Arc::new(shown) }, line)
+    }
+
+    /// `[api]` as it is in force; changes with every plan that is applied, the same or not.
+    #[must_use]
+    pub fn api(&self) -> watch::Receiver<ApiPlan> {
+        self.shown.api.clone()
+    }
+
+    #[must_use]
+    pub fn dirs(&self) -> &Dirs {
+        &self.shown.dirs
+    }
+
+    /// What users measure themselves.
+    #[must_use]
+    pub fn custom(&self) -> &Arc<Custom> {
+        &self.shown.custom
+    }
+
+    /// What is to be open besides the API; changes with the plan.
+    #[must_use]
+    pub fn outside(&self) -> watch::Receiver<Outside> {
+        self.shown.outside.clone()
     }
 
     #[must_use]
@@ -72,8 +133,8 @@ impl Asker {
 
     /// # Errors
     /// [`Gone`]
-    pub async fn job(&self, name: &str) -> Result<Option<JobStatus>, Gone> {
-        self.ask(|answer| Ask::Job(name.to_owned(), answer)).await
+    pub async fn jobs(&self, which: Selection) -> Result<Vec<JobStatus>, Gone> {
+        self.ask(|answer| Ask::Jobs(which, answer)).await
     }
 
     /// Why a job is as it is.
@@ -108,11 +169,30 @@ impl Asker {
         self.ask(Ask::Figures).await
     }
 
+    /// What the loop counts: a plain copy.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn measures(&self) -> Result<Measures, Gone> {
+        self.ask(Ask::Measures).await
+    }
+
+    /// What users have changed for whatever is started from now on.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn environ(&self) -> Result<Environ, Gone> {
+        self.ask(Ask::Environ).await
+    }
+
     /// Comes back only with the reason why it failed: on success this agent is replaced.
     ///
     /// # Errors
     /// [`Gone`]
     pub async fn upgrade(&self, binary: Option<PathBuf>) -> Result<String, Gone> {
+        let custom = self.custom().clone();
+        // This agent may have no time to do it later.
+        let _ = tokio::task::spawn_blocking(move || custom.flush()).await;
         self.ask(|answer| Ask::Upgrade(binary, answer)).await
     }
 
@@ -121,8 +201,8 @@ impl Asker {
     /// # Errors
     /// [`Gone`], or inside: the diagnostics, ready to be printed.
     pub async fn load(&self) -> Result<Result<Loaded, String>, Gone> {
-        let source = self.source.clone();
-        tokio::task::spawn_blocking(move || source.load()).await.map_err(|_| Gone)
+        let (source, environ) = (self.source.clone(), self.environ().await?);
+        tokio::task::spawn_blocking(move || source.load(&environ)).await.map_err(|_| Gone)
     }
 
     async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Gone> {

@@ -5,17 +5,22 @@ use crate::{
     agent::{About, Agent, End, Origin},
     applied::{self, OnDisk},
     archive::Archive,
-    ask::Asker,
+    ask::{Asker, Dirs, Shown},
     crash::Crash,
     cron::Crons,
+    custom::Custom,
     disabled::{self, Disabled},
+    discovery::Discovery,
     journal::{Journal, Recovered},
     lane::Lanes,
     link::{Link, LinkError},
+    meter::Meter,
     options::Options,
+    outside::Outside,
     owed::Owed,
     probe::Probes,
     ring::Ring,
+    ruled::Ruled,
     timers::Timers,
     trace,
     view::Facts,
@@ -31,7 +36,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     env,
 };
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
@@ -67,10 +72,10 @@ pub async fn boot(
     };
     let (plan, plan_on_disk) = match recovered.plan_in_force(written) {
         Some(plan) => (plan, plan_on_disk),
-        None => apply(&welcome, options, recovered.life.is_some())?,
+        None => apply(&welcome, options, &recovered)?,
     };
     trace::set_level(&plan.node.log_level);
-    let Recovered { life, mut jobs, events, taken, upgrade, .. } = recovered;
+    let Recovered { life, mut jobs, events, taken, upgrade, environ, .. } = recovered;
     let disabled: BTreeSet<Name> = disabled::read(&options.state_dir).into_iter().collect();
     for name in &disabled {
         // A job that was never touched in this run is in no journal.
@@ -82,8 +87,15 @@ pub async fn boot(
         Some(life) => Node::restore(plan, life, jobs),
         None => Node::new_with_disabled(plan, &disabled),
     };
+    let node = node.with_environ(environ);
     let ring = Ring::new(welcome.run.clone(), events);
-    let (asker, asks) = Asker::new(ring.clone(), options.source.clone());
+    let (api, api_plan) = watch::channel(node.plan().api.clone());
+    let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
+    let custom = Custom::open(&options.run_dir, &welcome.run, node.plan());
+    custom.keep_written();
+    let (outside, outsiders) = watch::channel(Outside::of(node.plan()));
+    let shown = Shown { dirs, api: api_plan, custom: custom.clone(), outside: outsiders };
+    let (asker, asks) = Asker::new(ring.clone(), options.source.clone(), shown);
     let mut agent = Agent {
         about: About {
             run: welcome.run.clone(),
@@ -97,6 +109,7 @@ pub async fn boot(
         ring,
         link,
         asks,
+        api,
         crash,
         archive: Archive::start(),
         taken,
@@ -106,14 +119,21 @@ pub async fn boot(
         probes: Probes::new(),
         crons: Crons::default(),
         disabled: Disabled::start(&options.state_dir),
+        discovery: Discovery::new(&welcome.run_dir),
         own: VecDeque::new(),
         inspections: Default::default(),
         upgrades: Default::default(),
         plan_on_disk,
         retry_at: Instant::now(),
         owed: Owed::default(),
+        ruled: Ruled::of(&welcome.jobs),
+        meter: Meter::new(),
+        addresses: Vec::new(),
+        custom,
+        outside,
         over: None,
     };
+    agent.look_for_addresses();
     agent.begin(welcome, first).map_err(BootError::Ended)?;
     Ok((agent, asker))
 }
@@ -130,14 +150,18 @@ async fn greet(link: &mut Link) -> Result<Welcome, BootError> {
 }
 
 /// Applies the configuration: this run has no plan yet, or it is lost.
-fn apply(welcome: &Welcome, options: &Options, lived: bool) -> Result<(Plan, OnDisk), BootError> {
-    if lived || !welcome.jobs.is_empty() {
+fn apply(
+    welcome: &Welcome,
+    options: &Options,
+    recovered: &Recovered,
+) -> Result<(Plan, OnDisk), BootError> {
+    if recovered.life.is_some() || !welcome.jobs.is_empty() {
         tracing::warn!(
             "the applied plan is neither in plan.json nor in the journal: going on with the \
              configuration as it is now"
         );
     }
-    let loaded = options.source.load().map_err(BootError::Config)?;
+    let loaded = options.source.load(&recovered.environ).map_err(BootError::Config)?;
     if !loaded.warnings.is_empty() {
         eprintln!("{}", loaded.warnings.trim_end());
     }
@@ -186,8 +210,10 @@ impl Agent {
                 upgraded: self.untold(welcome.upgraded),
             },
         };
+        self.open_discovery();
         self.take(input, Origin::World)?;
         self.forget_strangers(&held_now);
+        self.rule_anew();
         for (job, incarnation, fields) in notices {
             // The last agent may not have got to it.
             self.take_notice(job, incarnation, fields)?;
@@ -201,6 +227,14 @@ impl Agent {
         self.compress_leftovers();
         self.say_ready();
         Ok(self.link.flush()?)
+    }
+
+    fn open_discovery(&mut self) {
+        self.discovery.apply(self.node.plan());
+        for watch in &self.node.plan().watches {
+            let known = self.node.watch(watch.name.as_str()).and_then(|it| it.instances().cloned());
+            self.discovery.put_list(watch.name.as_str(), known.as_deref().unwrap_or_default());
+        }
     }
 
     /// Upgrades that no earlier agent has journaled.

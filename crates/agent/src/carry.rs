@@ -4,7 +4,8 @@ use crate::{
     agent::{About, Agent},
     applied::{self, OnDisk},
     cron::Clocks,
-    identity::Run,
+    identity::{self, Run},
+    outside::Outside,
     trace,
 };
 use mainstay_core::{
@@ -19,6 +20,9 @@ impl Agent {
     pub(crate) fn carry_out(&mut self, command: Command) {
         let failed = match command {
             Command::Spawn { job, incarnation, args } => {
+                if let Some(plan) = self.node.job_plan(job.as_str()) {
+                    self.ruled.spawned(&job, identity::rules(plan));
+                }
                 self.start(&job, Run::Incarnation { incarnation, args })
             }
             Command::RunTask { id, deadline } => {
@@ -44,10 +48,21 @@ impl Agent {
                 self.arm(&job);
                 None
             }
+            Command::Announce { job, standing, note } => {
+                if let Some(plan) = self.node.job_plan(job.as_str()) {
+                    self.discovery.announce(plan, standing, note);
+                }
+                None
+            }
+            Command::Withdraw { job } => {
+                self.discovery.withdraw(&job, self.node.job_plan(job.as_str()))
+            }
             Command::Forget { job } => {
                 self.probes.forget(&job);
                 self.crons.forget(&job);
                 self.facts.remove(&job);
+                self.ruled.forget(&job);
+                self.meter.forget(&job);
                 self.lanes.send(&mut self.link, ToKeeper::Forget { job })
             }
             Command::Applied => {
@@ -92,7 +107,8 @@ impl Agent {
         match probe {
             Probe::Exec(_) => {
                 let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
-                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline })
+                let around = self.surroundings(plan);
+                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline }, around)
             }
             Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
                 self.probes.ask(&job, incarnation, check, probe, deadline);
@@ -111,11 +127,24 @@ impl Agent {
     /// A new plan is in force.
     fn applied(&mut self) {
         trace::set_level(&self.node.plan().node.log_level);
+        self.api.send_replace(self.node.plan().api.clone());
         self.plan_on_disk = match self.plan_on_disk {
             OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
             OnDisk::Failed => OnDisk::Failed,
         };
+        self.meter.keep(self.node.plan());
+        self.look_for_addresses();
+        self.custom.define(self.node.plan());
+        self.outside.send_if_modified(|outside| {
+            let wanted = Outside::of(self.node.plan());
+            *outside != wanted && {
+                *outside = wanted;
+                true
+            }
+        });
+        self.discovery.apply(self.node.plan());
         self.write_plan();
+        self.rule_anew();
         self.say_ready();
     }
 
@@ -139,6 +168,7 @@ impl Agent {
 
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
         let plan = self.node.job_plan(job.as_str())?;
-        self.lanes.run(&mut self.link, plan, run)
+        let around = self.surroundings(plan);
+        self.lanes.run(&mut self.link, plan, run, around)
     }
 }

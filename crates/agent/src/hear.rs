@@ -2,15 +2,15 @@
 
 use crate::{
     agent::{Agent, End, Origin},
-    ask::Ask,
-    clock, lane,
+    ask::{Ask, Selection},
+    clock, lane, secret,
     view::{self, Changes, Facts, JobStatus, Status},
     why,
 };
 use mainstay_core::{
     name::Name,
     node::{Input, Refusal, Request, TaskId, TaskKind},
-    plan::{Plan, Reach},
+    plan::{JobPlan, Plan, Reach},
 };
 use mainstay_wire::link::{self, ExitRecord, ToAgent, ToKeeper};
 use std::{
@@ -62,11 +62,14 @@ impl Agent {
             }
             ToAgent::Exited(record) => self.take_record(record),
             ToAgent::TaskDone { id, exit, output, truncated } => {
+                let output = self.hide(&id.job, output);
                 tell_output(&id, &output, truncated);
                 self.take(lane::task_done(id.clone(), exit, &output), Origin::Task(id))
             }
             // An earlier agent has written it down: only its thanks got lost.
-            ToAgent::Asked { token, .. } | ToAgent::Signalled { token, .. }
+            ToAgent::Asked { token, .. }
+            | ToAgent::Signalled { token, .. }
+            | ToAgent::LogGap { token, .. }
                 if self.taken.contains(token) =>
             {
                 self.say(&ToKeeper::Taken { token });
@@ -81,8 +84,8 @@ impl Agent {
             ToAgent::Notified { job, incarnation, fields } => {
                 self.take_notice(job, incarnation, fields)
             }
-            ToAgent::LogGap { job, lines } => {
-                self.take(Input::LogGap { job, lines }, Origin::World)
+            ToAgent::LogGap { token, job, lines } => {
+                self.take(Input::LogGap { job, lines }, Origin::Token(token))
             }
             ToAgent::Rotated { file, compress, .. } => {
                 if compress {
@@ -130,6 +133,14 @@ impl Agent {
         self.take(Input::Request(request), Origin::Token(token))
     }
 
+    /// A text of or about a job, without its secrets.
+    pub(crate) fn hide(&self, job: &Name, text: String) -> String {
+        match self.node.job_plan(job.as_str()) {
+            Some(plan) => secret::hide(plan, text),
+            None => text,
+        }
+    }
+
     pub(crate) fn take_notice(
         &mut self,
         job: Name,
@@ -142,6 +153,8 @@ impl Agent {
             .and_then(|value| value.parse().ok())
             .map(Duration::from_micros);
         let (ready, watchdog) = (says("READY"), says("WATCHDOG"));
+        let fields = fields.into_iter().map(|(name, value)| (name, self.hide(&job, value)));
+        let fields = fields.collect();
         self.note(&job, incarnation, fields);
         if !ready && !watchdog && watchdog_every.is_none() {
             return Ok(());
@@ -166,12 +179,14 @@ impl Agent {
                 return self.take(Input::Request(request), Origin::Asker(asker));
             }
             Ask::Status(asker) => drop(asker.send(self.status())),
-            Ask::Job(name, asker) => drop(asker.send(self.job(&name))),
+            Ask::Jobs(which, asker) => drop(asker.send(self.selected(&which))),
             Ask::Why(name, asker) => drop(asker.send(why::why(&self.node, clock::now(), &name))),
             Ask::Compare(plan, asker) => {
                 drop(asker.send(view::changes(&self.node, clock::now(), &plan)));
             }
             Ask::Apply(plan, asker) => return self.apply(plan, asker),
+            Ask::Measures(asker) => drop(asker.send(self.measures())),
+            Ask::Environ(asker) => drop(asker.send(self.node.environ().clone())),
             Ask::Figures(asker) => {
                 let id = self.inspections.expect(asker);
                 self.say(&ToKeeper::Inspect { id });
@@ -218,17 +233,50 @@ impl Agent {
             state_dir: self.about.state_dir.clone(),
             agent_restarts: self.about.agent_restarts,
             keeper: None,
-            jobs: view::jobs(&self.node, &self.facts),
-            watches: Vec::new(),
+            jobs: self.jobs(),
+            telemetry: None,
+            containerpilot: None,
+            watches: view::watches(&self.node, &self.discovery),
+            discovery: view::discovery(plan, &self.discovery),
             fleet: None,
             rollout: None,
             strays: None,
         }
     }
 
+    fn selected(&self, which: &Selection) -> Vec<JobStatus> {
+        let those = |wanted: &dyn Fn(&JobPlan) -> bool| {
+            let jobs = self.node.jobs().filter(|(plan, _)| wanted(plan));
+            jobs.filter_map(|(plan, _)| self.job(plan.name.as_str())).collect()
+        };
+        let is = |name: &Option<Name>, text: &str| {
+            name.as_ref().is_some_and(|name| name.as_str() == text)
+        };
+        match which {
+            Selection::Named(name) => match self.job(name) {
+                Some(job) => vec![job],
+                None => those(&|plan| is(&plan.instance_of, name)),
+            },
+            Selection::OfApp(app) => those(&|plan| is(&plan.app, app.as_str())),
+            Selection::These(names) => {
+                names.iter().filter_map(|name| self.job(name.as_str())).collect()
+            }
+        }
+    }
+
     fn job(&self, name: &str) -> Option<JobStatus> {
         let plan = self.node.job_plan(name)?;
-        Some(view::job(&self.node, plan, self.node.job(name)?, self.facts.get(name)))
+        let mut status = view::job(&self.node, plan, self.node.job(name)?, self.facts.get(name));
+        status.announced = self.discovery.announced(name);
+        Some(status)
+    }
+
+    fn jobs(&self) -> Vec<JobStatus> {
+        let mut jobs = view::jobs(&self.node, &self.facts);
+        for job in &mut jobs {
+            job.announced = self.discovery.announced(job.name.as_str());
+        }
+        jobs
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a job's plan to what the keeper needs: every name looked up, every default filled in.
 
+use crate::surroundings::Surroundings;
 use mainstay_core::{
     clock::Mono,
     name::Name,
@@ -7,7 +8,7 @@ use mainstay_core::{
     plan::{JobPlan, Probe, Reload},
 };
 use mainstay_sys::user::{User, lookup_group, lookup_user};
-use mainstay_wire::link::{Exec, Identity, RunTask, Spawn, ToKeeper};
+use mainstay_wire::link::{Exec, Identity, Rules, RunTask, Spawn, ToKeeper};
 use rustix::process::{getegid, geteuid};
 use std::io;
 
@@ -35,10 +36,15 @@ pub(crate) fn needs_lookup(plan: &JobPlan) -> bool {
 }
 
 /// The message that starts it. Looks names up: not for the loop if [`needs_lookup`].
-pub(crate) fn message(plan: &JobPlan, run: &Run, now: Mono) -> Result<ToKeeper, LookupError> {
+pub(crate) fn message(
+    plan: &JobPlan,
+    run: &Run,
+    around: Surroundings,
+    now: Mono,
+) -> Result<ToKeeper, LookupError> {
     match run {
         Run::Incarnation { incarnation, args } => {
-            let exec = exec(plan, &[plan.exec.as_slice(), args].concat())?;
+            let exec = exec(plan, &[program(plan), args.clone()].concat(), around)?;
             Ok(ToKeeper::Spawn(Box::new(spawn(plan, *incarnation, exec))))
         }
         Run::Task { id, deadline } => {
@@ -46,10 +52,19 @@ pub(crate) fn message(plan: &JobPlan, run: &Run, now: Mono) -> Result<ToKeeper, 
             let timeout = deadline.since(now).as_millis();
             Ok(ToKeeper::RunTask(Box::new(RunTask {
                 id: id.clone(),
-                exec: exec(plan, argv)?,
+                exec: exec(plan, argv, around)?,
                 timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
             })))
         }
+    }
+}
+
+/// What the job executes. One that is only announced has a process that does nothing: our own
+/// program, from where the keeper that forks it has it.
+fn program(plan: &JobPlan) -> Vec<String> {
+    match plan.exec.is_empty() {
+        true => ["/proc/self/exe", "__pause"].map(str::to_owned).to_vec(),
+        false => plan.exec.clone(),
     }
 }
 
@@ -68,41 +83,59 @@ fn command(plan: &JobPlan, what: TaskKind) -> &[String] {
     }
 }
 
+/// What may change while it runs.
+pub(crate) fn rules(plan: &JobPlan) -> Rules {
+    Rules {
+        main: plan.main,
+        log: plan.log.clone(),
+        stop_signal: plan.stop.signal,
+        stop_to: plan.stop.to,
+        stop_timeout_ms: u64::try_from(plan.stop.timeout.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
 fn spawn(plan: &JobPlan, incarnation: u64, exec: Exec) -> Spawn {
     Spawn {
         job: plan.name.clone(),
         incarnation,
-        main: plan.main,
         exec,
         limits: plan.limits.clone(),
         sockets: plan.sockets.clone(),
         notify: plan.notify || plan.checks.iter().any(|check| check.probe == Probe::Notify),
+        watchdog_us: plan
+            .checks
+            .iter()
+            .find_map(|check| check.watchdog)
+            .and_then(|every| u64::try_from(every.as_micros()).ok()),
         ready_fd: plan.checks.iter().find_map(|check| match check.probe {
             Probe::Fd(number) => i32::try_from(number).ok(),
             _ => None,
         }),
         stderr: plan.stderr,
-        log: plan.log.clone(),
-        stop_signal: plan.stop.signal,
-        stop_to: plan.stop.to,
-        stop_timeout_ms: u64::try_from(plan.stop.timeout.as_millis()).unwrap_or(u64::MAX),
+        session: plan.session,
+        stdin: plan.stdin.clone(),
+        tty: plan.tty,
+        rules: rules(plan),
         fence_at: None,
     }
 }
 
-fn exec(plan: &JobPlan, argv: &[String]) -> Result<Exec, LookupError> {
+fn exec(plan: &JobPlan, argv: &[String], around: Surroundings) -> Result<Exec, LookupError> {
     let user = plan.user.as_deref().map(user).transpose()?;
-    let mut env = plan.env.clone();
+    // What comes later wins.
+    let Surroundings { set: mut env, unset } = around;
     if let Some(user) = &user {
         for (key, value) in [("HOME", &user.home), ("USER", &user.name), ("LOGNAME", &user.name)] {
-            if !value.is_empty() && !env.iter().any(|(given, _)| given == key) {
+            if !value.is_empty() {
                 env.push((key.to_owned(), value.clone()));
             }
         }
     }
+    env.extend(plan.env.iter().cloned());
     Ok(Exec {
         argv: argv.to_vec(),
         env,
+        unset,
         cwd: plan.cwd.clone(),
         identity: identity(plan, user.as_ref())?,
         umask: plan.umask,
@@ -154,6 +187,7 @@ pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
         | ToKeeper::Kill { job, .. }
         | ToKeeper::Signal { job, .. }
         | ToKeeper::Extend { job, .. }
+        | ToKeeper::Rule { job, .. }
         | ToKeeper::Forget { job } => Some(job),
         ToKeeper::Hello { .. }
         | ToKeeper::Ready { .. }

@@ -12,6 +12,7 @@
 use crate::{replace::replace, ring::KEPT, taken::Taken};
 use mainstay_core::{
     clock::Now,
+    environ::Environ,
     event::Event,
     job::Job,
     name::Name,
@@ -50,6 +51,7 @@ enum Written<'a> {
         jobs: BTreeMap<&'a Name, &'a Job>,
         taken: &'a Taken,
         upgrade: u64,
+        environ: &'a Environ,
         #[serde(skip_serializing_if = "Option::is_none")]
         plan: Option<&'a Plan>,
     },
@@ -61,7 +63,7 @@ enum Written<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct Step<'a> {
     pub(crate) now: Now,
-    /// `None`: it was the plan.
+    /// `None`: it was the plan, or the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<&'a Input>,
     /// What a request brought into force: plan.json follows only after the journal.
@@ -75,6 +77,9 @@ pub(crate) struct Step<'a> {
     pub(crate) jobs: BTreeMap<&'a Name, &'a Job>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) life: Option<&'a Life>,
+    /// If this step has changed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) environ: Option<&'a Environ>,
     /// The keeper's token of this input: it need not be delivered again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) taken: Option<u64>,
@@ -92,6 +97,8 @@ enum Line {
         jobs: BTreeMap<Name, Job>,
         taken: Taken,
         upgrade: u64,
+        #[serde(default)]
+        environ: Environ,
         plan: Option<Plan>,
     },
     Events(Vec<Event>),
@@ -99,6 +106,8 @@ enum Line {
         events: Vec<Event>,
         jobs: BTreeMap<Name, Job>,
         life: Option<Life>,
+        #[serde(default)]
+        environ: Option<Environ>,
         taken: Option<u64>,
         upgrade: Option<u64>,
         plan: Option<Plan>,
@@ -114,6 +123,7 @@ pub(crate) struct Recovered {
     pub(crate) life: Option<Life>,
     pub(crate) jobs: BTreeMap<Name, Job>,
     pub(crate) events: VecDeque<Event>,
+    pub(crate) environ: Environ,
     pub(crate) taken: Taken,
     /// The last upgrade that was told.
     pub(crate) upgrade: u64,
@@ -298,8 +308,8 @@ fn base(header: &Header, moment: &Moment<'_>, events: usize) -> io::Result<Vec<u
     let skipped = moment.events.len().saturating_sub(events);
     encode(&mut bytes, &Written::Header(header))?;
     let Moment { taken, upgrade, plan, .. } = *moment;
-    let life = moment.node.life();
-    encode(&mut bytes, &Written::Base { life, jobs, taken, upgrade, plan })?;
+    let (life, environ) = (moment.node.life(), moment.node.environ());
+    encode(&mut bytes, &Written::Base { life, jobs, taken, upgrade, environ, plan })?;
     encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
     Ok(bytes)
 }
@@ -331,15 +341,16 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
             Line::Header(read) if read == *header && valid == 0 => {}
             Line::Header(_) => return None,
             Line::Base { .. } | Line::Events(_) | Line::Step { .. } if valid == 0 => return None,
-            Line::Base { life, jobs, taken, upgrade, plan } => {
-                let life = Some(life);
-                recovered = Recovered { life, jobs, taken, upgrade, plan, ..Recovered::default() };
+            Line::Base { life, jobs, taken, upgrade, environ, plan } => {
+                let (life, rest) = (Some(life), Recovered::default());
+                recovered = Recovered { life, jobs, taken, upgrade, environ, plan, ..rest };
             }
             Line::Events(events) => recovered.add(events),
-            Line::Step { events, jobs, life, taken, upgrade, plan, forgotten } => {
+            Line::Step { events, jobs, life, environ, taken, upgrade, plan, forgotten } => {
                 recovered.add(events);
                 recovered.jobs.extend(jobs);
                 recovered.life = life.or(recovered.life);
+                environ.into_iter().for_each(|environ| recovered.environ = environ);
                 recovered.change_plan(plan, forgotten);
                 taken.into_iter().for_each(|token| recovered.taken.add(token));
                 recovered.upgrade = upgrade.unwrap_or(0).max(recovered.upgrade);

@@ -8,6 +8,7 @@ use crate::{
     identity::{self, LookupError, Run},
     link::Link,
     probe::{self, Verdict},
+    surroundings::Surroundings,
 };
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -29,7 +30,7 @@ pub(crate) struct Lanes {
 #[derive(Debug)]
 enum Item {
     Message(ToKeeper),
-    Run(Box<JobPlan>, Run),
+    Run(Box<JobPlan>, Run, Surroundings),
 }
 
 /// A finished lookup.
@@ -58,26 +59,32 @@ impl Lanes {
         }
     }
 
-    pub(crate) fn run(&mut self, link: &mut Link, plan: &JobPlan, run: Run) -> Option<Input> {
+    pub(crate) fn run(
+        &mut self,
+        link: &mut Link,
+        plan: &JobPlan,
+        run: Run,
+        around: Surroundings,
+    ) -> Option<Input> {
         if let Some(lane) = self.open.get_mut(&plan.name) {
-            lane.push_back(Item::Run(Box::new(plan.clone()), run));
+            lane.push_back(Item::Run(Box::new(plan.clone()), run, around));
             return None;
         }
         if identity::needs_lookup(plan) {
             self.open.insert(plan.name.clone(), VecDeque::new());
-            self.look_up(plan.clone(), run);
+            self.look_up(plan.clone(), run, around);
             return None;
         }
-        match identity::message(plan, &run, clock::mono()) {
+        match identity::message(plan, &run, around, clock::mono()) {
             Ok(message) => deliver(link, &message),
             Err(error) => Some(never_ran(plan.name.clone(), run, error.to_string())),
         }
     }
 
-    fn look_up(&self, plan: JobPlan, run: Run) {
+    fn look_up(&self, plan: JobPlan, run: Run, around: Surroundings) {
         let report = self.report.clone();
         tokio::task::spawn_blocking(move || {
-            let result = identity::message(&plan, &run, clock::mono());
+            let result = identity::message(&plan, &run, around, clock::mono());
             // Nobody listens only when the agent is gone.
             let _ = report.send(LookedUp { job: plan.name, run, result });
         });
@@ -100,8 +107,8 @@ impl Lanes {
                 // What concerns a run that never came about has nothing to act on: the keeper
                 // ignores an incarnation that it does not hold.
                 Item::Message(message) => drop(deliver(link, &message)),
-                Item::Run(plan, run) => {
-                    self.look_up(*plan, run);
+                Item::Run(plan, run, around) => {
+                    self.look_up(*plan, run, around);
                     return failure;
                 }
             }

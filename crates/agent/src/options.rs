@@ -1,7 +1,10 @@
 //! What an agent is started with.
 
 use mainstay_config::{Context, Errors, Format};
-use mainstay_core::plan::{Plan, Written};
+use mainstay_core::{
+    environ::Environ,
+    plan::{Plan, Written},
+};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -31,12 +34,14 @@ pub struct Loaded {
 }
 
 impl Source {
-    /// Reads it, as it is now. May take as long as a disk does: not for the loop.
+    /// Reads it, as it is now, in the environment as users have changed it. May take as long as a
+    /// disk does: not for the loop.
     ///
     /// # Errors
     /// The diagnostics, ready to be printed.
-    pub fn load(&self) -> Result<Loaded, String> {
-        let context = context();
+    pub fn load(&self, environ: &Environ) -> Result<Loaded, String> {
+        let mut context = context();
+        environ.lay_over(&mut context.env);
         match self {
             Source::Command { command, restart } => {
                 let plan = mainstay_config::single(command, restart.as_deref(), &context)?;
@@ -44,7 +49,8 @@ impl Source {
             }
             Source::Import { format, file } => {
                 let invalid = |errors: Errors| errors.render(false);
-                let imported = mainstay_config::import_file(*format, file).map_err(invalid)?;
+                let imported =
+                    mainstay_config::import_file(*format, file, &context).map_err(invalid)?;
                 let name = format!("{} (as imported)", file.display());
                 let loaded =
                     mainstay_config::parse(&name, &imported.toml, &context).map_err(invalid)?;

@@ -16,6 +16,7 @@ use mainstay_core::{clock::Mono, name::Name, node::Input, plan::Probe};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 use tokio::{sync::mpsc, task::AbortHandle, time::timeout};
 
@@ -32,6 +33,7 @@ pub(crate) struct Probes {
 #[derive(Debug)]
 struct UnderWay {
     incarnation: u64,
+    since: Mono,
     /// `None`: the keeper runs it, and ends it with the incarnation.
     asked: Option<AbortHandle>,
 }
@@ -83,7 +85,7 @@ impl Probes {
             Some(earlier) if earlier.incarnation >= incarnation => return false,
             Some(_) | None => {}
         }
-        let begun = UnderWay { incarnation, asked: None };
+        let begun = UnderWay { incarnation, since: clock::mono(), asked: None };
         if let Some(earlier) = self.under_way.insert(key, begun) {
             earlier.abort();
         }
@@ -129,12 +131,16 @@ impl Probes {
         self.answers.recv().await.expect("this struct holds a sender")
     }
 
-    /// The answer is in the node's hands.
-    pub(crate) fn finished(&mut self, job: &Name, incarnation: u64, check: usize) {
+    /// The answer is in the node's hands. Says how long it took, if it was asked for here.
+    pub(crate) fn finished(
+        &mut self,
+        job: &Name,
+        incarnation: u64,
+        check: usize,
+    ) -> Option<Duration> {
         let key = (job.clone(), check);
-        if self.under_way.get(&key).is_some_and(|asked| asked.incarnation == incarnation) {
-            self.under_way.remove(&key);
-        }
+        self.under_way.get(&key).filter(|asked| asked.incarnation == incarnation)?;
+        self.under_way.remove(&key).map(|asked| clock::mono().since(asked.since))
     }
 
     /// The incarnation has ended: nobody wants to know any more.

@@ -31,6 +31,8 @@ const CONFIG: i32 = 78;
 const FAILED: i32 = 1;
 /// Clients get so long to read the last events.
 const FAREWELL: Duration = Duration::from_millis(300);
+/// Service discovery gets so long to forget jobs that ended by themselves.
+const WITHDRAWAL: Duration = Duration::from_secs(1);
 /// Those who followed the events of a dead agent get so long to come back to this one, should it
 /// find nothing left to do.
 const COME_BACK: Duration = Duration::from_millis(300);
@@ -85,8 +87,11 @@ where
     };
     let begun = Instant::now();
     let (ending, flag) = watch::channel(false);
+    let custom = asker.custom().clone();
     let api = tokio::spawn(serve(listener, asker, flag));
-    match agent.run().await {
+    let end = agent.run().await;
+    custom.flush();
+    match end {
         End::Over { code } => {
             if agent.is_successor() {
                 sleep_until(begun + COME_BACK).await;
@@ -94,6 +99,7 @@ where
             let _ = ending.send(true);
             let _ = timeout(FAREWELL, api).await;
             let _ = timeout(FAREWELL, agent.settled()).await;
+            let _ = timeout(WITHDRAWAL, agent.withdrawn()).await;
             say_over(agent, code).await
         }
         End::Link(error) => lost(options, keeper.as_ref(), &error),

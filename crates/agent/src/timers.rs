@@ -2,7 +2,10 @@
 
 use crate::clock;
 use mainstay_core::{clock::Mono, node::Token};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 use tokio::time::sleep;
 
 #[derive(Debug, Default)]
@@ -19,15 +22,15 @@ impl Timers {
         self.due.insert((at, token));
     }
 
-    /// Takes out the first one that is due.
-    pub(crate) fn take_due(&mut self, now: Mono) -> Option<Token> {
+    /// Takes out the first one that is due, and says for how long it has been.
+    pub(crate) fn take_due(&mut self, now: Mono) -> Option<(Token, Duration)> {
         let (at, _) = self.due.first()?;
         if *at > now {
             return None;
         }
-        let (_, token) = self.due.pop_first()?;
+        let (at, token) = self.due.pop_first()?;
         self.at.remove(&token);
-        Some(token)
+        Some((token, now.since(at)))
     }
 
     /// Returns when one is due; never if there is none. May be dropped at any time.
@@ -49,7 +52,10 @@ mod tests {
         timers.set(Token::ShutdownDeadline, Mono(10));
         timers.set(Token::ShutdownDeadline, Mono(20));
         assert_eq!(timers.take_due(Mono(19)), None);
-        assert_eq!(timers.take_due(Mono(20)), Some(Token::ShutdownDeadline));
+        assert_eq!(
+            timers.take_due(Mono(25)),
+            Some((Token::ShutdownDeadline, Duration::from_nanos(5)))
+        );
         assert_eq!(timers.take_due(Mono(1000)), None);
     }
 }

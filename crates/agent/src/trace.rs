@@ -74,8 +74,9 @@ pub(crate) fn set_level(level: &str) {
     }
 }
 
-/// What an operator wants to find in the log without having watched.
-pub(crate) fn event(event: &Event, cause: &Input) {
+/// What an operator wants to find in the log without having watched. `early`: a check that has yet
+/// to pass for the first time, which is how every start looks.
+pub(crate) fn event(event: &Event, cause: &Input, early: bool) {
     let source = event.source.as_str();
     let asked_for = matches!(cause, Input::Exited { asked: Asked::Stop | Asked::Kill, .. });
     match &event.kind {
@@ -92,7 +93,8 @@ pub(crate) fn event(event: &Event, cause: &Input) {
         Kind::AgentRestarted { restarts } => {
             tracing::warn!("agent restarted ({restarts} so far); every job goes on");
         }
-        Kind::Upgraded { from, to } => tracing::info!("upgraded from {from} to {to}"),
+        // The keeper has said so.
+        Kind::Upgraded { from, to } => tracing::debug!("upgraded from {from} to {to}"),
         Kind::LogGap { lines } => tracing::warn!("{source}: {lines} lines of output lost"),
         Kind::StrayKilled { pid, command } => {
             tracing::warn!("killed stray process {pid} ({command})");
@@ -101,6 +103,9 @@ pub(crate) fn event(event: &Event, cause: &Input) {
         Kind::Check { name, passing: true, .. } => tracing::debug!("{source}: check {name} passes"),
         Kind::Check { name, output, .. } => {
             let said = output.lines().next().unwrap_or_default();
+            if early {
+                return tracing::info!("{source}: check {name} does not pass yet: {said}");
+            }
             tracing::warn!("{source}: check {name} fails: {said}");
         }
         Kind::Reloaded { added, changed, removed } => {
@@ -108,6 +113,7 @@ pub(crate) fn event(event: &Event, cause: &Input) {
             tracing::info!("reloaded: {added} jobs added, {changed} changed, {removed} removed");
         }
         Kind::Signal { signal } => tracing::info!("received {signal}"),
+        Kind::Changed { instances } => tracing::info!("{source}: {instances} instances"),
         Kind::Startup
         | Kind::ExitSuccess { .. }
         | Kind::Healthy

@@ -1,13 +1,15 @@
 //! What people and programs see of a node: the JSON of `status` and `events`.
 
+use crate::discovery::{Announced, Discovery};
 use mainstay_core::{
     clock::Now,
+    discovery::Engine,
     event::{Event, Kind, Source},
     exit::Exit,
     job::{CheckState, Desired, Health, Job, Phase, Verdict},
     name::Name,
     node::{self, Effect, Foresight, Node, NodePhase, Preview, Refusal},
-    plan::{self, Check, JobChange, JobPlan, Plan, diff},
+    plan::{self, Check, JobChange, JobPlan, Plan, WatchPlan, Watched, diff},
 };
 use mainstay_wire::{
     link::{LogFigures, Stray, Tree},
@@ -29,7 +31,16 @@ pub struct Status {
     /// `None`: the keeper did not answer in time.
     pub keeper: Option<Keeper>,
     pub jobs: Vec<JobStatus>,
-    pub watches: Vec<serde_json::Value>,
+    /// Where telemetry is shown, if the plan says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<Door>,
+    /// The socket that speaks as ContainerPilot's does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containerpilot: Option<Door>,
+    pub watches: Vec<WatchStatus>,
+    /// `None`: not configured.
+    #[serde(default)]
+    pub discovery: Option<DiscoveryStatus>,
     pub fleet: Option<serde_json::Value>,
     pub rollout: Option<serde_json::Value>,
     /// Processes of this node that belong to no job; `None` as for `keeper`.
@@ -44,13 +55,23 @@ pub struct Keeper {
     pub forward_dropped: u64,
 }
 
+/// Something that is open to others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Door {
+    /// An address or a path.
+    pub at: String,
+    /// Why it is not open; it is tried again.
+    pub error: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobStatus {
     pub name: Name,
     pub state: Phase,
     pub desired: Desired,
     pub health: Health,
-    /// It runs as it should, or it rests and its last run ended as it should.
+    /// It runs as it should and no check speaks against it, or it rests and its last run ended as
+    /// it should.
     pub as_desired: bool,
     pub checks: Vec<CheckStatus>,
     pub pid: Option<u32>,
@@ -62,6 +83,9 @@ pub struct JobStatus {
     pub since: String,
     pub waiting: Vec<Waiting>,
     pub app: Option<String>,
+    /// The job in the file that it is an instance of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_of: Option<Name>,
     pub args: Vec<String>,
     pub tree: Option<Tree>,
     /// Limits that this machine cannot enforce.
@@ -70,6 +94,32 @@ pub struct JobStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notify: BTreeMap<String, String>,
     pub log: Option<LogFigures>,
+    /// What others are told about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announced: Option<Announced>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscoveryStatus {
+    /// consul or file.
+    pub engine: String,
+    /// Where it is.
+    pub address: String,
+    /// What does not work now, if anything; jobs go on meanwhile.
+    pub trouble: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchStatus {
+    pub name: Name,
+    /// The service or file.
+    pub of: String,
+    /// unknown before the first answer, then healthy or unhealthy.
+    pub state: Health,
+    pub instances: usize,
+    /// When they last changed.
+    pub since: Option<String>,
+    pub trouble: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,6 +130,14 @@ pub struct CheckStatus {
     pub since: String,
     /// What it said last.
     pub output: String,
+}
+
+impl JobStatus {
+    /// It has ended, as it should.
+    #[must_use]
+    pub fn ended_well(&self) -> bool {
+        self.state == Phase::Exited && self.as_desired
+    }
 }
 
 /// One thing that a job waits for.
@@ -107,6 +165,9 @@ pub struct Changes {
     pub ends: bool,
     /// Keys of the node that differ.
     pub node: Vec<String>,
+    /// Keys of the API that differ.
+    #[serde(default)]
+    pub api: Vec<String>,
     /// The apps themselves differ.
     pub apps: bool,
     /// Of the configuration, ready to be printed.
@@ -153,7 +214,7 @@ pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>)
         state: job.phase(),
         desired: job.desired(),
         health: job.health(),
-        as_desired: job.is_as_desired(),
+        as_desired: job.is_as_desired() && job.health() != Health::Unhealthy,
         checks: checks(plan, job),
         pid: job.pid(),
         incarnation: job.incarnation(),
@@ -162,12 +223,46 @@ pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>)
         since: rfc3339(job.since()),
         waiting: node.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
         app: plan.app.as_ref().map(ToString::to_string),
+        instance_of: plan.instance_of.clone(),
         args: job.args().to_vec(),
         tree: facts.tree,
         unenforced: facts.unenforced,
         notify: facts.notify,
         log: None,
+        announced: None,
     }
+}
+
+pub(crate) fn watches(node: &Node, discovery: &Discovery) -> Vec<WatchStatus> {
+    let view = |plan: &WatchPlan| {
+        let state = node.watch(plan.name.as_str());
+        let known = state.and_then(|state| state.instances());
+        WatchStatus {
+            name: plan.name.clone(),
+            of: match &plan.of {
+                Watched::Service { service, .. } => service.clone(),
+                Watched::File(path) => path.display().to_string(),
+            },
+            state: match known.map(|all| all.is_empty()) {
+                None => Health::Unknown,
+                Some(false) => Health::Healthy,
+                Some(true) => Health::Unhealthy,
+            },
+            instances: known.map_or(0, |all| all.len()),
+            since: state.filter(|_| known.is_some()).map(|state| rfc3339(state.since())),
+            trouble: discovery.watch_trouble(&plan.name).map(str::to_owned),
+        }
+    };
+    node.plan().watches.iter().map(view).collect()
+}
+
+pub(crate) fn discovery(plan: &Plan, discovery: &Discovery) -> Option<DiscoveryStatus> {
+    let (engine, address) = match plan.discovery.as_ref()? {
+        Engine::Consul(consul) => ("consul", consul.address.clone()),
+        Engine::File(file) => ("file", file.directory.display().to_string()),
+    };
+    let trouble = discovery.trouble().map(str::to_owned);
+    Some(DiscoveryStatus { engine: engine.to_owned(), address, trouble })
 }
 
 fn checks(plan: &JobPlan, job: &Job) -> Vec<CheckStatus> {
@@ -221,7 +316,8 @@ impl<'a> From<&'a Event> for EventView<'a> {
 pub(crate) fn changes(node: &Node, now: Now, plan: &Plan) -> Result<Changes, Refusal> {
     let whole = diff(node.plan(), plan);
     let Foresight { jobs, ends } = node.preview(now, plan)?;
-    let mut changes = Changes { node: whole.node, apps: whole.apps, ends, ..Changes::default() };
+    let mut changes =
+        Changes { node: whole.node, api: whole.api, apps: whole.apps, ends, ..Changes::default() };
     for Preview { change: JobChange { job, change, keys }, effect, because, waits } in jobs {
         let waits = waits.iter().map(awaited).collect();
         let one = Change { job: job.clone(), change, keys, effect, because, waits };

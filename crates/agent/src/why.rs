@@ -126,6 +126,9 @@ impl Asked<'_> {
                 let hooks = hooks.join(", ");
                 format!("its stop waits for {hooks}, for {left} at most; {signal} follows")
             }
+            Rung::Withdrawing => {
+                format!("others are being told that it is gone; {signal} follows in {left}")
+            }
             Rung::Task => {
                 format!("its stop.exec runs, for {left} at most; {signal} follows")
             }

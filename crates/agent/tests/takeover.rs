@@ -1,7 +1,9 @@
 //! An agent against a keeper that is played by the test: killed at every step of its loop, and
 //! followed by one that goes on.
 
-use mainstay_agent::{Agent, Asker, Crash, End, Link, Options, Point, Source, boot};
+use mainstay_agent::{
+    Agent, Asker, Crash, End, Gone, Link, Options, Point, Selection, Source, boot, view::JobStatus,
+};
 use mainstay_core::{
     event::{Event, Kind},
     exit::{Asked, Exit},
@@ -100,6 +102,7 @@ impl World {
                 let live = self.jobs.remove(&job).and_then(|(_, live)| live);
                 assert_eq!(live, None, "{job} is forgotten and runs");
             }
+            ToKeeper::Rule { .. } => {}
             other => panic!("not expected: {other:?}"),
         }
     }
@@ -115,6 +118,7 @@ impl World {
                 unenforced: Vec::new(),
                 spawned: true,
                 notified: Default::default(),
+                rules: None,
             }),
         });
         let welcome = Welcome {
@@ -280,12 +284,16 @@ fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }
 
+async fn one(asker: &Asker, job: &str) -> Result<Option<JobStatus>, Gone> {
+    Ok(asker.jobs(Selection::Named(job.to_owned())).await?.pop())
+}
+
 /// Waits until a job is as wanted; false if the agent is gone.
 async fn until(asker: &Asker, job: &str, wanted: impl Fn(Phase, u64) -> bool) -> bool {
     let mut changes = asker.events().subscribe();
     loop {
         changes.mark_unchanged();
-        match asker.job(job).await {
+        match one(asker, job).await {
             Ok(Some(job)) if wanted(job.state, job.incarnation) => return true,
             Ok(_) => {}
             Err(_) => return false,
@@ -301,7 +309,7 @@ async fn gone(asker: &Asker, job: &str) -> bool {
     let mut changes = asker.events().subscribe();
     loop {
         changes.mark_unchanged();
-        match asker.job(job).await {
+        match one(asker, job).await {
             Ok(None) => return true,
             Ok(Some(_)) if changes.changed().await.is_ok() => {}
             Ok(Some(_)) | Err(_) => return false,
@@ -326,7 +334,7 @@ async fn live(keeper: &Keeper, dir: &Dir, asker: &Asker) -> bool {
     if !until(asker, "hooked", |phase, _| phase == Phase::Stopped).await {
         return false;
     }
-    if matches!(asker.job("fresh").await, Ok(None)) {
+    if matches!(one(asker, "fresh").await, Ok(None)) {
         fs::write(dir.0.join("mainstay.toml"), later()).expect("a configuration");
         let Ok(Ok(loaded)) = asker.load().await else { return false };
         if asker.apply(loaded.plan).await.is_err() {
@@ -476,7 +484,7 @@ fn a_plan_that_cannot_be_written_is_in_the_journal_until_it_can() {
         let (mut agent, asker) = begin(&keeper, &dir, Crash::default()).await.expect("it goes on");
         client.read(&asker);
         assert!(client.seen.iter().zip(1..).all(|(event, seq)| event.seq == seq));
-        let web = asker.job("web");
+        let web = one(&asker, "web");
         tokio::select! {
             end = agent.run() => panic!("{end:?}"),
             web = web => {

@@ -1,64 +1,66 @@
-//! Connections: accepted, capped, and given up when they do not get on.
+//! Serving: the unix socket, and what `[api]` asks for beside it.
 
-use crate::routes;
+use crate::{
+    Reach,
+    connection::{self, Ends, Visitor},
+    crowd::Crowd,
+    outside::{self, Which},
+    pilot, remote, routes, socket_file, telemetry,
+};
 use axum::Router;
 use futures_util::FutureExt;
-use hyper::{
-    server::conn::http1,
-    service::{Service, service_fn},
-};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
 use mainstay_agent::Asker;
-use std::{
-    collections::VecDeque,
-    io,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
-use tokio::{
-    net::{UnixListener, UnixStream},
-    sync::watch,
-    task::{AbortHandle, JoinSet},
-    time::sleep,
-};
+use std::{io, time::Duration};
+use tokio::{net::UnixListener, sync::watch, time::sleep};
 
-/// A client has so long to say what it wants.
-const HEADER: Duration = Duration::from_secs(10);
 const MOST: usize = 4096;
-/// Of a connection, in each direction: thousands may be open.
-const BUFFER: usize = 16 << 10;
-/// Not worth a look through all connections.
-const FEW: usize = 16;
 /// Files that the agent needs for itself.
 const RESERVED: u64 = 64;
 
 /// Serves until the run is over and every client has had its last answer.
-pub async fn serve(listener: UnixListener, asker: Asker, mut ending: watch::Receiver<bool>) {
-    let mut connections = Connections::new(most());
-    let routes = routes(asker, ending.clone());
+pub async fn serve(listener: UnixListener, asker: Asker, ending: watch::Receiver<bool>) {
+    let most = most();
+    let reach = Reach::new(asker, ending.clone());
+    let routes = routes(reach.clone());
+    let open = |which, routes| outside::keep(which, reach.clone(), routes, ending.clone());
+    tokio::join!(
+        local(listener, routes.clone(), ending.clone(), most),
+        remote::serve(&reach, routes, ending.clone(), most / 2),
+        socket_file::keep(&reach.asker, ending.clone()),
+        open(Which::Telemetry, telemetry::routes(reach.clone())),
+        open(Which::Pilot, pilot::routes(reach.clone())),
+        reach.frames.tell(ending.clone()),
+    );
+}
+
+async fn local(
+    listener: UnixListener,
+    routes: Router,
+    mut ending: watch::Receiver<bool>,
+    most: usize,
+) {
+    let mut crowd = Crowd::new(most);
+    let ends = Ends { run: ending.clone(), door: None };
+    let enter = |crowd: &mut Crowd, stream| {
+        let (routes, ends) = (routes.clone(), ends.clone());
+        crowd.add(|spoken| connection::serve(stream, Visitor::Local, routes, ends, spoken));
+    };
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = connections.tasks.join_next(), if !connections.tasks.is_empty() => continue,
+            _ = crowd.tasks.join_next(), if !crowd.tasks.is_empty() => continue,
             _ = ending.wait_for(|over| *over) => break,
         };
         match accepted {
-            Ok((stream, _)) => connections.add(stream, routes.clone(), ending.clone()),
+            Ok((stream, _)) => enter(&mut crowd, stream),
             Err(error) => wait_out(&error).await,
         }
     }
     // Those who are still in line: they lost an earlier agent, and this one has found nothing to do.
     while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
-        connections.add(stream, routes.clone(), ending.clone());
+        enter(&mut crowd, stream);
     }
-    while connections.tasks.join_next().await.is_some() {}
+    crowd.leave().await;
 }
 
 /// So many connections the limit of open files allows, after raising it as far as it goes.
@@ -68,77 +70,7 @@ fn most() -> usize {
 }
 
 /// Out of files or memory: trying again at once would only burn the processor.
-async fn wait_out(error: &io::Error) {
+pub(crate) async fn wait_out(error: &io::Error) {
     tracing::warn!("cannot accept a connection: {error}");
     sleep(Duration::from_millis(100)).await;
-}
-
-struct Connections {
-    tasks: JoinSet<()>,
-    most: usize,
-    /// Those that have not asked for anything yet, oldest first.
-    silent: VecDeque<(Arc<AtomicBool>, AbortHandle)>,
-}
-
-impl Connections {
-    fn new(most: usize) -> Connections {
-        Connections { tasks: JoinSet::new(), most, silent: VecDeque::new() }
-    }
-
-    /// When all places are taken, the oldest client that has said nothing yet makes room;
-    /// if there is none, the newcomer is turned away.
-    fn add(&mut self, stream: UnixStream, routes: Router, ending: watch::Receiver<bool>) {
-        if self.tasks.len() >= self.most {
-            match self.oldest_silent() {
-                Some(handle) => handle.abort(),
-                None => return,
-            }
-        }
-        let spoken = Arc::new(AtomicBool::new(false));
-        let handle = self.tasks.spawn(connection(stream, routes, ending, spoken.clone()));
-        self.silent.push_back((spoken, handle));
-        // A handle keeps its task's memory: those of the gone are let go before they outnumber the
-        // living.
-        if self.silent.len() > 2 * self.tasks.len() + FEW {
-            self.silent.retain(|(spoken, handle)| {
-                !spoken.load(Ordering::Relaxed) && !handle.is_finished()
-            });
-        }
-    }
-
-    fn oldest_silent(&mut self) -> Option<AbortHandle> {
-        while let Some((spoken, handle)) = self.silent.pop_front() {
-            if !spoken.load(Ordering::Relaxed) && !handle.is_finished() {
-                return Some(handle);
-            }
-        }
-        None
-    }
-}
-
-async fn connection(
-    stream: UnixStream,
-    routes: Router,
-    mut ending: watch::Receiver<bool>,
-    spoken: Arc<AtomicBool>,
-) {
-    let routes = TowerToHyperService::new(routes);
-    let routes = service_fn(move |request| {
-        spoken.store(true, Ordering::Relaxed);
-        routes.call(request)
-    });
-    let mut served = pin!(
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER)
-            .max_buf_size(BUFFER)
-            .serve_connection(TokioIo::new(stream), routes)
-    );
-    tokio::select! {
-        // A client that hangs up in the middle is no news.
-        _ = served.as_mut() => return,
-        _ = ending.wait_for(|over| *over) => {}
-    }
-    served.as_mut().graceful_shutdown();
-    let _ = served.await;
 }

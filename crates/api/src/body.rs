@@ -1,9 +1,9 @@
-//! Bodies and queries, read strictly: what is not understood is refused.
+//! Bodies, paths and queries, read strictly: what is not understood is refused.
 
 use crate::problem::Problem;
 use axum::{
-    body::to_bytes,
-    extract::{FromRequest, FromRequestParts, Query, Request},
+    body::{Bytes, to_bytes},
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::request::Parts,
 };
 use serde::de::DeserializeOwned;
@@ -20,16 +20,24 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Body<T>, Problem> {
-        let read = timeout(PATIENCE, to_bytes(request.into_body(), MAX));
-        let bytes = match read.await {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(_)) => return Err(Problem::too_long()),
-            Err(_) => return Err(Problem::too_slow()),
-        };
+        let bytes = bytes(request).await?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        // A list of values would be taken for the fields in their order.
+        if text.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Problem::bad_request("the body is not understood: it is no JSON object"));
+        }
         serde_json::from_slice(text)
             .map(Body)
             .map_err(|error| Problem::bad_request(format!("the body is not understood: {error}")))
+    }
+}
+
+/// All of a body, in time.
+pub(crate) async fn bytes(request: Request) -> Result<Bytes, Problem> {
+    match timeout(PATIENCE, to_bytes(request.into_body(), MAX)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err(Problem::too_long()),
+        Err(_) => Err(Problem::too_slow()),
     }
 }
 
@@ -43,5 +51,20 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Asked<T> {
         Query::try_from_uri(&parts.uri).map(|Query(query)| Asked(query)).map_err(|error| {
             Problem::bad_request(format!("the query is not understood: {}", error.body_text()))
         })
+    }
+}
+
+/// The name in the path.
+pub(crate) struct InPath(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for InPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<InPath, Problem> {
+        Path::from_request_parts(parts, state).await.map(|Path(name)| InPath(name)).map_err(
+            |error| {
+                Problem::bad_request(format!("the path is not understood: {}", error.body_text()))
+            },
+        )
     }
 }

@@ -2,28 +2,32 @@
 //!
 //! The id of an event is `run:seq`. A client that comes back with `Last-Event-ID` gets what follows
 //! it, nothing twice and nothing left out; if that cannot be had any more, the event `gap` says so
-//! and what is kept follows. `?since=SEQ` begins after that event, without it a stream begins now;
-//! `?follow=false` ends with the latest event.
+//! and what is kept follows. `?since=SEQ` begins after that event, which must have happened;
+//! without it a stream begins now. `?follow=false` ends with the latest event.
 
-use crate::{Reach, body::Asked, problem::Problem};
-use axum::{
-    extract::State,
-    http::HeaderMap,
-    response::{
-        IntoResponse, Response,
-        sse::{self, KeepAlive, Sse},
-    },
+use crate::{
+    Reach,
+    body::Asked,
+    frames::{Frames, Seat},
+    problem::Problem,
 };
+use axum::{
+    body::Body,
+    extract::State,
+    http::{
+        HeaderMap,
+        header::{CACHE_CONTROL, CONTENT_TYPE},
+    },
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
 use futures_util::stream;
-use mainstay_agent::{Ring, view::EventView};
-use mainstay_core::event::Event;
 use serde::Deserialize;
-use serde_json::json;
-use std::{collections::VecDeque, convert::Infallible, sync::Arc};
-use tokio::sync::watch;
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::{sync::watch, time::sleep};
 
-/// A reader holds at most so many at a time.
-const AT_ONCE: usize = 64;
+/// A stream on which nothing happens shows that it is alive.
+const ALIVE: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,108 +41,91 @@ pub(crate) async fn stream(
     Asked(query): Asked<Query>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let ring = reach.asker.events().clone();
-    let start = match headers.get("last-event-id") {
-        Some(id) => Start::after_id(id.to_str().unwrap_or_default(), ring.run())?,
-        None => Start { cursor: query.since.unwrap_or_else(|| ring.last()), elsewhere: false },
-    };
+    let frames = reach.frames;
+    let (cursor, greeting) = begin(&frames, query.since, &headers)?;
+    let (seat, told) = frames.subscribe();
     let reader = Reader {
-        changes: ring.subscribe(),
+        frames,
+        _seat: seat,
+        told,
         ending: reach.ending,
         follow: query.follow.unwrap_or(true),
-        ready: VecDeque::from_iter(start.greeting(&ring)),
-        cursor: if start.elsewhere { 0 } else { start.cursor },
-        ring,
+        greeting: Some(greeting.into()),
+        cursor,
     };
-    let events = stream::unfold(reader, Reader::next);
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+    let body = Body::from_stream(stream::unfold(reader, Reader::next));
+    let kind = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
+    Ok((kind, body).into_response())
 }
 
-struct Start {
-    cursor: u64,
-    /// The client comes from another run of the node.
-    elsewhere: bool,
-}
-
-impl Start {
-    fn after_id(id: &str, run: &str) -> Result<Start, Problem> {
-        let (of_run, seq) = id
-            .split_once(':')
-            .and_then(|(of_run, seq)| Some((of_run, seq.parse().ok()?)))
-            .ok_or_else(|| {
-                Problem::bad_request("Last-Event-ID is not the id of an event, run:seq")
-            })?;
-        Ok(Start { cursor: seq, elsewhere: of_run != run })
-    }
-
-    /// Tells the client where it is, so that it can come back even before the first event.
-    fn greeting(&self, ring: &Ring) -> Option<sse::Event> {
-        match self.elsewhere {
-            true => Some(gap(ring, 0)),
-            false => Some(sse::Event::default().id(id(ring, self.cursor)).comment("from here")),
+/// Where to begin, and what tells the client where that is, so that it can come back even before
+/// the first event.
+fn begin(
+    frames: &Frames,
+    since: Option<u64>,
+    headers: &HeaderMap,
+) -> Result<(u64, String), Problem> {
+    let ring = frames.ring();
+    let cursor = match (headers.get("last-event-id"), since) {
+        (Some(id), _) => {
+            let (run, seq) = seen(id.to_str().unwrap_or_default())?;
+            if run != ring.run() {
+                // It comes from another run of the node, and has missed all of this one.
+                return Ok((0, frames.gap(0)));
+            }
+            seq
         }
-    }
+        (None, Some(since)) if since > ring.last() => {
+            let last = ring.last();
+            let detail = format!("there is no event {since} yet: the latest is {last}");
+            return Err(Problem::bad_request(detail));
+        }
+        (None, Some(since)) => since,
+        (None, None) => ring.last(),
+    };
+    Ok((cursor, format!("id: {}:{cursor}\n: from here\n\n", ring.run())))
+}
+
+fn seen(id: &str) -> Result<(&str, u64), Problem> {
+    id.split_once(':')
+        .and_then(|(run, seq)| Some((run, seq.parse().ok()?)))
+        .ok_or_else(|| Problem::bad_request("Last-Event-ID is not the id of an event, run:seq"))
 }
 
 struct Reader {
-    ring: Arc<Ring>,
-    changes: watch::Receiver<u64>,
+    frames: Arc<Frames>,
+    _seat: Seat,
+    told: watch::Receiver<u64>,
     ending: watch::Receiver<bool>,
     cursor: u64,
     follow: bool,
-    ready: VecDeque<sse::Event>,
+    greeting: Option<Bytes>,
 }
 
 impl Reader {
-    async fn next(mut self) -> Option<(Result<sse::Event, Infallible>, Reader)> {
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Reader)> {
+        if let Some(greeting) = self.greeting.take() {
+            return Some((Ok(greeting), self));
+        }
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some((Ok(event), self));
-            }
-            self.changes.mark_unchanged();
+            self.told.mark_unchanged();
             // Looked at before the ring: once the run is over, nothing is added to it.
             let over = *self.ending.borrow() || !self.follow;
-            if self.read() {
-                continue;
+            if let Some(piece) = self.frames.after(self.cursor) {
+                self.cursor = piece.to;
+                return Some((Ok(piece.bytes), self));
             }
             if over {
                 return None;
             }
-            tokio::select! {
-                changed = self.changes.changed() => changed.ok()?,
-                _ = self.ending.wait_for(|over| *over) => {}
+            let quiet = tokio::select! {
+                told = self.told.changed() => told.map(|()| false).ok()?,
+                _ = self.ending.wait_for(|over| *over) => false,
+                () = sleep(ALIVE) => true,
+            };
+            if quiet {
+                return Some((Ok(Bytes::from_static(b":\n\n")), self));
             }
         }
     }
-
-    /// Takes the next events from the ring; false when there are none.
-    fn read(&mut self) -> bool {
-        let batch = self.ring.after(self.cursor, AT_ONCE);
-        if batch.gap {
-            let before = batch.events.first().map_or(0, |event| event.seq - 1);
-            self.cursor = before;
-            self.ready.push_back(gap(&self.ring, before));
-        }
-        for event in batch.events {
-            self.cursor = event.seq;
-            self.ready.push_back(one(&self.ring, &event));
-        }
-        !self.ready.is_empty()
-    }
-}
-
-fn id(ring: &Ring, seq: u64) -> String {
-    format!("{}:{seq}", ring.run())
-}
-
-fn one(ring: &Ring, event: &Event) -> sse::Event {
-    let view = serde_json::to_value(EventView::from(event)).unwrap_or_default();
-    let name = view["event"].as_str().unwrap_or("event").to_owned();
-    sse::Event::default().id(id(ring, event.seq)).event(name).data(view.to_string())
-}
-
-/// Events were missed; what is kept begins after the one numbered `before`.
-fn gap(ring: &Ring, before: u64) -> sse::Event {
-    let data = json!({ "event": "gap", "source": "global", "detail": { "before": before } });
-    sse::Event::default().id(id(ring, before)).event("gap").data(data.to_string())
 }

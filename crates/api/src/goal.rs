@@ -1,5 +1,6 @@
 //! What a request is to lead to, and when to stop waiting for it.
 
+use crate::pursuit::Incarnations;
 use mainstay_agent::view::JobStatus;
 use mainstay_core::job::Phase;
 use std::time::Duration;
@@ -11,8 +12,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) enum Goal {
     /// It runs, or it has run and ended as it should.
     Up { beyond: u64 },
+    /// As `Up`, with another incarnation than before.
+    Anew,
     /// No process of it is left.
     Down,
+    /// It has been started if anything lets it.
+    Begun,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +28,20 @@ pub(crate) enum Progress {
 }
 
 impl Goal {
+    /// The goal of one job, given what was there before.
+    pub(crate) fn after(self, before: &Incarnations, job: &JobStatus) -> Option<Goal> {
+        Some(match self {
+            Goal::Anew => Goal::Up { beyond: before.get(&job.name).copied().unwrap_or(0) },
+            Goal::Up { .. } | Goal::Down | Goal::Begun => self,
+        })
+    }
+
     pub(crate) fn progress(self, job: &JobStatus) -> Progress {
         match self {
+            Goal::Anew => Goal::Up { beyond: 0 }.progress(job),
             Goal::Up { beyond } => match job.state {
                 Phase::Running if job.incarnation > beyond => Progress::Reached,
-                Phase::Exited if job.as_desired => Progress::Reached,
+                Phase::Exited if job.ended_well() => Progress::Reached,
                 // The run that was asked for has failed, even if another try will follow.
                 Phase::Exited | Phase::Fatal | Phase::Backoff => Progress::Failed,
                 Phase::Running
@@ -43,6 +57,12 @@ impl Goal {
                 | Phase::Backoff
                 | Phase::Stopping
                 | Phase::Unknown => Progress::Waiting,
+            },
+            Goal::Begun => match job.state {
+                Phase::Running | Phase::Stopped => Progress::Reached,
+                Phase::Exited if job.ended_well() => Progress::Reached,
+                Phase::Exited | Phase::Fatal | Phase::Backoff => Progress::Failed,
+                Phase::Starting | Phase::Stopping | Phase::Unknown => Progress::Waiting,
             },
         }
     }

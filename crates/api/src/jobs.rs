@@ -1,51 +1,30 @@
-//! Routes that concern one job.
+//! Routes that concern a job, or all instances of one.
 
 use crate::{
     Reach,
-    body::{Asked, Body},
-    goal::{self, Goal, Progress},
+    body::{Asked, Body, InPath},
+    goal::Goal,
     node::{Nothing, figures},
     problem::Problem,
+    pursuit::{Answer, Subject, Wait},
 };
-use axum::{
-    Json,
-    extract::{Path, State},
-};
-use mainstay_agent::{
-    Accepted,
-    view::{JobStatus, Why},
-};
+use axum::{Json, extract::State};
 use mainstay_core::{name::Name, node::Request, plan, signal::Signal};
 use serde::Deserialize;
-use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
-
-type Answer = Result<Json<JobStatus>, Problem>;
+use serde_json::json;
 
 pub(crate) async fn one(
     State(reach): State<Reach>,
-    Path(name): Path<String>,
+    InPath(name): InPath,
     Asked(Nothing {}): Asked<Nothing>,
 ) -> Answer {
+    let subject = Subject::of_job(&reach, &name).await?;
     let figures = figures(&reach.asker).await?;
-    let mut job = current(&reach, &name).await?;
-    job.log = figures.and_then(|figures| figures.logs.get(&job.name).copied());
-    Ok(Json(job))
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Wait {
-    wait: Option<String>,
-}
-
-impl Wait {
-    pub(crate) fn patience(&self) -> Result<Duration, Problem> {
-        match &self.wait {
-            Some(text) => mainstay_config::duration(text).map_err(Problem::bad_request),
-            None => Ok(goal::PATIENCE),
-        }
+    let mut jobs = subject.jobs(&reach).await?;
+    for job in &mut jobs {
+        job.log = figures.as_ref().and_then(|figures| figures.logs.get(&job.name).copied());
     }
+    subject.answer(jobs)
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,12 +37,14 @@ pub(crate) struct StartBody {
 
 pub(crate) async fn start(
     State(reach): State<Reach>,
-    Path(name): Path<String>,
+    InPath(name): InPath,
     Asked(wait): Asked<Wait>,
     Body(StartBody { args, now }): Body<StartBody>,
 ) -> Answer {
-    let request = Request::Start { job: known(&name)?, args, now };
-    pursue(&reach, &name, request, wait, |_| Goal::Up { beyond: 0 }).await
+    fit(args.as_deref())?;
+    let request = |job| Request::Start { job, args: args.clone(), now };
+    let subject = Subject::of_job(&reach, &name).await?;
+    subject.pursue(&reach, request, Goal::Up { beyond: 0 }, &wait).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -74,33 +55,43 @@ pub(crate) struct RestartBody {
 
 pub(crate) async fn restart(
     State(reach): State<Reach>,
-    Path(name): Path<String>,
+    InPath(name): InPath,
     Asked(wait): Asked<Wait>,
     Body(RestartBody { args }): Body<RestartBody>,
 ) -> Answer {
-    let request = Request::Restart { job: known(&name)?, args };
-    let goal = |accepted: &Accepted| Goal::Up { beyond: accepted.before };
-    pursue(&reach, &name, request, wait, goal).await
+    fit(args.as_deref())?;
+    let request = |job| Request::Restart { job, args: args.clone() };
+    Subject::of_job(&reach, &name).await?.pursue(&reach, request, Goal::Anew, &wait).await
 }
 
-pub(crate) async fn stop(
-    State(reach): State<Reach>,
-    Path(name): Path<String>,
-    Asked(wait): Asked<Wait>,
-    Body(Nothing {}): Body<Nothing>,
-) -> Answer {
-    let request = Request::Stop { job: known(&name)? };
-    pursue(&reach, &name, request, wait, |_| Goal::Down).await
+fn fit(args: Option<&[String]>) -> Result<(), Problem> {
+    if args.iter().copied().flatten().any(|word| word.contains('\0')) {
+        let detail = "an argument holds a NUL character: no program can be given one";
+        return Err(Problem::bad_request(detail));
+    }
+    Ok(())
 }
 
-pub(crate) async fn kill(
-    State(reach): State<Reach>,
-    Path(name): Path<String>,
-    Asked(wait): Asked<Wait>,
-    Body(Nothing {}): Body<Nothing>,
-) -> Answer {
-    let request = Request::Kill { job: known(&name)? };
-    pursue(&reach, &name, request, wait, |_| Goal::Down).await
+/// Routes whose body is empty and that wait for a goal.
+macro_rules! pursuing {
+    ($($route:ident $request:ident $goal:expr;)*) => {$(
+        pub(crate) async fn $route(
+            State(reach): State<Reach>,
+            InPath(name): InPath,
+            Asked(wait): Asked<Wait>,
+            Body(Nothing {}): Body<Nothing>,
+        ) -> Answer {
+            let request = |job: Name| Request::$request { job };
+            Subject::of_job(&reach, &name).await?.pursue(&reach, request, $goal, &wait).await
+        }
+    )*};
+}
+
+pursuing! {
+    stop Stop Goal::Down;
+    kill Kill Goal::Down;
+    disable Disable Goal::Down;
+    enable Enable Goal::Begun;
 }
 
 #[derive(Debug, Deserialize)]
@@ -112,117 +103,41 @@ pub(crate) struct SignalBody {
 
 pub(crate) async fn signal(
     State(reach): State<Reach>,
-    Path(name): Path<String>,
+    InPath(name): InPath,
     Asked(Nothing {}): Asked<Nothing>,
     Body(SignalBody { signal, to }): Body<SignalBody>,
 ) -> Answer {
     let to = to.unwrap_or(plan::Reach::Leader);
-    done(&reach, &name, Request::Signal { job: known(&name)?, signal, to }).await
+    let subject = Subject::of_job(&reach, &name).await?;
+    subject.ask(&reach, |job| Request::Signal { job, signal, to }).await
 }
 
+/// Its own way to reload ends when it likes: taken is done.
 pub(crate) async fn reload(
     State(reach): State<Reach>,
-    Path(name): Path<String>,
-    Asked(Nothing {}): Asked<Nothing>,
+    InPath(name): InPath,
+    Asked(wait): Asked<Wait>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Answer {
-    done(&reach, &name, Request::Reload { job: known(&name)? }).await
-}
-
-pub(crate) async fn enable(
-    State(reach): State<Reach>,
-    Path(name): Path<String>,
-    Asked(Nothing {}): Asked<Nothing>,
-    Body(Nothing {}): Body<Nothing>,
-) -> Answer {
-    done(&reach, &name, Request::Enable { job: known(&name)? }).await
-}
-
-pub(crate) async fn disable(
-    State(reach): State<Reach>,
-    Path(name): Path<String>,
-    Asked(Nothing {}): Asked<Nothing>,
-    Body(Nothing {}): Body<Nothing>,
-) -> Answer {
-    done(&reach, &name, Request::Disable { job: known(&name)? }).await
+    wait.patience()?;
+    let subject = Subject::of_job(&reach, &name).await?;
+    subject.ask(&reach, |job| Request::Reload { job }).await
 }
 
 pub(crate) async fn why(
     State(reach): State<Reach>,
-    Path(name): Path<String>,
+    InPath(name): InPath,
     Asked(Nothing {}): Asked<Nothing>,
-) -> Result<Json<Why>, Problem> {
-    Ok(Json(reach.asker.why(&name).await?.ok_or_else(|| Problem::no_such_job(&name))?))
-}
-
-async fn done(reach: &Reach, name: &str, request: Request) -> Answer {
-    reach.asker.request(request).await??;
-    Ok(Json(current(reach, name).await?))
-}
-
-fn known(name: &str) -> Result<Name, Problem> {
-    Name::new(name).map_err(|_| Problem::no_such_job(name))
-}
-
-async fn current(reach: &Reach, name: &str) -> Result<JobStatus, Problem> {
-    reach.asker.job(name).await?.ok_or_else(|| Problem::no_such_job(name))
-}
-
-/// Makes a request and waits until its goal is reached, can no longer be, or time is over.
-async fn pursue(
-    reach: &Reach,
-    name: &str,
-    request: Request,
-    wait: Wait,
-    goal: impl FnOnce(&Accepted) -> Goal,
 ) -> Answer {
-    let patience = wait.patience()?;
-    let deadline = Instant::now() + patience;
-    let mut changes = reach.asker.events().subscribe();
-    let accepted = reach.asker.request(request).await??;
-    let goal = goal(&accepted);
-    loop {
-        changes.mark_unchanged();
-        let job = current(reach, name).await?;
-        match goal.progress(&job) {
-            Progress::Reached => return Ok(Json(job)),
-            Progress::Waiting if patience.is_zero() => return Ok(Json(job)),
-            Progress::Failed => return Err(Problem::conflict(why_failed(&job)).about(job)),
-            Progress::Waiting => {}
-        }
-        if let (Goal::Up { .. }, Some(why)) = (goal, hopeless(&job)) {
-            return Err(Problem::conflict(why).about(job));
-        }
-        if timeout_at(deadline, changes.changed()).await.is_err() {
-            let waits = job.waiting.first().map_or_else(String::new, |first| {
-                format!(", waiting for {} {} (`mainstay why {name}`)", first.source, first.event)
-            });
-            let detail = format!(
-                "{name} is still {} after {patience:?}{waits}; the request stands and goes on",
-                word(&job)
-            );
-            return Err(Problem::time_over(detail).about(job));
+    let subject = Subject::of_job(&reach, &name).await?;
+    let mut answers = Vec::new();
+    for job in subject.jobs(&reach).await? {
+        answers.extend(reach.asker.why(job.name.as_str()).await?);
+    }
+    match subject {
+        Subject::Instances(name, _) => Ok(Json(json!({ "instances_of": name, "jobs": answers }))),
+        Subject::Job(_) | Subject::App(_) => {
+            Ok(Json(json!(answers.pop().ok_or_else(|| Problem::no_such_job(&name))?)))
         }
     }
-}
-
-/// What it waits for can never come.
-fn hopeless(job: &JobStatus) -> Option<String> {
-    let waiting = job.waiting.iter().find(|one| one.reason.is_some())?;
-    let (source, event) = (&waiting.source, &waiting.event);
-    let reason = waiting.reason.as_deref().unwrap_or_default();
-    let name = &job.name;
-    Some(format!(
-        "{name} waits for {source} {event}, which can never come: {reason}; \
-         `mainstay start {name} --now` does not wait"
-    ))
-}
-
-pub(crate) fn why_failed(job: &JobStatus) -> String {
-    let exit = job.exit.as_ref().map_or_else(String::new, |exit| format!(": {exit}"));
-    format!("{} is {}{exit}", job.name, word(job))
-}
-
-fn word(job: &JobStatus) -> String {
-    format!("{:?}", job.state).to_uppercase()
 }

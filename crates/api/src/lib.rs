@@ -8,19 +8,40 @@
 mod accept;
 mod apps;
 mod body;
+mod connection;
+mod crowd;
+mod door;
+mod environ;
 mod events;
+mod frames;
 mod goal;
+mod guard;
 mod jobs;
+mod log;
+pub mod logs;
+mod metrics;
 mod node;
 mod openapi;
+mod outside;
+mod patient;
+mod pilot;
 mod problem;
+mod pursuit;
+mod remote;
+mod socket_file;
 mod table;
+mod telemetry;
 
 pub use accept::serve;
+pub use log::line as log_line;
 
 use axum::Router;
+use door::Doors;
+use frames::Frames;
 use mainstay_agent::Asker;
+use outside::{Open, Requests};
 use problem::Problem;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// What every route can reach.
@@ -29,11 +50,24 @@ struct Reach {
     asker: Asker,
     /// Becomes true when the run is over.
     ending: watch::Receiver<bool>,
+    doors: Doors,
+    /// What is open besides this API.
+    open: Arc<Open>,
+    requests: Arc<Requests>,
+    frames: Arc<Frames>,
 }
 
-fn routes(asker: Asker, ending: watch::Receiver<bool>) -> Router {
-    table::router()
+impl Reach {
+    fn new(asker: Asker, ending: watch::Receiver<bool>) -> Reach {
+        let doors = Doors::default();
+        let frames = Frames::new(asker.events().clone());
+        Reach { asker, ending, doors, open: Arc::default(), requests: Arc::default(), frames }
+    }
+}
+
+fn routes(reach: Reach) -> Router {
+    pilot::among(table::router())
         .fallback(async || Problem::no_such_route())
         .method_not_allowed_fallback(async || Problem::wrong_method())
-        .with_state(Reach { asker, ending })
+        .with_state(reach)
 }

@@ -3,14 +3,17 @@
 use crate::{
     Reach,
     body::{Asked, Body},
+    goal::Goal,
+    outside::Which,
     problem::Problem,
+    pursuit::{Pursuit, Wait, incarnations},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use mainstay_agent::{
-    Asker,
-    view::{Changes, Keeper, Status},
+    Asker, Selection,
+    view::{Changes, JobStatus, Keeper, Status},
 };
-use mainstay_core::node::Request;
+use mainstay_core::node::{Effect, Request};
 use mainstay_wire::link::Figures;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -33,6 +36,8 @@ pub(crate) async fn status(
 ) -> Result<Json<Status>, Problem> {
     let figures = figures(&reach.asker).await?;
     let mut status = reach.asker.status().await?;
+    status.telemetry = reach.open.door(Which::Telemetry);
+    status.containerpilot = reach.open.door(Which::Pilot);
     if let Some(figures) = figures {
         for job in &mut status.jobs {
             job.log = figures.logs.get(&job.name).copied();
@@ -91,12 +96,43 @@ pub(crate) async fn plan(
 /// Does it.
 pub(crate) async fn reload(
     State(reach): State<Reach>,
+    Asked(wait): Asked<Wait>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
+    let pursuit = Pursuit::begin(&reach, wait.patience()?);
     let loaded = reach.asker.load().await?.map_err(Problem::invalid)?;
-    let mut changes = reach.asker.apply(loaded.plan).await??;
+    reach.doors.prepare(&loaded.plan.api).await.map_err(|error| {
+        Problem::conflict(format!("nothing is changed: [api] cannot be had: {error}"))
+    })?;
+    let before = incarnations(&reach.asker.status().await?.jobs);
+    let applied = reach.asker.apply(loaded.plan).await;
+    if !matches!(applied, Ok(Ok(_))) {
+        reach.doors.give_up();
+    }
+    let mut changes = applied??;
     changes.warnings = loaded.warnings;
-    Ok(Json(changes))
+    let touched = changes.jobs.iter().map(|change| change.job.clone()).collect();
+    let goal = |job: &JobStatus| goal_of(&changes, job)?.after(&before, job);
+    match pursuit.wait(Selection::These(touched), goal).await {
+        Ok(_) => Ok(Json(changes)),
+        Err(problem) => Err(problem.after(changes)),
+    }
+}
+
+/// What a reload is to lead to; `None`: the job need not be waited for.
+fn goal_of(changes: &Changes, job: &JobStatus) -> Option<Goal> {
+    let change = changes.jobs.iter().find(|change| change.job == job.name)?;
+    match change.effect {
+        Effect::Restart => Some(Goal::Anew),
+        Effect::Start => Some(Goal::Begun),
+        Effect::Stop => Some(Goal::Down),
+        Effect::Keep
+        | Effect::Live
+        | Effect::Wait
+        | Effect::StopAndWait
+        | Effect::NotAgain
+        | Effect::Later => None,
+    }
 }
 
 #[derive(Debug, Deserialize)]

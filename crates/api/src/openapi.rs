@@ -58,10 +58,15 @@ fn parameters(entry: &Entry) -> Vec<Value> {
         let name = word.trim_end_matches('}');
         json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
     });
+    let lines = entry.answer == "Lines";
     let in_query = entry.query.iter().map(|name| {
         let schema = match *name {
+            "since" if lines => json!({ "type": "string", "examples": ["10m"] }),
             "since" => json!({ "type": "integer", "minimum": 0 }),
-            "follow" => json!({ "type": "boolean", "default": true }),
+            "follow" => json!({ "type": "boolean", "default": !lines }),
+            "jobs" => json!({ "type": "string", "examples": ["web,db"] }),
+            "lines" => json!({ "type": "string", "default": "100", "examples": ["all"] }),
+            "format" => json!({ "enum": ["text", "json"], "default": "text" }),
             _ => json!({ "type": "string", "examples": ["30s"] }),
         };
         json!({ "name": name, "in": "query", "schema": schema })
@@ -71,6 +76,16 @@ fn parameters(entry: &Entry) -> Vec<Value> {
 
 fn content(schema: &str) -> Value {
     match schema {
+        "Lines" => json!({
+            "text/plain": { "schema": { "type": "string" } },
+            "application/x-ndjson": { "schema": reference("Line") },
+        }),
+        // A name that stands for several instances is answered with all of them.
+        "Job" | "Why" => {
+            let several = if schema == "Job" { "Jobs" } else { "Whys" };
+            let either = json!({ "oneOf": [reference(schema), reference(several)] });
+            json!({ "application/json": { "schema": either } })
+        }
         "Events" => json!({ "text/event-stream": { "schema": reference("Event") } }),
         name => json!({ "application/json": { "schema": reference(name) } }),
     }
@@ -108,7 +123,7 @@ fn schemas() -> Value {
             "as_desired": flag, "checks": list("Check"), "pid": maybe_number,
             "incarnation": number, "restarts": number,
             "exit": { "type": ["object", "null"] }, "since": time, "waiting": list("Waiting"),
-            "app": maybe_text, "args": texts, "tree": maybe_text, "unenforced": texts,
+            "app": maybe_text, "instance_of": maybe_text, "args": texts, "tree": maybe_text, "unenforced": texts,
             "log": { "type": ["object", "null"] },
         })),
         "Check": object(json!({
@@ -118,10 +133,15 @@ fn schemas() -> Value {
         "Waiting": object(json!({
             "source": text, "event": text, "since": time, "reason": maybe_text,
         })),
+        "Jobs": object(json!({ "instances_of": text, "jobs": list("Job") })),
+        "Whys": object(json!({ "instances_of": text, "jobs": list("Why") })),
+        "Line": object(json!({
+            "time": maybe_text, "job": text, "stream": maybe_text, "text": text,
+        })),
         "Why": object(json!({ "job": text, "lines": texts })),
         "Changes": object(json!({
             "added": texts, "removed": texts, "changed": list("Change"), "jobs": list("Change"),
-            "ends": flag, "node": texts, "apps": flag, "warnings": text,
+            "ends": flag, "node": texts, "api": texts, "apps": flag, "warnings": text,
         })),
         "Change": object(json!({
             "job": text, "change": words(&["added", "removed", "unchanged", "live", "restart"]),
@@ -138,11 +158,15 @@ fn schemas() -> Value {
         })),
         "Problem": object(json!({
             "title": text, "status": number, "detail": text, "job": reference("Job"),
+            "changes": reference("Changes"),
         })),
         "Start": object(json!({ "args": texts, "now": flag })),
         "Restart": object(json!({ "args": texts })),
         "Signal": object(json!({ "signal": text, "to": words(&["leader", "group", "tree"]) })),
         "Maintenance": object(json!({ "on": flag })),
+        "Environ": { "type": "object", "additionalProperties": maybe_text },
+        "Metrics": { "type": "object", "additionalProperties": { "type": "number" } },
+        "Taken": object(json!({ "taken": number })),
         "Upgrade": object(json!({ "binary": maybe_text })),
     })
 }

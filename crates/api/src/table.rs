@@ -1,9 +1,9 @@
 //! The table of routes: the one place that says what can be asked, for the router and for OpenAPI.
 
-use crate::{Reach, apps, events, jobs, node, openapi};
+use crate::{Reach, apps, environ, events, jobs, log, metrics, node, openapi};
 use axum::{
     Router,
-    routing::{get, post},
+    routing::{get, post, put},
 };
 
 /// A route as the description shows it.
@@ -44,8 +44,11 @@ table! {
         "What happens, as server-sent events; resumes after Last-Event-ID";
     get "/v1/plan" node::plan: Nothing -> Changes
         "What a reload would change";
-    post "/v1/reload" node::reload: Nothing -> Changes
-        "Brings the configuration into force as it is written now";
+    post "/v1/reload" node::reload: Nothing -> Changes ["wait"]
+        "Brings the configuration into force as it is written now, and waits for what that starts \
+         and stops";
+    get "/v1/logs" log::of_all: Nothing -> Lines ["jobs", "lines", "since", "follow", "format"]
+        "What jobs have written: all, or those that are named";
     post "/v1/maintenance" node::maintenance: Maintenance -> State
         "Enters or leaves maintenance";
     post "/v1/shutdown" node::shutdown: Nothing -> State
@@ -54,6 +57,8 @@ table! {
         "Replaces keeper and agent by another binary; the jobs go on";
     get "/v1/jobs/{job}" jobs::one: Nothing -> Job
         "One job";
+    get "/v1/jobs/{job}/log" log::of_job: Nothing -> Lines ["lines", "since", "follow", "format"]
+        "What a job has written; `mainstay` is Mainstay's own log";
     get "/v1/jobs/{job}/why" jobs::why: Nothing -> Why
         "Why a job is as it is";
     post "/v1/jobs/{job}/start" jobs::start: Start -> Job ["wait"]
@@ -66,18 +71,24 @@ table! {
         "Kills a job without grace";
     post "/v1/jobs/{job}/signal" jobs::signal: Signal -> Job
         "Sends a signal to a job";
-    post "/v1/jobs/{job}/reload" jobs::reload: Nothing -> Job
+    post "/v1/jobs/{job}/reload" jobs::reload: Nothing -> Job ["wait"]
         "Lets a job reload in its own way";
-    post "/v1/jobs/{job}/enable" jobs::enable: Nothing -> Job
-        "Lets a job be started again";
-    post "/v1/jobs/{job}/disable" jobs::disable: Nothing -> Job
-        "Stops a job and keeps it from being started, over runs";
+    post "/v1/jobs/{job}/enable" jobs::enable: Nothing -> Job ["wait"]
+        "Lets a job be started again, and waits until it is if nothing keeps it";
+    post "/v1/jobs/{job}/disable" jobs::disable: Nothing -> Job ["wait"]
+        "Stops a job and keeps it from being started, over runs; waits until nothing of it is left";
     post "/v1/apps/{app}/start" apps::start: Nothing -> App ["wait"]
         "Starts the jobs of an app, in order";
     post "/v1/apps/{app}/stop" apps::stop: Nothing -> App ["wait"]
         "Stops the jobs of an app, in order";
     post "/v1/apps/{app}/restart" apps::restart: Nothing -> App ["wait"]
         "Stops the jobs of an app and starts them again, in order";
+    get "/v1/environ" environ::show: Nothing -> Environ
+        "Variables that users have changed for later starts; null: taken away";
+    put "/v1/environ" environ::change: Environ -> Environ
+        "Sets variables for later starts, and takes some away (null)";
+    post "/v1/metrics" metrics::feed: Metrics -> Taken
+        "Feeds metrics of [telemetry]: adds to counters, sets gauges, observes";
     get "/v1/openapi.json" openapi::describe: Nothing -> Any
         "This description";
 }

@@ -2,8 +2,11 @@
 
 use crate::{
     Context, JobPlace, Loaded,
+    api::{self, API, Api},
     app::APP,
+    containerpilot::CONTAINERPILOT,
     diag::Errors,
+    discovery::{self, DISCOVERY, WATCH},
     health,
     job::{JOB, Job, MOST_INSTANCES, Placed},
     log::{LOG, Logging},
@@ -12,11 +15,16 @@ use crate::{
     order,
     reader::Reader,
     source::Sources,
+    stdio,
+    telemetry::{self, TELEMETRY, Telemetry},
     value::{Span, as_i64},
 };
 use mainstay_core::{
     name::Name,
-    plan::{AppPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart, RestartOn},
+    plan::{
+        ApiPlan, AppPlan, ContainerPilotPlan, ExitRule, JobPlan, Log, Plan, Probe, Restart,
+        RestartOn, WatchPlan, Watched,
+    },
 };
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{
@@ -26,21 +34,13 @@ use toml::{
 
 const MOST_JOBS: usize = 10_000;
 const MOST_APPS: usize = 1000;
+const MOST_WATCHES: usize = 1000;
 /// A larger file that is no TOML gets one report: recovery would make one for nearly every byte.
 const RECOVERED: usize = 256 << 10;
 
-const TABLES: [&str; 4] = ["node", "log", "jobs", "apps"];
-const LATER: [&str; 9] = [
-    "watches",
-    "discovery",
-    "telemetry",
-    "api",
-    "fleet",
-    "rollout",
-    "profiles",
-    "templates",
-    "services",
-];
+const TABLES: [&str; 9] =
+    ["node", "log", "jobs", "apps", "watches", "discovery", "telemetry", "containerpilot", "api"];
+const LATER: [&str; 5] = ["fleet", "rollout", "profiles", "templates", "services"];
 
 pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Errors> {
     let mut r = Reader::new(sources, ctx);
@@ -59,13 +59,44 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     merge(&mut r, "log", &parts.log, |r, table| r.table(&LOG, table, &mut log));
     node.plan.log_level = log.level.unwrap_or_default();
 
+    let mut watched = Telemetry::default();
+    merge(&mut r, "telemetry", &parts.telemetry, |r, table| {
+        r.table(&TELEMETRY, table, &mut watched);
+    });
+    let at = parts.telemetry.first().map(|it| Place { file: it.file, span: it.at });
+    let telemetry = telemetry::settle(&mut r, watched, at);
+    let mut containerpilot = (!parts.containerpilot.is_empty()).then(ContainerPilotPlan::default);
+    if let Some(pilot) = &mut containerpilot {
+        merge(&mut r, "containerpilot", &parts.containerpilot, |r, table| {
+            r.table(&CONTAINERPILOT, table, pilot);
+        });
+    }
+    let mut engine = discovery::Written::default();
+    merge(&mut r, "discovery", &parts.discovery, |r, table| {
+        r.table(&DISCOVERY, table, &mut engine);
+    });
+    let discovery = parts.discovery.first().and_then(|part| {
+        let at = part.at;
+        r.file = part.file;
+        r.within("discovery", |r| engine.judge(at, r))
+    });
+    let watches = watches(&mut r, &parts.watches);
+    let mut api = Api::default();
+    merge(&mut r, "api", &parts.api, |r, table| r.table(&API, table, &mut api));
+    let api = api::judge(&mut r, api);
+
     let apps = apps(&mut r, &parts.apps);
     let mut jobs = jobs(&mut r, &parts.jobs, &log.log);
-    order::settle(&mut r, &mut jobs);
+    order::settle(&mut r, &mut jobs, &watches);
+    whom_to_tell(&mut r, parts.discovery.is_empty(), &jobs, &watches);
     membership(&mut r, &apps, &jobs);
     let apps = apps.into_iter().map(|(app, _)| app).collect();
     let places = jobs.iter().map(|it| place(&r, it)).collect();
-    let plan = judge(&mut r, node, jobs, apps);
+    let mut plan = judge(&mut r, node, jobs, apps, api);
+    plan.telemetry = telemetry;
+    plan.containerpilot = containerpilot;
+    plan.watches = watches.into_iter().map(|(watch, _)| watch).collect();
+    plan.discovery = discovery;
     Ok(Loaded { warnings: r.finish()?, plan, places })
 }
 
@@ -93,6 +124,8 @@ fn tree<'t>(r: &mut Reader<'_>, text: &'t str) -> DeTable<'t> {
 
 struct Part<'t> {
     file: usize,
+    /// Its name.
+    at: Span,
     table: &'t DeTable<'t>,
 }
 
@@ -103,6 +136,11 @@ struct Parts<'t> {
     log: Vec<Part<'t>>,
     jobs: Vec<Part<'t>>,
     apps: Vec<Part<'t>>,
+    telemetry: Vec<Part<'t>>,
+    containerpilot: Vec<Part<'t>>,
+    watches: Vec<Part<'t>>,
+    discovery: Vec<Part<'t>>,
+    api: Vec<Part<'t>>,
 }
 
 fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t> {
@@ -115,6 +153,11 @@ fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t>
                 "log" => &mut parts.log,
                 "jobs" => &mut parts.jobs,
                 "apps" => &mut parts.apps,
+                "telemetry" => &mut parts.telemetry,
+                "containerpilot" => &mut parts.containerpilot,
+                "watches" => &mut parts.watches,
+                "discovery" => &mut parts.discovery,
+                "api" => &mut parts.api,
                 later if LATER.contains(&later) => {
                     r.not_yet(later, name.span());
                     continue;
@@ -125,7 +168,7 @@ fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t>
                 }
             };
             if let Some(table) = table(r, name, value) {
-                into.push(Part { file: *file, table });
+                into.push(Part { file: *file, at: name.span().into(), table });
             }
         }
     }
@@ -282,13 +325,14 @@ fn instances(table: &DeTable<'_>) -> Option<u32> {
 fn read<'t>(r: &mut Reader<'_>, plan: JobPlan, name: &Word<'t>, table: &'t DeTable<'t>) -> Job {
     let mut job = Job::new(plan);
     r.table(&JOB, table, &mut job);
-    if !job.exec && r.is_whole() {
+    if !job.exec && job.advertise.is_none() && r.is_whole() {
         let help = "add the command: exec = \"program argument\"";
         r.wrong::<()>(name.span(), "'exec' is missing", help);
     }
     job.merge_env();
     job.plan.notify |= health::wants_notify(&job.checks);
     sockets_and_fds(r, &job);
+    stdio::agree(r, &job);
     job.plan.checks = std::mem::take(&mut job.checks).into_iter().map(|it| it.check).collect();
     let triggered = job.when.trigger.is_some();
     if triggered && let Some(span) = job.main {
@@ -322,6 +366,69 @@ fn sockets_and_fds(r: &mut Reader<'_>, job: &Job) {
             let help = format!("use {} or above", sockets.saturating_add(3));
             r.within("health.fd", |r| r.wrong::<()>(it.span, message, help));
         }
+    }
+}
+
+fn watches(r: &mut Reader<'_>, parts: &[Part<'_>]) -> Vec<(WatchPlan, Place)> {
+    let mut watches: Vec<(WatchPlan, Place)> = Vec::new();
+    for part in parts {
+        r.file = part.file;
+        for (name, value) in part.table {
+            let at = Place { file: part.file, span: name.span().into() };
+            if watches.len() == MOST_WATCHES {
+                let message = format!("more than {MOST_WATCHES} watches");
+                r.within("watches", |r| r.wrong::<()>(at.span, message, "watch fewer services"));
+                return watches;
+            }
+            r.within("watches", |r| {
+                let valid = match Name::new(name.get_ref()) {
+                    Ok(valid) => valid,
+                    Err(error) => {
+                        return r.wrong::<()>(name.span(), error.to_string(), "rename the watch");
+                    }
+                };
+                if let Some((_, first)) = watches.iter().find(|(watch, _)| watch.name == valid) {
+                    let first = r.position(first.file, first.span.start);
+                    let message = format!("watch '{valid}' is already defined at {first}");
+                    return r.wrong(name.span(), message, "rename or remove one of them");
+                }
+                let from = table(r, name, value)?;
+                let plan = r.within(name.get_ref(), |r| {
+                    let mut watch = discovery::Watch::default();
+                    r.table(&WATCH, from, &mut watch);
+                    watch.judge(valid, r)
+                })?;
+                watches.push((plan, at));
+                Some(())
+            });
+        }
+    }
+    watches
+}
+
+/// Who is announced or asks about a service needs somewhere to do so.
+fn whom_to_tell(
+    r: &mut Reader<'_>,
+    nowhere: bool,
+    jobs: &[Placed],
+    watches: &[(WatchPlan, Place)],
+) {
+    if !nowhere {
+        return;
+    }
+    let help = "add [discovery] with engine = \"consul\" or engine = \"file\"";
+    for placed in jobs.iter().filter(|it| !it.echo) {
+        let Some(span) = placed.job.advertise else { continue };
+        r.file = placed.at.file;
+        r.within(&format!("jobs.{}.advertise", placed.written), |r| {
+            r.wrong::<()>(span, "there is nowhere to announce it", help)
+        });
+    }
+    for (watch, at) in watches.iter().filter(|(it, _)| matches!(it.of, Watched::Service { .. })) {
+        r.file = at.file;
+        r.within(&format!("watches.{}", watch.name), |r| {
+            r.wrong::<()>(at.span, "there is nobody to ask", help)
+        });
     }
 }
 
@@ -386,13 +493,21 @@ fn membership(r: &mut Reader<'_>, apps: &[(AppPlan, Place)], jobs: &[Placed]) {
 }
 
 /// What can only be said about the whole.
-fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, apps: Vec<AppPlan>) -> Plan {
+fn judge(
+    r: &mut Reader<'_>,
+    node: Node,
+    jobs: Vec<Placed>,
+    apps: Vec<AppPlan>,
+    api: ApiPlan,
+) -> Plan {
     one_main(r, &jobs);
     one_user_of_each_address(r, &jobs);
     let main = jobs.iter().any(|it| it.job.plan.main);
     let mut plan = node.plan;
     plan.exit = match node.exit {
         None if main => ExitRule::Main,
+        // Somebody means to come and ask, also when nothing runs.
+        None if api.listen.is_some() => ExitRule::Never,
         None => ExitRule::All,
         Some((ExitRule::Main, at)) if !main => {
             r.file = at.file;
@@ -405,7 +520,8 @@ fn judge(r: &mut Reader<'_>, node: Node, jobs: Vec<Placed>, apps: Vec<AppPlan>) 
     if jobs.is_empty() {
         r.nothing("there is no job", "add one: [jobs.NAME] with exec = \"program argument\"");
     }
-    Plan { node: plan, jobs: jobs.into_iter().map(|it| it.job.plan).collect(), apps }
+    let jobs = jobs.into_iter().map(|it| it.job.plan).collect();
+    Plan { apps, api, ..Plan::new(plan, jobs) }
 }
 
 fn one_main(r: &mut Reader<'_>, jobs: &[Placed]) {

@@ -71,7 +71,8 @@ pub(crate) static HEALTH: Table<Written> = Table {
             Kind::Bool,
             "",
             Restart,
-            "true: passes when the job says READY=1 (sd_notify), fails when WATCHDOG=1 stays away.",
+            "true: passes when the job says READY=1 (sd_notify), fails when that or WATCHDOG=1 stays \
+             away.",
             |it, v, r| {
                 if r.boolean(v)? {
                     return it.probe(v, Some(Probe::Notify));
@@ -112,7 +113,8 @@ pub(crate) static HEALTH: Table<Written> = Table {
             Kind::Duration,
             "\"10s\"",
             Live,
-            "How often; before the first pass every 100 ms, doubling up to this.",
+            "How often; before the first pass every 100 ms, doubling up to this. Of notify: how often \
+             WATCHDOG=1 has to come, told to the job as WATCHDOG_USEC (then a change restarts it).",
             |it, v, r| r.period(v).map(|every| it.interval = Some(every)),
         ),
         key(
@@ -120,7 +122,8 @@ pub(crate) static HEALTH: Table<Written> = Table {
             Kind::Duration,
             "",
             Live,
-            "How long one try may take; default: the interval.",
+            "How long one try may take; of notify and fd: how long it may take to be ready; default: \
+             the interval.",
             |it, v, r| r.period(v).map(|limit| it.timeout = Some(limit)),
         ),
         key(
@@ -188,6 +191,9 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Vec<Placed>> {
         let mut check = Check::new(name, probe);
         check.interval = written.interval.unwrap_or(check.interval);
         check.timeout = written.timeout.unwrap_or(check.interval);
+        if check.probe == Probe::Notify {
+            check.watchdog = written.interval;
+        }
         check.start_period = written.start_period;
         check.rise = written.rise.unwrap_or(check.rise);
         check.fall = written.fall.unwrap_or(check.fall);

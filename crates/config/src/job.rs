@@ -1,7 +1,7 @@
 //! `[jobs.NAME]`: one command, and all that is declared about it.
 
 use crate::{
-    address, app, env_file, health,
+    address, app, discovery, env_file, health,
     key::{
         Kind,
         Reload::{Live, Restart},
@@ -13,6 +13,7 @@ use crate::{
     reader::Reader,
     reload, restart,
     source::read_small,
+    stdio,
     stop::STOP,
     value::{Span, Value, as_i64},
     when::{self, Follow, WHILE},
@@ -38,6 +39,8 @@ pub(crate) struct Job {
     env_files: Vec<(String, String)>,
     pub(crate) app: Option<Span>,
     pub(crate) place: Option<Span>,
+    pub(crate) advertise: Option<Span>,
+    pub(crate) tty: Option<Span>,
 }
 
 /// A job, and where its name is.
@@ -65,6 +68,8 @@ impl Job {
             env_files: Vec::new(),
             app: None,
             place: None,
+            advertise: None,
+            tty: None,
         }
     }
 }
@@ -80,7 +85,7 @@ pub(crate) static JOB: Table<Job> = Table {
             "",
             Restart,
             "The command: a list, or a string that is split as a shell would and never run by one. \
-             Required.",
+             Required, unless the job is only announced (advertise).",
             |job, v, r| {
                 job.exec = true;
                 r.command(v).map(|exec| job.plan.exec = exec)
@@ -309,6 +314,36 @@ pub(crate) static JOB: Table<Job> = Table {
             |job, v, r| r.one_of(v).map(|it| job.plan.stderr = it),
         ),
         key(
+            "session",
+            Kind::Bool,
+            "true",
+            Restart,
+            "A session of its own; false: a process group of its own in the session of mainstay.",
+            |job, v, r| r.boolean(v).map(|it| job.plan.session = it),
+        ),
+        key(
+            "stdin",
+            Kind::Text,
+            "\"null\"",
+            Restart,
+            "What it reads: \"null\" (nothing), \"inherit\" (the input of mainstay run), or the path \
+             of a file, with a slash; opened as its user, relative to cwd.",
+            |job, v, r| stdio::stdin(v, r).map(|it| job.plan.stdin = it),
+        ),
+        key(
+            "tty",
+            Kind::Bool,
+            "false",
+            Restart,
+            "Give it a terminal of its own to write to (stdout, stderr and /dev/tty); its lines are \
+             logged as those of a pipe are.",
+            |job, v, r| {
+                job.plan.tty = r.boolean(v)?;
+                job.tty = job.plan.tty.then_some(v.span);
+                Some(())
+            },
+        ),
+        key(
             "log",
             Kind::Table,
             "{}",
@@ -341,13 +376,25 @@ pub(crate) static JOB: Table<Job> = Table {
             job.place = Some(v.span);
             app::place(v, r).map(|it| job.plan.place = it)
         }),
+        key(
+            "advertise",
+            Kind::Table,
+            "",
+            Live,
+            "Announce it to service discovery while it is healthy.",
+            |job, v, r| {
+                job.advertise = Some(v.span);
+                let service = job.plan.instance_of.as_ref().unwrap_or(&job.plan.name).to_string();
+                discovery::advertise(v, r, &service).map(|it| job.plan.advertise = Some(it))
+            },
+        ),
     ],
-    later: &["session", "stdin", "tty", "advertise", "cluster"],
+    later: &["cluster"],
     refused: &[],
 };
 
 /// By these a process is known to belong to a job; another value would hide it.
-const COOKIE: [&str; 2] = ["MAINSTAY_RUN", "MAINSTAY_JOB"];
+const COOKIE: [&str; 3] = ["MAINSTAY_RUN", "MAINSTAY_JOB", "MAINSTAY_TASK"];
 
 struct Variable {
     name: String,

@@ -5,8 +5,8 @@
 //! reference, schema, diagnostics and parser cannot tell different stories.
 
 use crate::{
-    app, health, http, job, limits, log, node, reader::Reader, reload, restart, stop, value::Value,
-    when,
+    api, app, containerpilot, discovery, health, http, job, limits, log, node, reader::Reader,
+    reload, restart, stop, telemetry, value::Value, when,
 };
 use std::sync::LazyLock;
 
@@ -32,6 +32,8 @@ pub enum Kind {
     Text,
     /// A list of integers.
     Integers,
+    /// A list of numbers.
+    Numbers,
     Duration,
     Size,
     /// A size, a count, or `"unlimited"`.
@@ -72,6 +74,7 @@ impl Kind {
             Kind::Number => "a number",
             Kind::Text | Kind::OneOf(_) => "a string",
             Kind::Integers => "a list of integers",
+            Kind::Numbers => "a list of numbers",
             Kind::Duration => "a duration",
             Kind::Size => "a size",
             Kind::Limit => "a limit",
@@ -97,6 +100,7 @@ impl Kind {
             Kind::Command | Kind::Map | Kind::Texts => Kind::Text,
             Kind::Tables => Kind::Table,
             Kind::Integers => Kind::Integer,
+            Kind::Numbers => Kind::Number,
             Kind::Accounts => Kind::Account,
             other => other,
         }
@@ -167,9 +171,18 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(reload::RELOAD.listed("jobs.NAME.reload"))
         .chain(restart::RESTART.listed("jobs.NAME.restart"))
         .chain(app::PLACE.listed("jobs.NAME.place"))
+        .chain(discovery::ADVERTISE.listed("jobs.NAME.advertise"))
         .chain(log::LOG.listed("jobs.NAME.log").filter(|key| key.name != log::LEVEL))
         .chain(log::KEEP.listed("jobs.NAME.log.keep"))
         .chain(app::APP.listed("apps.NAME"))
+        .chain(telemetry::TELEMETRY.listed("telemetry"))
+        .chain(telemetry::METRIC.listed("telemetry.metrics"))
+        .chain(containerpilot::CONTAINERPILOT.listed("containerpilot"))
+        .chain(discovery::WATCH.listed("watches.NAME"))
+        .chain(discovery::DISCOVERY.listed("discovery"))
+        .chain(discovery::TLS.listed("discovery.tls"))
+        .chain(api::API.listed("api"))
+        .chain(api::TLS.listed("api.tls"))
         .collect()
 });
 

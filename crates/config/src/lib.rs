@@ -13,9 +13,12 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod api;
 mod app;
 mod assemble;
+mod containerpilot;
 mod diag;
+mod discovery;
 mod duration;
 mod env_file;
 mod expand;
@@ -38,15 +41,20 @@ mod schema;
 mod single;
 mod size;
 mod source;
+mod stdio;
 mod stop;
+mod telemetry;
 mod value;
 mod when;
 mod words;
 
 pub use diag::{Diagnostic, Errors, Severity, Spot};
 pub use find::find;
-pub use import::{Format, Imported, Note, import, import_file};
+pub use import::{
+    Format, Imported, Note, containerpilot_render, containerpilot_socket, import, import_file,
+};
 pub use key::{Key, Kind, Reload, keys};
+pub use nearest::nearest;
 pub use reference::reference;
 pub use schema::schema;
 pub use single::single;

@@ -1,7 +1,8 @@
 //! The known word nearest to a mistyped one.
 
 /// The nearest of `known`, if it is near enough to be what was meant.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // A very long word is no typing error, and the distance costs its length squared.
     let length = word.chars().count();
     if length > 64 {

@@ -53,7 +53,7 @@ pub(crate) static NODE: Table<Node> = Table {
             "",
             Live,
             "When the node ends by itself: with its main job, with its last job, or never; default: \
-             main if some job is main, else all.",
+             main if some job is main, never with [api] listen, else all.",
             |node, v, r| {
                 let rule = r.one_of(v)?;
                 node.exit = Some((rule, Place { file: r.file, span: v.span }));

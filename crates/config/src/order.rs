@@ -3,13 +3,14 @@
 use crate::{
     job::Placed,
     nearest::nearest,
+    node::Place,
     reader::Reader,
     value::Span,
     when::{SIGNALS, Sentence, Start},
 };
 use mainstay_core::{
     name::Name,
-    plan::{Awaited, Condition, OnLoss, SourceRef, Trigger, While},
+    plan::{Awaited, Condition, OnLoss, SourceRef, Trigger, WatchPlan, While},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,15 +18,16 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_CONDITIONS: usize = 200_000;
 const GLOBAL: &str = "global";
 
-/// The jobs by the names that a source may use.
+/// Jobs and watches by the names that a source may use.
 struct Jobs {
     /// A job, or all instances of one.
     by_name: BTreeMap<String, Vec<Name>>,
+    watches: BTreeSet<String>,
 }
 
 /// Fills in `when` and `while` of every job.
-pub(crate) fn settle(r: &mut Reader<'_>, jobs: &mut [Placed]) {
-    let known = Jobs::of(jobs);
+pub(crate) fn settle(r: &mut Reader<'_>, jobs: &mut [Placed], watches: &[(WatchPlan, Place)]) {
+    let known = Jobs::of(jobs, watches);
     let mut conditions = 0;
     let mut wrong: BTreeSet<String> = BTreeSet::new();
     for placed in &mut *jobs {
@@ -89,7 +91,8 @@ fn settle_one(r: &mut Reader<'_>, known: &Jobs, placed: &mut Placed) {
 }
 
 impl Jobs {
-    fn of(jobs: &[Placed]) -> Jobs {
+    fn of(jobs: &[Placed], watches: &[(WatchPlan, Place)]) -> Jobs {
+        let watches = watches.iter().map(|(watch, _)| watch.name.to_string()).collect();
         let mut by_name: BTreeMap<String, Vec<Name>> = BTreeMap::new();
         for placed in jobs {
             let plan = &placed.job.plan;
@@ -98,7 +101,7 @@ impl Jobs {
                 by_name.entry(base.as_str().to_owned()).or_default().push(plan.name.clone());
             }
         }
-        Jobs { by_name }
+        Jobs { by_name, watches }
     }
 
     /// What a sentence means: one condition, or one for each instance.
@@ -128,7 +131,10 @@ impl Jobs {
             );
             return r.wrong(*span, message, help);
         }
-        let names = self.look_up(r, source, *span)?;
+        let names = match self.look_up(r, source, *span)? {
+            Found::Jobs(names) => names,
+            Found::Watch(watch) => return of_watch(r, sentence, watch),
+        };
         if of_node {
             let message = format!("'{event}' is said by the node, not by a job");
             return r.wrong(*span, message, "remove source, or write source = \"global\"");
@@ -157,8 +163,9 @@ impl Jobs {
             return r.wrong(span, "the node is always there", "name a job, or remove 'while'");
         }
         match self.look_up(r, source, span)? {
-            [one] => Some(SourceRef::Job(one.clone())),
-            several => {
+            Found::Watch(watch) => Some(SourceRef::Watch(watch)),
+            Found::Jobs([one]) => Some(SourceRef::Job(one.clone())),
+            Found::Jobs(several) => {
                 let message = format!("'{source}' has {} instances", several.len());
                 let first = several.first().map_or("", Name::as_str);
                 let help = format!("follow one of them: source = \"{first}\"");
@@ -167,11 +174,27 @@ impl Jobs {
         }
     }
 
-    fn look_up(&self, r: &mut Reader<'_>, source: &str, span: Span) -> Option<&[Name]> {
+    /// A job goes before a watch of the same name.
+    fn look_up(&self, r: &mut Reader<'_>, source: &str, span: Span) -> Option<Found<'_>> {
         if let Some(names) = self.by_name.get(source) {
-            return Some(names);
+            return Some(Found::Jobs(names));
         }
-        if let Some((kind @ ("watch" | "template" | "profile"), _)) = source.split_once('.') {
+        let explicit = source.strip_prefix("watch.");
+        let watch = explicit.unwrap_or(source);
+        if self.watches.contains(watch)
+            && let Ok(name) = Name::new(watch)
+        {
+            return Some(Found::Watch(name));
+        }
+        if explicit.is_some() {
+            let message = format!("there is no watch '{watch}'");
+            let help = match nearest(watch, self.watches.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean 'watch.{near}'?"),
+                None => format!("add the table [watches.{watch}]"),
+            };
+            return r.wrong(span, message, help);
+        }
+        if let Some((kind @ ("template" | "profile"), _)) = source.split_once('.') {
             return r.wrong(
                 span,
                 format!("a {kind} as source is not supported yet"),
@@ -183,7 +206,8 @@ impl Jobs {
         if r.is_full() || self.by_name.len() > 1000 && r.errors() > 20 {
             return r.wrong(span, message, "");
         }
-        let help = match nearest(source, self.by_name.keys().map(String::as_str)) {
+        let names = self.by_name.keys().chain(&self.watches).map(String::as_str);
+        let help = match nearest(source, names) {
             Some(near) => format!("did you mean '{near}'?"),
             None if self.by_name.len() <= 20 => {
                 let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
@@ -192,6 +216,33 @@ impl Jobs {
             None => "name a job of this configuration".to_owned(),
         };
         r.wrong(span, message, help)
+    }
+}
+
+enum Found<'a> {
+    Jobs(&'a [Name]),
+    Watch(Name),
+}
+
+fn of_watch(r: &mut Reader<'_>, sentence: &Sentence, watch: Name) -> Option<Vec<Condition>> {
+    let event = sentence.event;
+    match event {
+        Awaited::Healthy | Awaited::Unhealthy | Awaited::Changed => {
+            Some(vec![Condition { source: SourceRef::Watch(watch), event }])
+        }
+        Awaited::Startup
+        | Awaited::ExitSuccess
+        | Awaited::ExitFailed
+        | Awaited::Stopping
+        | Awaited::Stopped
+        | Awaited::EnterMaintenance
+        | Awaited::ExitMaintenance
+        | Awaited::TimerExpired
+        | Awaited::Signal(_) => r.wrong(
+            sentence.span,
+            format!("'{event}' is not said by a watch"),
+            "use changed, healthy or unhealthy",
+        ),
     }
 }
 
@@ -250,7 +301,7 @@ fn circles(r: &mut Reader<'_>, jobs: &[Placed]) {
 }
 
 /// `a → b → a`; of a long circle its two ends.
-fn drawn(names: &[&str]) -> String {
+pub(crate) fn drawn(names: &[&str]) -> String {
     const SHOWN: usize = 12;
     let back = names.first().copied().unwrap_or_default();
     if names.len() <= SHOWN {
@@ -262,7 +313,7 @@ fn drawn(names: &[&str]) -> String {
 }
 
 /// The circles that a walk through the graph runs into, each from its first job in the file.
-fn find(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub(crate) fn find(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
         New,

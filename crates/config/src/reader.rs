@@ -50,6 +50,20 @@ pub(crate) enum Secret {
     Used,
 }
 
+/// The line with the longest dotted key: what is too deep without brackets.
+fn deepest(text: &str) -> Range<usize> {
+    let mut start = 0;
+    let mut found = (0, 0..0);
+    for line in text.split_inclusive('\n') {
+        let dots = line.bytes().filter(|byte| *byte == b'.').count();
+        if dots > found.0 {
+            found = (dots, start..start + line.trim_end().len());
+        }
+        start += line.len();
+    }
+    found.1
+}
+
 impl<'a> Reader<'a> {
     pub(crate) fn new(sources: &'a Sources, ctx: &'a Context) -> Reader<'a> {
         Reader {
@@ -173,8 +187,13 @@ impl<'a> Reader<'a> {
 
     /// Reports that the text is no TOML here.
     pub(crate) fn syntax(&mut self, span: Option<Range<usize>>, message: &str) {
-        let length = self.sources.get(self.file).map_or(0, |source| source.text.len());
-        let span = span.unwrap_or(length..length);
+        let text = self.sources.get(self.file).map_or("", |source| source.text.as_str());
+        let too_deep = message.contains("recurs");
+        let span = match span {
+            None if too_deep => deepest(text),
+            None => text.len()..text.len(),
+            Some(span) => span,
+        };
         let found = match message {
             "duplicate key" => Diagnostic::error(message).help("remove one of them"),
             // Said of anything that is no value, even of nothing.
@@ -184,6 +203,8 @@ impl<'a> Reader<'a> {
             _ if message.starts_with("string values must be quoted") => {
                 Diagnostic::error("this is not a value").help("put text in quotes")
             }
+            _ if too_deep => Diagnostic::error("too many levels inside each other")
+                .help("no configuration needs so many: is this the right file?"),
             _ => Diagnostic::error(message),
         };
         let line = self.sources.get(self.file).map_or(0, |source| source.line(span.start));

@@ -11,8 +11,8 @@ files; `mainstay schema` prints the same as a JSON schema for editors.
 A configuration is one TOML file, or a directory whose `*.toml` files are read in lexical order as
 one. Durations are written `\"90s\"`, `\"1h30m\"`, `\"200ms\"` or as a number of seconds; sizes `4096`,
 `\"64K\"`, `\"10M\"`, `\"1G\"` in powers of 1024. In strings `${VAR}`, `${VAR:-default}` and
-`${VAR:?message}` stand for variables of the environment, `$${` for a literal `${`; in `env` and in
-the headers of a check `${file:/path}` stands for a secret: the content of a file without its last
+`${VAR:?message}` stand for variables of the environment, `$${` for a literal `${`; in `env`, in
+the headers of a check and in the token of discovery `${file:/path}` stands for a secret: the content of a file without its last
 line end. Relative paths of such files start at the configuration file.
 
 **On reload** says what `mainstay reload` does when a value has changed: *live* applies it to what
@@ -74,7 +74,7 @@ fn about(table: &str) -> &'static str {
             "A table, or a list of tables: `once` conditions must all have been met, and at most one \
              `each`, `interval` or `cron` starts the job again and again. Events of jobs: \
              `exitSuccess` `exitFailed` `healthy` `unhealthy` `stopping` `stopped` `timerExpired`; of \
-             the node: `startup` `enterMaintenance` `exitMaintenance` `SIGHUP` `SIGUSR2` \
+             watches: `changed` `healthy` `unhealthy`; of the node: `startup` `enterMaintenance` `exitMaintenance` `SIGHUP` `SIGUSR2` \
              `SIGWINCH`.\n\n"
         }
         "jobs.NAME.while" => {
@@ -89,7 +89,32 @@ fn about(table: &str) -> &'static str {
              inherited).\n\n"
         }
         "jobs.NAME.reload" => "Exactly one of them.\n\n",
+        "jobs.NAME.advertise" => {
+            "The job is registered while it is healthy, told to be failing when it is not, and \
+             removed before it is stopped and in maintenance.\n\n"
+        }
+        "watches.NAME" => {
+            "A question to service discovery that is put again and again. As `watch.NAME` it is the \
+             source of `changed`, `healthy` (no instance, then some) and `unhealthy` (some, then \
+             none).\n\n"
+        }
+        "discovery" => "Where jobs are announced and services are found.\n\n",
         "apps.NAME" => "An app: jobs that start and stop together, in order.\n\n",
+        "api" => {
+            "Where the API can be reached beside its unix socket, and by whom: see \
+             [The API](api.md). Relative paths start at the configuration file.\n\n"
+        }
+        "telemetry" => {
+            "What is shown to those who watch the node: see [telemetry](telemetry.md).\n\n"
+        }
+        "telemetry.metrics" => {
+            "A table, or a list of tables: each is one metric. Its name is what `namespace`, \
+             `subsystem` and `name` say, joined by `_`; parts that are not given are left out.\n\n"
+        }
+        "containerpilot" => {
+            "The table itself, even an empty one, gives jobs the variables and telemetry the series \
+             that ContainerPilot has: see [telemetry](telemetry.md#containerpilot).\n\n"
+        }
         _ => "",
     }
 }

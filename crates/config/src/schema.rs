@@ -18,7 +18,8 @@ const NAME: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$";
 pub fn schema() -> Value {
     let mut job = table("jobs.NAME");
     if let Some(object) = job.as_object_mut() {
-        object.insert("required".to_owned(), json!(["exec"]));
+        let either = json!([{ "required": ["exec"] }, { "required": ["advertise"] }]);
+        object.insert("anyOf".to_owned(), either);
     }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -29,7 +30,15 @@ pub fn schema() -> Value {
             "node": described(table("node"), "The node as a whole."),
             "log": described(table("log"), "Defaults of the jobs' logs, and the level of our own."),
             "jobs": named("The jobs by name.", job),
+            "telemetry": described(table("telemetry"), "What is shown to those who watch."),
+            "containerpilot": described(
+                table("containerpilot"),
+                "For what was made for ContainerPilot.",
+            ),
             "apps": named("Jobs that start and stop together, in order.", table("apps.NAME")),
+            "watches": named("Services that are watched, by name.", table("watches.NAME")),
+            "discovery": described(table("discovery"), "Where services are found."),
+            "api": described(table("api"), "Where the API can be reached, and by whom."),
         },
     })
 }
@@ -78,6 +87,7 @@ fn kind(key: &Key) -> Value {
         Kind::Integer => json!({ "type": "integer" }),
         Kind::Number => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Kind::Text => json!({ "type": "string" }),
+        Kind::Numbers => json!({ "type": "array", "items": { "type": "number" } }),
         Kind::Integers => json!({ "type": "array", "items": { "type": "integer" } }),
         Kind::Duration => either(&[
             json!({ "type": "number", "minimum": 0 }),

@@ -26,7 +26,7 @@ pub fn single(command: &[String], restart: Option<&str>, ctx: &Context) -> Resul
     job.main = true;
     job.restart = Restart::on(on);
     let node = NodePlan { exit: ExitRule::Main, ..node::default(ctx) };
-    Ok(Plan { node, jobs: vec![job], apps: Vec::new() })
+    Ok(Plan::new(node, vec![job]))
 }
 
 /// The program's base name, made a valid name; "job" where nothing of it can be kept.

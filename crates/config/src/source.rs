@@ -91,6 +91,13 @@ impl Source {
     fn read(path: &Path) -> Result<Source, Errors> {
         let name = path.to_string_lossy().into_owned();
         let mut bytes = Vec::new();
+        let meta = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+        // A pipe that nobody writes to would be waited for. What the caller has opened itself is
+        // its own affair.
+        if !meta.is_file() && !is_own_descriptor(path) {
+            let error = io::Error::other("it is not a regular file");
+            return Err(unreadable(path, &error).into());
+        }
         fs::File::open(path)
             .and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes))
             .map_err(|error| unreadable(path, &error))?;
@@ -141,6 +148,13 @@ impl Source {
             width: marked.min(SHOWN.saturating_sub(before - skipped).max(1)),
         }
     }
+}
+
+/// `/dev/stdin` and the like: `mainstay import … | mainstay check -c /dev/stdin`.
+fn is_own_descriptor(path: &Path) -> bool {
+    path == Path::new("/dev/stdin")
+        || path.starts_with("/dev/fd")
+        || path.starts_with("/proc/self/fd")
 }
 
 struct Cut {

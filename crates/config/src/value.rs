@@ -172,6 +172,18 @@ impl Reader<'_> {
         u32::try_from(number).ok()
     }
 
+    pub(crate) fn number(&mut self, v: Value<'_>) -> Option<f64> {
+        let number = match v.de {
+            DeValue::Integer(number) => as_i64(number).map(|number| number as f64),
+            DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
+            _ => return self.unfit(v),
+        };
+        match number.filter(|number| number.is_finite()) {
+            Some(number) => Some(number),
+            None => self.wrong(v.span, "not a finite number", "write for example 0.5"),
+        }
+    }
+
     /// A number above zero.
     pub(crate) fn positive(&mut self, v: Value<'_>) -> Option<f64> {
         let number = match v.de {

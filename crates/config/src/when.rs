@@ -83,8 +83,8 @@ pub(crate) static WHEN: Table<Clause> = Table {
             Kind::Text,
             "",
             Live,
-            "Who says it: a job, or global for the node; may be left out for what only the node \
-             says.",
+            "Who says it: a job, watch.NAME, or global for the node; may be left out for what only the \
+             node says.",
             |it, v, r| {
                 it.spoilt = true;
                 it.source = Some((r.filled(v)?, v.span));
@@ -151,7 +151,8 @@ pub(crate) static WHILE: Table<Follow> = Table {
             Kind::Text,
             "",
             Live,
-            "The job that must be healthy while this one runs.",
+            "The job that must be healthy while this one runs, or watch.NAME, which must have an \
+             instance.",
             |it, v, r| r.filled(v).map(|source| it.source = Some((source, v.span))),
         ),
         key(

@@ -1,6 +1,11 @@
 //! What happened, for jobs to react to and for people to read.
 
-use crate::{exit::Exit, job::Phase, name::Name, signal::Signal};
+use crate::{
+    exit::Exit,
+    job::Phase,
+    name::{Name, NameError},
+    signal::Signal,
+};
 use serde::{Deserialize, Serialize};
 
 /// Numbered from 1 within a run of the node.
@@ -20,6 +25,7 @@ pub enum Source {
     Job(Name),
     /// Written `global`.
     Node(GlobalWord),
+    Watch(WatchWord),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,14 +34,50 @@ pub enum GlobalWord {
     Global,
 }
 
+/// Written `watch.NAME`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct WatchWord(String);
+
+const WATCH: &str = "watch.";
+
+impl WatchWord {
+    /// The name of the watch.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.strip_prefix(WATCH).unwrap_or(&self.0)
+    }
+}
+
+impl TryFrom<String> for WatchWord {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<WatchWord, NameError> {
+        Name::new(text.strip_prefix(WATCH).unwrap_or_default())?;
+        Ok(WatchWord(text))
+    }
+}
+
+impl From<WatchWord> for String {
+    fn from(word: WatchWord) -> String {
+        word.0
+    }
+}
+
 impl Source {
     pub const NODE: Source = Source::Node(GlobalWord::Global);
+
+    #[must_use]
+    pub fn watch(name: &Name) -> Source {
+        Source::Watch(WatchWord(format!("{WATCH}{name}")))
+    }
 
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Source::Job(name) => name.as_str(),
             Source::Node(GlobalWord::Global) => "global",
+            Source::Watch(word) => &word.0,
         }
     }
 }
@@ -55,6 +97,10 @@ pub enum Kind {
     },
     Healthy,
     Unhealthy,
+    /// A watch has other instances than before; how many now.
+    Changed {
+        instances: usize,
+    },
     Stopping,
     Stopped,
     /// The job has waited for its conditions as long as `when.timeout` lets it.

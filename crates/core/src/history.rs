@@ -78,6 +78,7 @@ pub(crate) fn awaited(event: &Event) -> Option<Awaited> {
         Kind::ExitFailed { .. } => Some(Awaited::ExitFailed),
         Kind::Healthy => Some(Awaited::Healthy),
         Kind::Unhealthy => Some(Awaited::Unhealthy),
+        Kind::Changed { .. } => Some(Awaited::Changed),
         Kind::Stopping => Some(Awaited::Stopping),
         Kind::Stopped => Some(Awaited::Stopped),
         Kind::TimerExpired => Some(Awaited::TimerExpired),

@@ -35,7 +35,7 @@
 //!
 //! The decisions are in the submodules: `gate` (from the wish to the launch), `launch` (up to
 //! RUNNING), `running` (signals, reload, the longest run), `health` (checks), `ending` (an exit and
-//! what follows), `stop` (hooks, task, signal, kill), `takeover` (what a new agent finds), `change`
+//! what follows), `stop` (hooks, withdrawal, task, signal, kill), `notice` (what others are told), `takeover` (what a new agent finds), `change`
 //! (another plan), `budget` (how often and how soon again).
 
 mod budget;
@@ -44,6 +44,7 @@ mod ending;
 mod gate;
 mod health;
 mod launch;
+mod notice;
 mod running;
 mod stop;
 mod takeover;
@@ -68,6 +69,7 @@ pub(crate) use budget::STABLE;
 use budget::Budget;
 use change::Renewal;
 use gate::Gate;
+use notice::Notice;
 use serde::{Deserialize, Serialize};
 use stop::Ladder;
 
@@ -148,6 +150,8 @@ pub struct Job {
     leaving: bool,
     #[serde(default, skip_serializing_if = "Renewal::is_none")]
     renewal: Renewal,
+    #[serde(default, skip_serializing_if = "Notice::is_absent")]
+    notice: Notice,
     #[serde(default, skip_serializing_if = "Resting::is_default")]
     resting: Resting,
 }
@@ -221,6 +225,7 @@ impl Job {
             overran: None,
             leaving: false,
             renewal: Renewal::None,
+            notice: Notice::Absent,
             resting: Resting::User,
         }
     }

@@ -6,12 +6,17 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod discovery;
+pub mod environ;
 pub mod event;
 pub mod exit;
 mod history;
+pub mod interface;
 pub mod job;
 pub mod name;
 pub mod node;
 mod outbox;
 pub mod plan;
+pub mod secret;
 pub mod signal;
+pub mod watch;

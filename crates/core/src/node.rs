@@ -35,6 +35,8 @@ pub use outlook::Waiting;
 
 use crate::{
     clock::Now,
+    discovery::Instance,
+    environ::Environ,
     event::{Event, Kind, Source},
     exit::Exit,
     history::awaited,
@@ -43,6 +45,7 @@ use crate::{
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
     signal::Signal,
+    watch::Watch,
 };
 use life::Course;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +55,7 @@ use wiring::Wiring;
 pub struct Node {
     plan: Plan,
     life: Life,
+    environ: Environ,
     /// In the order of the plan.
     jobs: Vec<Job>,
     wiring: Wiring,
@@ -90,7 +94,20 @@ impl Node {
         life.disabled_absent.extend(absent.map(|(name, _)| name));
         let renewing = jobs.iter().filter(|job| job.renews()).count();
         let (touched, moved, renewed, stuck) = (BTreeMap::new(), false, false, Vec::new());
-        Node { plan, life, jobs, wiring, touched, moved, renewing, renewed, stuck }
+        let environ = Environ::default();
+        Node { plan, life, environ, jobs, wiring, touched, moved, renewing, renewed, stuck }
+    }
+
+    /// With the environment that users had changed when it was journaled.
+    #[must_use]
+    pub fn with_environ(self, environ: Environ) -> Node {
+        Node { environ, ..self }
+    }
+
+    /// What users have changed for whatever is started from now on.
+    #[must_use]
+    pub fn environ(&self) -> &Environ {
+        &self.environ
     }
 
     #[must_use]
@@ -179,12 +196,32 @@ impl Node {
             Input::CronDue { job } => {
                 self.one(out, &job, |job, turn| job.cron_due(turn));
             }
+            Input::Instances { watch, instances } => self.answered(out, &watch, instances),
+            Input::Withdrawn { job } => {
+                self.one(out, &job, |job, turn| job.withdrawn(turn));
+            }
             Input::LogGap { job, lines } => out.emit(Source::Job(job), Kind::LogGap { lines }),
             Input::StrayKilled { pid, command } => {
                 out.emit(Source::NODE, Kind::StrayKilled { pid, command });
             }
         }
         None
+    }
+
+    fn answered(&mut self, out: &mut Outbox, watch: &Name, instances: Vec<Instance>) {
+        if self.plan.watch(watch.as_str()).is_none() {
+            return;
+        }
+        let known = self.life.watches.entry(watch.clone()).or_default();
+        for kind in known.answered(out.now.wall, instances) {
+            out.emit(Source::watch(watch), kind);
+        }
+    }
+
+    /// What is known of a watch; `None`: nothing yet.
+    #[must_use]
+    pub fn watch(&self, name: &str) -> Option<&Watch> {
+        self.life.watches.get(name)
     }
 
     fn boot(&mut self, out: &mut Outbox) {
@@ -273,7 +310,10 @@ impl Node {
         let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get_mut(at)?);
         let (before, told) = (job.clone(), out.events.len());
         let hooks = !self.wiring.stopping_hooks(at).is_empty();
-        let answer = deed(job, &mut Turn { plan, hooks, shutting: self.life.shutting(), out });
+        let (shutting, maintenance) = (self.life.shutting(), self.life.maintenance);
+        let turn = &mut Turn { plan, hooks, shutting, maintenance, out };
+        let answer = deed(job, turn);
+        job.give_notice(turn);
         let said = &out.events[told..];
         said.iter().filter_map(awaited).for_each(|event| job.note(event));
         if let Some(exit) = last_exit(said).filter(|_| !job.holds()) {
@@ -302,6 +342,7 @@ fn last_exit(events: &[Event]) -> Option<&Exit> {
         Kind::Startup
         | Kind::Healthy
         | Kind::Unhealthy
+        | Kind::Changed { .. }
         | Kind::Stopping
         | Kind::Stopped
         | Kind::TimerExpired

@@ -3,17 +3,23 @@
 //! `config` makes it from a file, the agent applies it and keeps it as `plan.json`, so that the
 //! next agent goes on with what was applied and not with what somebody edited since.
 
+mod api;
 mod app;
 mod check;
 mod diff;
+mod discovery;
+mod telemetry;
 mod when;
 
+pub use api::{ApiPlan, ApiTls};
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub use diff::{Change, Changes, JobChange, diff};
+pub use discovery::{Advertise, WatchPlan, Watched};
+pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 
-use crate::{name::Name, signal::Signal};
+use crate::{discovery::Engine, name::Name, signal::Signal};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
@@ -23,9 +29,35 @@ pub struct Plan {
     /// In the order of the file.
     pub jobs: Vec<JobPlan>,
     pub apps: Vec<AppPlan>,
+    /// In the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watches: Vec<WatchPlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discovery: Option<Engine>,
+    #[serde(default)]
+    pub api: ApiPlan,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetryPlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containerpilot: Option<ContainerPilotPlan>,
 }
 
 impl Plan {
+    /// Jobs and nothing else.
+    #[must_use]
+    pub fn new(node: NodePlan, jobs: Vec<JobPlan>) -> Plan {
+        Plan {
+            node,
+            jobs,
+            apps: Vec::new(),
+            watches: Vec::new(),
+            discovery: None,
+            telemetry: None,
+            containerpilot: None,
+            api: ApiPlan::default(),
+        }
+    }
+
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobPlan> {
         self.jobs.iter().find(|job| job.name.as_str() == name)
@@ -34,6 +66,11 @@ impl Plan {
     #[must_use]
     pub fn app(&self, name: &str) -> Option<&AppPlan> {
         self.apps.iter().find(|app| app.name.as_str() == name)
+    }
+
+    #[must_use]
+    pub fn watch(&self, name: &str) -> Option<&WatchPlan> {
+        self.watches.iter().find(|watch| watch.name.as_str() == name)
     }
 
     /// The app that the job belongs to.
@@ -66,7 +103,8 @@ pub enum ExitRule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobPlan {
     pub name: Name,
-    /// Program and arguments; never empty.
+    /// Program and arguments. Empty for a job that is only announced: a process of our own stands
+    /// in its place.
     pub exec: Vec<String>,
     pub main: bool,
     pub restart: Restart,
@@ -86,6 +124,14 @@ pub struct JobPlan {
     /// Give it an sd_notify socket.
     pub notify: bool,
     pub stderr: Stderr,
+    /// A session of its own; else only a process group of its own.
+    #[serde(default = "yes")]
+    pub session: bool,
+    #[serde(default)]
+    pub stdin: Stdin,
+    /// A pseudo-terminal for it, as controlling terminal and for what it writes.
+    #[serde(default)]
+    pub tty: bool,
     pub log: Log,
     pub when: When,
     /// `while`
@@ -101,6 +147,8 @@ pub struct JobPlan {
     pub instance_of: Option<Name>,
     /// Names of `env` whose values are secret: shown nowhere.
     pub secrets: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advertise: Option<Advertise>,
     /// `None`: in no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,
@@ -186,6 +234,23 @@ pub enum Stderr {
     /// One pipe with stdout: lines stay in order.
     Joined,
     Separate,
+}
+
+/// Where a job reads from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stdin {
+    /// /dev/null
+    #[default]
+    Null,
+    /// What the node was started with.
+    Inherit,
+    /// Opened as the job's user; relative to its working directory.
+    File(PathBuf),
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -277,6 +342,9 @@ impl JobPlan {
             sockets: Vec::new(),
             notify: false,
             stderr: Stderr::Joined,
+            session: true,
+            stdin: Stdin::Null,
+            tty: false,
             log: Log::default(),
             when: When::default(),
             follows: None,
@@ -287,6 +355,7 @@ impl JobPlan {
             place: Place::default(),
             instance_of: None,
             secrets: Vec::new(),
+            advertise: None,
             written: None,
         }
     }

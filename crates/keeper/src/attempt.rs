@@ -4,8 +4,10 @@ use mainstay_sys::spawn::{Failure, Program, Step};
 use mainstay_wire::link::Exec;
 use serde::{Deserialize, Serialize};
 use std::{
+    ffi::OsStr,
     fs::File,
     io::{self, ErrorKind, Read},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -15,6 +17,8 @@ pub(crate) struct Attempt {
     /// The files that the command may be, in the order of the search.
     tried: Vec<PathBuf>,
     cwd: Option<PathBuf>,
+    #[serde(default)]
+    stdin: Option<PathBuf>,
 }
 
 const ENOEXEC: i32 = 8;
@@ -25,11 +29,16 @@ impl Attempt {
             command: exec.argv.first().cloned().unwrap_or_default(),
             tried: program.tried().map(Path::to_owned).collect(),
             cwd: exec.cwd.clone(),
+            stdin: program.stdin.as_deref().map(|path| OsStr::from_bytes(path.to_bytes()).into()),
         }
     }
 
     pub(crate) fn describe(&self, failed: Failure) -> String {
         let cause = io::Error::from_raw_os_error(failed.errno);
+        let stdin = self.stdin.as_ref().filter(|_| failed.step == Step::Stdin);
+        if let Some(path) = stdin {
+            return format!("cannot open its input '{}': {cause}", path.display());
+        }
         match (failed.step, &self.cwd) {
             (Step::Exec, _) => format!("cannot execute '{}': {}", self.command, self.why(&cause)),
             (Step::Cwd, Some(cwd)) => {

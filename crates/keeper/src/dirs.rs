@@ -5,11 +5,15 @@ use mainstay_sys::{proc, signal};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::{Deserialize, Serialize};
 use std::{
+    ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
     os::{
         fd::{AsRawFd, OwnedFd},
-        unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+        unix::{
+            ffi::{OsStrExt, OsStringExt},
+            fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+        },
     },
     path::{Path, PathBuf},
 };
@@ -110,6 +114,11 @@ impl RunDir {
         replace(&self.path.join("run.json"), &text, 0o600, false)
     }
 
+    /// Where the logs are, for those who want to read them when the run is over.
+    pub(crate) fn remember_state_dir(&self, state_dir: &Path) -> io::Result<()> {
+        replace(&self.path.join(STATE_DIR), state_dir.as_os_str().as_bytes(), 0o644, false)
+    }
+
     pub(crate) fn job(&self, job: &Name) -> PathBuf {
         self.path.join("jobs").join(job.as_str())
     }
@@ -117,6 +126,16 @@ impl RunDir {
     pub(crate) fn notify(&self, job: &Name) -> PathBuf {
         self.path.join("notify").join(job.as_str())
     }
+}
+
+/// Outlives the run.
+const STATE_DIR: &str = "state_dir";
+
+/// The state directory of the last run in this run directory.
+#[must_use]
+pub fn state_dir_of(run_dir: &Path) -> Option<PathBuf> {
+    let bytes = fs::read(run_dir.join(STATE_DIR)).ok()?;
+    (!bytes.is_empty()).then(|| PathBuf::from(OsString::from_vec(bytes)))
 }
 
 pub(crate) fn read_run_file(run_dir: &Path) -> Option<RunFile> {

@@ -16,6 +16,7 @@ impl Keeper {
             version: crate::VERSION.to_owned(),
             pid: signal::own_pid(),
             strays,
+            forks: mainstay_sys::spawn::forks(),
             ..Figures::default()
         };
         if let Some(output) = self.output() {
@@ -31,7 +32,10 @@ impl Keeper {
             return Vec::new();
         }
         let group = |job: &Job| job.process.as_ref()?.tree.group().map(Group::procs);
-        let groups = self.jobs.values().filter_map(group);
+        let trees = self.tasks.values().map(|task| &task.tree);
+        let trees = trees.chain(self.leftovers.iter().map(|left| &left.tree));
+        let of_tasks = trees.filter_map(|tree| tree.group().map(Group::procs));
+        let groups = self.jobs.values().filter_map(group).chain(of_tasks);
         let in_cgroups = groups.flatten().collect();
         let live = |name: &str| {
             let id = self.names.get(name);
@@ -49,8 +53,8 @@ impl Keeper {
         for (id, incarnation) in self.running() {
             self.kill_id(id, incarnation, Asked::Kill);
         }
-        for task in self.tasks.values() {
-            let _ = signal::send_group(task.pid, tree::KILL);
+        for id in self.tasks.keys().copied().collect::<Vec<_>>() {
+            self.kill_task(id);
         }
         self.deadlines.after(LAST, Deadline::Last);
     }

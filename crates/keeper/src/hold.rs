@@ -9,11 +9,11 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    plan::{Limits, Log, Reach, Stderr},
+    plan::{Limits, Log, Reach, Stderr, Stdin},
     signal::Signal,
 };
 use mainstay_sys::signal::Signals;
-use mainstay_wire::link::{Ask, Exec, Spawn};
+use mainstay_wire::link::{Ask, Exec, Rules, Spawn};
 use std::path::Path;
 
 pub(crate) fn hold(options: &HoldOptions) -> Result<i32, String> {
@@ -51,17 +51,24 @@ impl Keeper {
         let spawn = Spawn {
             job: name,
             incarnation: 1,
-            main: true,
             exec: Exec { argv: options.command.clone(), ..Exec::default() },
             limits: Limits::default(),
             sockets: Vec::new(),
             notify: false,
+            watchdog_us: None,
             ready_fd: None,
             stderr: Stderr::Joined,
-            log: Log::default(),
-            stop_signal: Signal::TERM,
-            stop_to: Reach::Leader,
-            stop_timeout_ms: u64::try_from(options.stop_timeout.as_millis()).unwrap_or(u64::MAX),
+            session: true,
+            stdin: Stdin::Null,
+            tty: false,
+            rules: Rules {
+                main: true,
+                log: Log::default(),
+                stop_signal: Signal::TERM,
+                stop_to: Reach::Leader,
+                stop_timeout_ms: u64::try_from(options.stop_timeout.as_millis())
+                    .unwrap_or(u64::MAX),
+            },
             fence_at: None,
         };
         let Some(job) = self.jobs.get_mut(&id) else { return };

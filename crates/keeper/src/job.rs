@@ -4,11 +4,14 @@ use crate::{attempt::Attempt, sockets::HeldSocket, tree::Tree};
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
-    plan::Reach,
+    plan::{Log, Reach},
     signal::Signal,
 };
 use mainstay_sys::{cgroup::Group, clock, proc, reap::Death};
-use mainstay_wire::state::{Metrics, State};
+use mainstay_wire::{
+    link::Rules,
+    state::{Metrics, State},
+};
 use std::{collections::BTreeMap, fs::File, os::fd::OwnedFd, path::PathBuf, time::Duration};
 
 #[derive(Debug)]
@@ -44,6 +47,8 @@ pub(crate) struct Process {
     pub(crate) fenced: bool,
     pub(crate) fence_at: Option<u64>,
     pub(crate) stop: StopRule,
+    /// As it is at the writer; `None`: an older image did not say.
+    pub(crate) log: Option<Log>,
     /// Keys of its pipes at the writer.
     pub(crate) streams: Vec<u64>,
     pub(crate) oom_before: u64,
@@ -60,6 +65,29 @@ pub(crate) struct StopRule {
     pub(crate) signal: Signal,
     pub(crate) to: Reach,
     pub(crate) timeout: Duration,
+}
+
+impl StopRule {
+    pub(crate) fn of(rules: &Rules) -> StopRule {
+        StopRule {
+            signal: rules.stop_signal,
+            to: rules.stop_to,
+            timeout: Duration::from_millis(rules.stop_timeout_ms),
+        }
+    }
+}
+
+impl Process {
+    pub(crate) fn rules(&self) -> Option<Rules> {
+        let StopRule { signal, to, timeout } = self.stop;
+        Some(Rules {
+            main: self.main,
+            log: self.log.clone()?,
+            stop_signal: signal,
+            stop_to: to,
+            stop_timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
 }
 
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use crate::{
     output::{Output, Told},
     poller::{Interest, Kind, Poller, Ready},
     reserve::Reserve,
-    task::Task,
+    task::{Leftover, Task},
 };
 use mainstay_core::name::Name;
 use mainstay_sys::{reap, signal::Signals};
@@ -40,6 +40,7 @@ pub(crate) struct Keeper {
     pub(crate) children: HashMap<u32, Child>,
     pub(crate) clients: BTreeMap<u64, Client>,
     pub(crate) tasks: BTreeMap<u64, Task>,
+    pub(crate) leftovers: Vec<Leftover>,
     /// Clients are told every few seconds while there are any.
     pub(crate) telling: bool,
     /// When it was last said that state files cannot be written (CLOCK_BOOTTIME, ns).
@@ -101,6 +102,7 @@ impl Keeper {
             children: HashMap::new(),
             clients: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            leftovers: Vec::new(),
             telling: false,
             state_trouble: None,
             next_id: 0,
@@ -216,6 +218,7 @@ impl Keeper {
             self.child_died(pid);
         }
         self.recheck_all();
+        self.clear_leftovers();
     }
 
     fn child_died(&mut self, pid: u32) {
@@ -233,10 +236,16 @@ impl Keeper {
     fn take_told(&mut self) {
         let told = self.output().map(Output::told).unwrap_or_default();
         for told in told {
-            self.tell(&match told {
-                Told::Gap { job, lines } => ToAgent::LogGap { job, lines },
-                Told::Closed { job, file, compress } => ToAgent::Rotated { job, file, compress },
-            });
+            match told {
+                Told::Gap { job, lines } => {
+                    if let Some(node) = self.node() {
+                        node.lost.add(job, lines);
+                    }
+                }
+                Told::Closed { job, file, compress } => {
+                    self.tell(&ToAgent::Rotated { job, file, compress });
+                }
+            }
         }
     }
 

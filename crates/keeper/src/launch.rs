@@ -4,12 +4,16 @@ use crate::{
     attempt::Attempt,
     dirs,
     job::{Job, Phase, Process, StopRule},
-    output::{Channel, Output, Owner, Stream},
+    output::{Channel, Other, Output, Owner, Stream},
     reserve::Table,
-    sockets,
-    tree::{COOKIE_JOB, COOKIE_RUN, Tree},
+    sockets, terminal,
+    tree::{COOKIE_JOB, COOKIE_RUN, COOKIE_TASK, Tree},
 };
-use mainstay_core::{exit::Asked, name::Name, plan::Stderr};
+use mainstay_core::{
+    exit::Asked,
+    name::Name,
+    plan::{Stderr, Stdin},
+};
 use mainstay_sys::{
     cgroup::{self, Group},
     spawn::{self, Descriptors, Into, Program, Resource},
@@ -30,7 +34,6 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::Path,
-    time::Duration,
 };
 
 /// What holds for everything that is started in this run.
@@ -82,7 +85,13 @@ impl Ground {
         more: &[(String, String)],
     ) -> io::Result<Program> {
         let mut env: BTreeMap<&str, &str> = BTreeMap::new();
-        for (name, value) in self.env.iter().chain(&exec.env).chain(more) {
+        for (name, value) in &self.env {
+            env.insert(name, value);
+        }
+        for name in &exec.unset {
+            env.remove(name.as_str());
+        }
+        for (name, value) in exec.env.iter().chain(more) {
             env.insert(name, value);
         }
         env.insert(COOKIE_RUN, &self.run);
@@ -102,13 +111,17 @@ impl Ground {
 
 /// Not what we tell ourselves over an upgrade, and not what was meant for us as a service.
 fn environment() -> Vec<(String, String)> {
-    const OURS: [&str; 6] = [
+    const OURS: [&str; 10] = [
         crate::upgrade::VARIABLE,
         COOKIE_RUN,
         COOKIE_JOB,
+        COOKIE_TASK,
         "NOTIFY_SOCKET",
         "LISTEN_FDS",
         "LISTEN_PID",
+        "LISTEN_FDNAMES",
+        "WATCHDOG_USEC",
+        "WATCHDOG_PID",
     ];
     std::env::vars_os()
         .map(|(name, value)| {
@@ -118,7 +131,7 @@ fn environment() -> Vec<(String, String)> {
         .collect()
 }
 
-fn c_path(path: &Path) -> io::Result<CString> {
+pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
@@ -154,6 +167,10 @@ pub(crate) fn launch(
         }
         more.push(("NOTIFY_SOCKET".to_owned(), notify_path.display().to_string()));
     }
+    if let Some(every) = spawn.watchdog_us {
+        // Without WATCHDOG_PID: whoever of its tree finds it may speak for the job.
+        more.push(("WATCHDOG_USEC".to_owned(), every.to_string()));
+    }
     if !spawn.sockets.is_empty() {
         let names: Vec<&str> = spawn.sockets.iter().map(|socket| socket.name.as_str()).collect();
         more.push(("LISTEN_FDS".to_owned(), names.len().to_string()));
@@ -164,6 +181,12 @@ pub(crate) fn launch(
     if !spawn.sockets.is_empty() {
         program.tell_listen_pid();
     }
+    program.session = spawn.session;
+    program.terminal = spawn.tty;
+    program.stdin = match &spawn.stdin {
+        Stdin::Null | Stdin::Inherit => None,
+        Stdin::File(path) => Some(c_path(path).map_err(doing("name its input"))?),
+    };
     for (name, limit) in &spawn.limits.rlimits {
         if name == "nofile" {
             program.original_nofile = None;
@@ -191,7 +214,14 @@ pub(crate) fn launch(
     };
     let separate = spawn.stderr == Stderr::Separate;
     let mut pipes = Vec::new();
-    if let Capture::Pipes { .. } = capture {
+    if let (Capture::Pipes { .. }, true) = (&capture, spawn.tty) {
+        let (master, slave) = terminal::open().map_err(doing("make a terminal for it"))?;
+        if !ground.table().has_room_for_job(&slave) {
+            return Err(doing("start it and keep a few descriptors")(Errno::MFILE.into()));
+        }
+        own(&slave);
+        pipes.push((Channel::Stdout, master, slave));
+    } else if let Capture::Pipes { .. } = capture {
         for channel in
             [Channel::Stdout, Channel::Stderr].into_iter().take(if separate { 2 } else { 1 })
         {
@@ -203,10 +233,12 @@ pub(crate) fn launch(
             pipes.push((channel, read, write));
         }
     }
-    let stdio = pipes
-        .first()
-        .zip(pipes.last())
-        .map(|(out, err)| [ground.null.as_fd(), out.2.as_fd(), err.2.as_fd()]);
+    let input = match spawn.stdin {
+        Stdin::Null | Stdin::File(_) => ground.null.as_fd(),
+        Stdin::Inherit => rustix::stdio::stdin(),
+    };
+    let stdio =
+        pipes.first().zip(pipes.last()).map(|(out, err)| [input, out.2.as_fd(), err.2.as_fd()]);
     let ready =
         spawn.ready_fd.map(|_| pipe()).transpose().map_err(doing("make its notification pipe"))?;
     let descriptors = Descriptors {
@@ -228,7 +260,7 @@ pub(crate) fn launch(
 
     let mut streams = Vec::new();
     if let Capture::Pipes { output, next_key } = capture {
-        for (channel, fd, _) in pipes {
+        for (channel, fd, other) in pipes {
             *next_key += 1;
             streams.push(*next_key);
             let owner = Owner::Job(spawn.job.clone());
@@ -236,8 +268,9 @@ pub(crate) fn launch(
                 key: *next_key,
                 owner,
                 channel,
-                log: spawn.log.clone(),
+                log: spawn.rules.log.clone(),
                 fd,
+                other: if spawn.tty { Other::Terminal(Some(other)) } else { Other::Pipe },
                 partial: Vec::new(),
             });
         }
@@ -246,18 +279,15 @@ pub(crate) fn launch(
     Ok(Process {
         incarnation: spawn.incarnation,
         pid: cloned.pid,
-        main: spawn.main,
+        main: spawn.rules.main,
         tree,
         unenforced,
         phase: Phase::Execing { failure: cloned.failure },
         asked: Asked::None,
         fenced: false,
         fence_at: spawn.fence_at,
-        stop: StopRule {
-            signal: spawn.stop_signal,
-            to: spawn.stop_to,
-            timeout: Duration::from_millis(spawn.stop_timeout_ms),
-        },
+        stop: StopRule::of(&spawn.rules),
+        log: Some(spawn.rules.log.clone()),
         streams,
         oom_before,
         notified: BTreeMap::new(),

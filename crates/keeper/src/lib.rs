@@ -17,6 +17,7 @@ mod job;
 mod keeper;
 mod launch;
 mod life;
+mod lost;
 mod node;
 mod notify;
 mod output;
@@ -29,8 +30,11 @@ pub mod sweep;
 mod talk;
 mod task;
 mod tasks;
+mod terminal;
 mod tree;
 mod upgrade;
+
+pub use dirs::state_dir_of;
 
 use serde::{Deserialize, Serialize};
 use std::{

@@ -9,8 +9,8 @@ use crate::{
     attempt::Attempt,
     deadline::Deadline,
     dirs,
-    job::{self, Ended, Job, Phase},
-    keeper::{Child, Keeper},
+    job::{self, Ended, Job, Phase, StopRule},
+    keeper::{Child, Keeper, Part},
     launch::{self, Capture},
     poller::{Interest, Kind},
     tree::{self, Tree},
@@ -27,7 +27,7 @@ use mainstay_sys::{
     spawn::Failure,
 };
 use mainstay_wire::{
-    link::{ExitRecord, Spawn, ToAgent},
+    link::{ExitRecord, Rules, Spawn, ToAgent},
     state::State,
 };
 use rustix::io::Errno;
@@ -326,6 +326,18 @@ impl Keeper {
         self.ended(record, main);
         if self.jobs.get(&id).is_some_and(|job| job.forgotten) {
             self.forget_now(id);
+        }
+    }
+
+    /// Other rules for what runs.
+    pub(crate) fn rule(&mut self, name: &Name, rules: &Rules) {
+        let Keeper { jobs, names, part: Part::Node(node), .. } = self else { return };
+        let job = names.get(name).and_then(|id| jobs.get_mut(id));
+        let Some(process) = job.and_then(|job| job.process.as_mut()) else { return };
+        (process.main, process.stop) = (rules.main, StopRule::of(rules));
+        if process.log.as_ref() != Some(&rules.log) {
+            process.log = Some(rules.log.clone());
+            node.means.output.change(name.clone(), rules.log.clone());
         }
     }
 

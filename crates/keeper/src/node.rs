@@ -9,7 +9,8 @@ use crate::{
     job::Phase,
     keeper::{Child, Keeper, Part},
     launch,
-    output::{Channel, Output, Owner, Stream},
+    lost::Lost,
+    output::{Channel, Other, Output, Owner, Stream},
     poller::{Interest, Kind, Ready},
     task::TaskDone,
     tree,
@@ -62,6 +63,7 @@ pub(crate) struct NodePart {
     /// Told to the agent, and not in its hands yet.
     pub(crate) untaken: BTreeMap<u64, Untaken>,
     pub(crate) next_token: u64,
+    pub(crate) lost: Lost,
     /// The latest sd_notify fields of (job, incarnation).
     pub(crate) notices: BTreeMap<(u64, u64), BTreeMap<String, String>>,
     /// What came of tasks, and is not acknowledged yet.
@@ -120,6 +122,7 @@ impl NodePart {
             records: VecDeque::new(),
             next_record: 0,
             untaken: BTreeMap::new(),
+            lost: Lost::default(),
             next_token: 0,
             notices: BTreeMap::new(),
             done: Vec::new(),
@@ -184,6 +187,7 @@ impl Keeper {
             channel: Channel::Stderr,
             log,
             fd: read,
+            other: Other::Pipe,
             partial: Vec::new(),
         });
         node.agent = Some(Agent::new(cloned.pid, ours));
@@ -204,6 +208,7 @@ impl Keeper {
         self.flush_agent();
         // Only to an agent that has read what came before, so after that was sent.
         self.pass_notices();
+        self.pass_lost();
         self.flush_agent();
         self.try_end();
     }
@@ -299,6 +304,7 @@ impl Keeper {
             ToKeeper::Extend { job, incarnation, fence_at } => {
                 self.extend(&job, incarnation, fence_at)
             }
+            ToKeeper::Rule { job, rules } => self.rule(&job, &rules),
             ToKeeper::Forget { job } => self.forget(&job),
             ToKeeper::RunTask(task) => self.run_task(&task),
             ToKeeper::TaskTaken { id } => {
@@ -314,6 +320,7 @@ impl Keeper {
             ToKeeper::Taken { token } => {
                 if let Some(node) = self.node() {
                     node.untaken.remove(&token);
+                    node.lost.taken(token);
                 }
             }
             ToKeeper::Inspect { id } => {
@@ -341,6 +348,7 @@ impl Keeper {
                 unenforced: process.unenforced.clone(),
                 spawned: matches!(process.phase, Phase::Up | Phase::Clearing { .. }),
                 notified: process.notified.clone(),
+                rules: process.rules(),
             }),
         });
         let jobs = jobs.collect();
@@ -372,7 +380,7 @@ impl Keeper {
                 ask: *ask,
             }),
         });
-        let asks: Vec<ToAgent> = asks.collect();
+        let asks: Vec<ToAgent> = asks.chain(node.lost.messages()).collect();
         let done: Vec<ToAgent> = node.done.iter().map(TaskDone::message).collect();
         let Some(agent) = &mut node.agent else { return };
         if format != FORMAT {

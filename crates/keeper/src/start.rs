@@ -32,6 +32,8 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, String> {
         .map_err(|error| format!("cannot write in the run directory {shown}: {error}"))?;
 
     let (state_dir, state_lock, warning) = state_dir(&options, &dir)?;
+    // The logs can be read without it, only less easily.
+    let _ = dir.remember_state_dir(&state_dir);
     let keeper = || -> std::io::Result<Keeper> {
         let ground = Ground::new(run, cgroup)?;
         let means = Means {

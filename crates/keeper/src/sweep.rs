@@ -46,7 +46,7 @@ fn kill(run_dir: &Path) -> Option<cgroup::Root> {
     let root = run.cgroup.map(cgroup::Root::at);
     let end = Instant::now() + Duration::from_secs(2);
     loop {
-        let groups = root.as_ref().map(cgroup::Root::all_jobs).unwrap_or_default();
+        let groups = root.as_ref().map(cgroup::Root::all).unwrap_or_default();
         let populated: Vec<_> = groups.iter().filter(|group| group.populated()).collect();
         for group in &populated {
             group.kill();

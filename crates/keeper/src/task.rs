@@ -1,6 +1,6 @@
 //! Tasks: short runs with a time limit, whose output comes back with their exit.
 
-use crate::attempt::Attempt;
+use crate::{attempt::Attempt, tree::Tree};
 use mainstay_core::{exit::Exit, node::TaskId};
 use mainstay_wire::link::ToAgent;
 use rustix::io::Errno;
@@ -14,10 +14,20 @@ const KEPT: usize = 64 << 10;
 pub(crate) struct Task {
     pub(crate) id: TaskId,
     pub(crate) pid: u32,
+    pub(crate) tree: Tree,
     pub(crate) failure: Option<OwnedFd>,
     pub(crate) words: Words,
     pub(crate) timed_out: bool,
     pub(crate) attempt: Attempt,
+}
+
+/// What a task has left behind: killed, and looked after until it is gone.
+#[derive(Debug)]
+pub(crate) struct Leftover {
+    /// The number of the task.
+    pub(crate) task: u64,
+    pub(crate) pid: u32,
+    pub(crate) tree: Tree,
 }
 
 /// What came of a task: kept until an agent has written it down.

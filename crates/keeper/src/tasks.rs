@@ -1,22 +1,25 @@
 //! Running tasks for the agent.
+//!
+//! A task has a tree as a job has: a cgroup of its own, else its process group and the adopted
+//! orphans that carry its cookie. It is killed as a whole at the end of the task or of its time;
+//! what came of the task is told at once, and its left-overs are looked after until they are gone.
 
 use crate::{
     attempt::Attempt,
     deadline::Deadline,
     keeper::{Child, Keeper},
-    launch,
+    launch::{self, Ground},
     poller::{Interest, Kind},
-    task::{Task, TaskDone, Words},
-    tree,
+    task::{Leftover, Task, TaskDone, Words},
+    tree::{self, Tree},
 };
 use mainstay_core::{exit::Exit, node::TaskKind, signal::Signal};
 use mainstay_sys::{
     reap::{self, How},
-    signal,
-    spawn::{self, Descriptors, Failure},
+    spawn::{self, Descriptors, Failure, Into},
 };
 use mainstay_wire::link::RunTask;
-use std::{io, os::fd::AsFd, time::Duration};
+use std::{collections::HashMap, io, os::fd::AsFd, time::Duration};
 
 /// Tasks whose outcome an agent without room for its journal does not acknowledge.
 const DONE: usize = 64;
@@ -29,9 +32,9 @@ impl Keeper {
         if over || self.tasks.values().any(|task| task.id == run.id) {
             return;
         }
-        match self.start_task(run) {
+        let id = self.fresh_id();
+        match self.start_task(id, run) {
             Ok(task) => {
-                let id = self.fresh_id();
                 if let Some(pipe) = &task.words.pipe {
                     let _ = self.poller.add(pipe, Kind::Task, id, Interest::Read);
                 }
@@ -49,15 +52,27 @@ impl Keeper {
         }
     }
 
-    fn start_task(&mut self, run: &RunTask) -> io::Result<Task> {
-        let program = self.ground.program(&run.exec, &run.id.job, &[])?;
+    fn start_task(&mut self, id: u64, run: &RunTask) -> io::Result<Task> {
+        let cookie = (tree::COOKIE_TASK.to_owned(), id.to_string());
+        let program = self.ground.program(&run.exec, &run.id.job, &[cookie])?;
         let (read, write) = launch::pipe()?;
         let stdio = Some([self.ground.null.as_fd(), write.as_fd(), write.as_fd()]);
-        let cloned =
-            spawn::spawn(&program, &Descriptors { stdio, extra: Vec::new(), placed: None }, None)?;
+        let group = self.ground.cgroup.as_ref().and_then(|root| root.task(id).ok());
+        let open = group.as_ref().and_then(|group| Some((group, group.open().ok()?)));
+        let into = open.as_ref().and_then(|(group, fd)| {
+            Some(Into { group: fd.as_fd(), procs: launch::c_path(&group.procs_file()).ok()? })
+        });
+        let descriptors = Descriptors { stdio, extra: Vec::new(), placed: None };
+        let cloned = spawn::spawn(&program, &descriptors, into.as_ref());
+        let entered = cloned.as_ref().is_ok_and(|cloned| cloned.in_group);
+        if let Some(group) = group.as_ref().filter(|_| !entered) {
+            group.remove();
+        }
+        let cloned = cloned?;
         Ok(Task {
             id: run.id.clone(),
             pid: cloned.pid,
+            tree: Tree::new(group.filter(|_| entered)),
             failure: Some(cloned.failure),
             words: Words::from(read),
             timed_out: false,
@@ -77,27 +92,58 @@ impl Keeper {
     pub(crate) fn task_late(&mut self, id: u64) {
         if let Some(task) = self.tasks.get_mut(&id) {
             task.timed_out = true;
-            let _ = signal::send_group(task.pid, tree::KILL);
+            self.kill_task(id);
         }
     }
 
     /// Nobody wants to know any more whether a job that has died is well.
     pub(crate) fn cancel_checks(&mut self, id: u64) {
         let Some(job) = self.jobs.get(&id) else { return };
-        let checks = self.tasks.values().filter(|task| {
+        let checks = self.tasks.iter().filter(|(_, task)| {
             let of_check = match task.id.what {
                 TaskKind::Check(_) => true,
                 TaskKind::StopExec | TaskKind::Reload => false,
             };
             of_check && task.id.job == job.name && task.id.incarnation == job.highest
         });
-        for task in checks {
-            let _ = signal::send_group(task.pid, tree::KILL);
+        for id in checks.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.kill_task(id);
         }
     }
 
+    pub(crate) fn kill_task(&mut self, id: u64) {
+        let Keeper { tasks, children, ground, .. } = self;
+        if let Some(task) = tasks.get_mut(&id) {
+            let pid = task.pid;
+            task.tree.kill(pid, || orphans_of(id, children, ground));
+        }
+    }
+
+    /// Kills what is still there of tasks that have ended, and forgets those of which nothing is.
+    pub(crate) fn clear_leftovers(&mut self) {
+        let Keeper { leftovers, children, ground, .. } = self;
+        leftovers.retain_mut(|Leftover { task, pid, tree }| {
+            let orphans = || orphans_of(*task, children, ground);
+            let gone = tree.gone(*pid, orphans);
+            match tree.group().filter(|_| gone) {
+                Some(group) => group.remove(),
+                None if !gone => tree.kill(*pid, orphans),
+                None => {}
+            }
+            !gone
+        });
+    }
+
     pub(crate) fn task_died(&mut self, id: u64, pid: u32) {
-        let _ = signal::send_group(pid, tree::KILL);
+        // Not yet reaped: its pid still names its group. Most leave nothing behind.
+        let alone = self
+            .tasks
+            .get(&id)
+            .and_then(|task| task.tree.group())
+            .is_some_and(|group| !group.populated());
+        if !alone {
+            self.kill_task(id);
+        }
         let how = reap::reap(pid).map_or(How::Code(1), |death| death.how);
         let Some(mut task) = self.tasks.remove(&id) else { return };
         task.words.read_rest();
@@ -120,6 +166,8 @@ impl Keeper {
                 oom: false,
             },
         };
+        self.leftovers.push(Leftover { task: id, pid, tree: task.tree });
+        self.clear_leftovers();
         let (output, truncated) = (task.words.to_text(), task.words.truncated);
         self.task_done(TaskDone { id: task.id, exit, output, truncated });
     }
@@ -133,4 +181,11 @@ impl Keeper {
             node.done.push(done);
         }
     }
+}
+
+/// Adopted orphans that a task has started.
+fn orphans_of(task: u64, children: &HashMap<u32, Child>, ground: &Ground) -> Vec<u32> {
+    let adopted = tree::adopted(|pid| children.contains_key(&pid));
+    let own = |pid: &u32| tree::task_cookie(*pid, &ground.run) == Some(task);
+    adopted.into_iter().filter(own).collect()
 }

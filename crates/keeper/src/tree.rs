@@ -10,6 +10,8 @@ use std::collections::HashSet;
 
 pub(crate) const COOKIE_RUN: &str = "MAINSTAY_RUN";
 pub(crate) const COOKIE_JOB: &str = "MAINSTAY_JOB";
+/// Tells what a task has started from what its job has.
+pub(crate) const COOKIE_TASK: &str = "MAINSTAY_TASK";
 pub(crate) const KILL: i32 = 9;
 
 #[derive(Debug, Clone)]
@@ -112,6 +114,11 @@ pub(crate) fn adopted(known: impl Fn(u32) -> bool) -> Vec<u32> {
 /// The job whose cookie a process of this run carries.
 pub(crate) fn cookie(pid: u32, run: &str) -> Option<String> {
     (proc::environ(pid, COOKIE_RUN)? == run).then(|| proc::environ(pid, COOKIE_JOB))?
+}
+
+/// The task whose cookie a process of this run carries.
+pub(crate) fn task_cookie(pid: u32, run: &str) -> Option<u64> {
+    (proc::environ(pid, COOKIE_RUN)? == run).then(|| proc::environ(pid, COOKIE_TASK))??.parse().ok()
 }
 
 /// Adopted orphans that no job accounts for.

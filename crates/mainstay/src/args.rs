@@ -1,13 +1,20 @@
 //! What can be typed.
 
 mod config;
+mod jobs;
+mod node;
 
 pub(crate) use config::{
     CheckArgs, CompletionsArgs, ImportArgs, ManArgs, PlanArgs, ReloadArgs, RunArgs, SchemaArgs,
 };
 
+pub(crate) use jobs::{
+    AppArgs, ControlArgs, RestartArgs, SignalArgs, StartArgs, StatusArgs, WaitArgs, WhyArgs,
+};
+pub(crate) use node::{DirArgs, NodeArgs, RemoteArgs};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use mainstay_core::{plan::Reach, signal::Signal};
+use mainstay_api::logs::{Lines, since};
 use std::{path::PathBuf, time::Duration};
 
 /// Keeps processes running.
@@ -39,9 +46,9 @@ pub(crate) enum Command {
     /// Send a signal to jobs
     Signal(SignalArgs),
     /// Let jobs be started again
-    Enable(JobsArgs),
+    Enable(ControlArgs),
     /// Stop jobs and keep them from being started, over runs of the node as well
-    Disable(JobsArgs),
+    Disable(ControlArgs),
     /// Start, stop or restart an app: its jobs, in order
     App(AppArgs),
     /// Show what a reload would change
@@ -50,6 +57,10 @@ pub(crate) enum Command {
     Reload(ReloadArgs),
     /// Enter or leave maintenance: jobs that wait for it are told, processes and checks go on
     Maintenance(MaintenanceArgs),
+    /// Show or change variables for whatever is started from now on
+    Environ(EnvironArgs),
+    /// Feed metrics that [telemetry] declares
+    Metric(MetricArgs),
     /// Show what jobs have written
     Logs(LogsArgs),
     /// Show what has happened
@@ -73,16 +84,10 @@ pub(crate) enum Command {
     #[command(name = "__agent", hide = true)]
     Agent(RunArgs),
     #[command(name = "__check", hide = true)]
-    CheckHandover(NodeArgs),
-}
-
-/// Which node is meant.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct NodeArgs {
-    /// Run directory [default: MAINSTAY_RUN_DIR, else /run/mainstay as root, else
-    /// $XDG_RUNTIME_DIR/mainstay, else /tmp/mainstay-UID]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) run_dir: Option<PathBuf>,
+    CheckHandover(DirArgs),
+    /// Stands for a job that is only announced
+    #[command(name = "__pause", hide = true)]
+    Pause,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -105,118 +110,6 @@ pub(crate) struct HoldArgs {
     pub(crate) command: Vec<String>,
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = "Exits with 3 if some job is not as it should be, so scripts can ask, too:
-  mainstay status web > /dev/null && echo fine")]
-pub(crate) struct StatusArgs {
-    /// Only this job
-    pub(crate) job: Option<String>,
-    /// Every job, also when the terminal is not high enough [default: then those that need a look]
-    #[arg(long, conflicts_with_all = ["failed", "job"])]
-    pub(crate) all: bool,
-    /// Only jobs that are not as they should be
-    #[arg(long, conflicts_with = "job")]
-    pub(crate) failed: bool,
-    #[command(flatten)]
-    pub(crate) json: JsonArgs,
-    #[command(flatten)]
-    pub(crate) node: NodeArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WhyArgs {
-    /// The job to explain
-    pub(crate) job: String,
-    #[command(flatten)]
-    pub(crate) json: JsonArgs,
-    #[command(flatten)]
-    pub(crate) node: NodeArgs,
-}
-
-#[derive(Debug, Clone, Args)]
-pub(crate) struct WaitArgs {
-    /// Do not wait until it is done
-    #[arg(long, conflicts_with = "timeout")]
-    pub(crate) no_wait: bool,
-    /// Wait so long at most
-    #[arg(long, default_value = "30s", value_parser = duration, value_name = "TIME")]
-    pub(crate) timeout: Duration,
-}
-
-impl WaitArgs {
-    pub(crate) fn patience(&self) -> Duration {
-        if self.no_wait { Duration::ZERO } else { self.timeout }
-    }
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  mainstay start web                waits for what web's `when` asks for
-  mainstay start web --now          does not
-  mainstay start web -- --verbose   with more arguments, for as long as it is wanted")]
-pub(crate) struct StartArgs {
-    #[command(flatten)]
-    pub(crate) control: ControlArgs,
-    /// Do not wait for what its `when` asks for
-    #[arg(long)]
-    pub(crate) now: bool,
-    /// Added to the command of the job
-    #[arg(last = true, value_name = "ARGS")]
-    pub(crate) args: Option<Vec<String>>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RestartArgs {
-    #[command(flatten)]
-    pub(crate) control: ControlArgs,
-    /// Added to the command of the job, in place of those it was started with
-    #[arg(last = true, value_name = "ARGS")]
-    pub(crate) args: Option<Vec<String>>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct JobsArgs {
-    /// Names of jobs, as in the configuration
-    #[arg(required = true, value_name = "JOB")]
-    pub(crate) jobs: Vec<String>,
-    #[command(flatten)]
-    pub(crate) json: JsonArgs,
-    #[command(flatten)]
-    pub(crate) node: NodeArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Deed {
-    Start,
-    Stop,
-    Restart,
-}
-
-impl Deed {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Deed::Start => "start",
-            Deed::Stop => "stop",
-            Deed::Restart => "restart",
-        }
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AppArgs {
-    /// What to do with it
-    pub(crate) deed: Deed,
-    /// Name of the app, as in the configuration
-    #[arg(value_name = "APP")]
-    pub(crate) app: String,
-    #[command(flatten)]
-    pub(crate) wait: WaitArgs,
-    #[command(flatten)]
-    pub(crate) json: JsonArgs,
-    #[command(flatten)]
-    pub(crate) node: NodeArgs,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
     On,
@@ -233,12 +126,19 @@ pub(crate) struct MaintenanceArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ControlArgs {
-    /// Names of jobs, as in the configuration
-    #[arg(required = true, value_name = "JOB")]
-    pub(crate) jobs: Vec<String>,
-    #[command(flatten)]
-    pub(crate) wait: WaitArgs,
+#[command(after_help = "Examples:
+  mainstay environ                   what has been changed so far
+  mainstay environ LEVEL=debug       jobs and tasks that start later have it
+  mainstay environ --unset LEVEL     they have it no more, even if the node was started with it
+
+Nothing is restarted. A job's own env wins. `mainstay reload` sees the change in ${VAR}.")]
+pub(crate) struct EnvironArgs {
+    /// Variables to set
+    #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// A variable to take away; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) unset: Vec<String>,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -246,15 +146,14 @@ pub(crate) struct ControlArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct SignalArgs {
-    /// For example SIGHUP, USR1 or 15
-    pub(crate) signal: Signal,
-    /// Names of jobs, as in the configuration
-    #[arg(required = true, value_name = "JOB")]
-    pub(crate) jobs: Vec<String>,
-    /// Whom it reaches: leader, group or tree
-    #[arg(long, default_value = "leader", value_parser = reach)]
-    pub(crate) to: Reach,
+#[command(
+    after_help = "A counter adds the value, a gauge is set to it, a histogram or summary takes it in.
+  mainstay metric orders_total=1 queue_length=17"
+)]
+pub(crate) struct MetricArgs {
+    /// Whole names of metrics, and a number each
+    #[arg(required = true, value_name = "NAME=VALUE", value_parser = measured)]
+    pub(crate) values: Vec<(String, f64)>,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -267,16 +166,18 @@ pub(crate) struct SignalArgs {
   mainstay logs web db -n 20        the last lines of two jobs, in the order of their times
   mainstay logs web --since 10m     what was written in the last ten minutes
 
-Reads the files directly: it works while no agent and no keeper runs.")]
+Reads the files directly: it works while no agent and no keeper runs. With --url the node reads
+them.")]
 pub(crate) struct LogsArgs {
-    /// All jobs if none is named; `mainstay` is Mainstay's own log
+    /// All jobs if none is named; one with `instances` stands for all of them; `mainstay` is
+    /// Mainstay's own log
     #[arg(value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
     /// Go on with what is written from now on
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// The last so many lines of each job, or `all` [default: 100; with --since: all]
-    #[arg(short = 'n', long, value_parser = lines)]
+    #[arg(short = 'n', long, value_parser = str::parse::<Lines>)]
     pub(crate) lines: Option<Lines>,
     /// Only what is younger: an age (10m, 2h) or a time (2026-01-31T10:00:00Z)
     #[arg(long, value_name = "TIME", value_parser = since)]
@@ -288,12 +189,6 @@ pub(crate) struct LogsArgs {
     /// State directory [default: that of the node in the run directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lines {
-    All,
-    Last(usize),
 }
 
 #[derive(Debug, Args)]
@@ -312,6 +207,9 @@ pub(crate) struct EventsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShutdownArgs {
+    /// Wait until it is done; this is the default
+    #[arg(long, conflicts_with = "no_wait")]
+    pub(crate) wait: bool,
     /// Do not wait until it is done
     #[arg(long, conflicts_with = "timeout")]
     pub(crate) no_wait: bool,
@@ -331,7 +229,7 @@ pub(crate) struct UpgradeArgs {
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
-    pub(crate) node: NodeArgs,
+    pub(crate) node: DirArgs,
 }
 
 #[derive(Debug, Args)]
@@ -340,27 +238,18 @@ pub(crate) struct VersionArgs {
     pub(crate) json: JsonArgs,
 }
 
-fn reach(text: &str) -> Result<Reach, String> {
-    match text {
-        "leader" => Ok(Reach::Leader),
-        "group" => Ok(Reach::Group),
-        "tree" => Ok(Reach::Tree),
-        _ => Err("use leader, group or tree".to_owned()),
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(format!("write {text}=VALUE, or --unset {text}")),
     }
 }
 
-fn lines(text: &str) -> Result<Lines, String> {
-    match text {
-        "all" => Ok(Lines::All),
-        _ => text.parse().map(Lines::Last).map_err(|_| "use a number or `all`".to_owned()),
-    }
-}
-
-fn since(text: &str) -> Result<jiff::Timestamp, String> {
-    let unknown = || format!("'{text}' is neither an age (10m) nor a time (2026-01-31T10:00:00Z)");
-    match mainstay_config::duration(text) {
-        Ok(age) => jiff::Timestamp::now().checked_sub(age).map_err(|_| unknown()),
-        Err(_) => text.parse().map_err(|_| unknown()),
+fn measured(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("write {text}=NUMBER"))?;
+    match value.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok((name.to_owned(), number)),
+        Ok(_) | Err(_) => Err(format!("'{value}' is not a number")),
     }
 }
 

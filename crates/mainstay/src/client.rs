@@ -1,22 +1,28 @@
-//! A small HTTP client for the agent's socket.
+//! A small HTTP client for the agent's socket, here or elsewhere.
 //!
 //! HTTP/1.0 on purpose: an answer ends with its connection, and no part of a stream is wrapped.
 //! The keeper holds the listening socket, so a request made while the agent is being restarted
 //! waits in line. What an agent has taken and not answered is asked again only if that is harmless.
 
+mod remote;
+mod stream;
+
 use crate::{
+    args::NodeArgs,
+    dirs,
     failure::{FAILED, Failure, NO_AGENT},
     keeper, socket,
 };
+use remote::Remote;
 use serde_json::Value;
 use std::{
     fmt::Write as _,
     io::{self, BufReader, Read, Write},
-    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
+use stream::Stream;
 
 const SOCKET: &str = "mainstay.sock";
 /// An agent that restarts is back by then.
@@ -25,10 +31,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// For an answer that needs no waiting.
 pub(crate) const PROMPT: Duration = Duration::from_secs(5);
 const LONGEST_HEAD: usize = 16 << 10;
+const UNAUTHORIZED: u16 = 401;
+const LONGEST_TEXT: u64 = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Client {
-    run_dir: PathBuf,
+pub(crate) enum Client {
+    /// The node that lives in this run directory.
+    Local(PathBuf),
+    Remote(Box<Remote>),
 }
 
 #[derive(Debug)]
@@ -44,9 +54,16 @@ impl Answer {
 
     /// What the problem document says.
     pub(crate) fn detail(&self) -> String {
-        self.body["detail"]
-            .as_str()
-            .map_or_else(|| format!("the agent answered {}", self.status), str::to_owned)
+        let said = self.body["detail"].as_str();
+        let said =
+            said.map_or_else(|| format!("the agent answered {}", self.status), str::to_owned);
+        match self.status {
+            UNAUTHORIZED => format!(
+                "{said} (--token-file or MAINSTAY_TOKEN_FILE names the file with it, --cert and \
+                 --key a certificate)"
+            ),
+            _ => said,
+        }
     }
 
     pub(crate) fn into_result(self) -> Result<Value, Failure> {
@@ -66,12 +83,33 @@ enum Broken {
 }
 
 impl Client {
-    pub(crate) fn new(run_dir: PathBuf) -> Client {
-        Client { run_dir }
+    /// The node that is meant.
+    pub(crate) fn of(args: &NodeArgs) -> Result<Client, Failure> {
+        let remote = match args.dir.run_dir {
+            // What was typed counts more than what is in the environment.
+            Some(_) => None,
+            None => Remote::of(&args.remote)?,
+        };
+        match remote {
+            Some(remote) => Ok(Client::Remote(Box::new(remote))),
+            None => Ok(Client::Local(dirs::run_dir(args.dir.run_dir.as_deref())?)),
+        }
     }
 
-    pub(crate) fn run_dir(&self) -> &Path {
-        &self.run_dir
+    /// `None`: it is elsewhere.
+    pub(crate) fn run_dir(&self) -> Option<&Path> {
+        match self {
+            Client::Local(run_dir) => Some(run_dir),
+            Client::Remote(_) => None,
+        }
+    }
+
+    /// Is there a node? It may be that no agent answers at the moment.
+    pub(crate) fn is_there(&self) -> bool {
+        match self {
+            Client::Local(run_dir) => keeper::is_there(run_dir),
+            Client::Remote(remote) => remote.connect(PROMPT).is_ok(),
+        }
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Answer, Failure> {
@@ -91,6 +129,17 @@ impl Client {
         )
     }
 
+    /// May be asked twice: what is set again is the same.
+    pub(crate) fn put(
+        &self,
+        path: &str,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Answer, Failure> {
+        let body = body.to_string();
+        self.persist(|| self.exchange("PUT", path, "", Some(&body), patience), |_| true)
+    }
+
     /// As [`Client::post`], for what may be asked twice.
     pub(crate) fn post_again(
         &self,
@@ -102,16 +151,12 @@ impl Client {
         self.persist(|| self.exchange("POST", path, "", Some(&body), patience), |_| true)
     }
 
-    /// A stream of server-sent events.
-    pub(crate) fn stream(
-        &self,
-        path: &str,
-        headers: &str,
-    ) -> Result<BufReader<UnixStream>, Failure> {
+    /// A stream of server-sent events, or of lines.
+    pub(crate) fn stream(&self, path: &str, headers: &str) -> Result<BufReader<Stream>, Failure> {
         self.persist(
             || {
                 let (stream, head) = self.open("GET", path, headers, None, PROMPT)?;
-                stream.set_read_timeout(None).map_err(Broken::Sent)?;
+                stream.wait_for_ever().map_err(Broken::Sent)?;
                 match head.status {
                     200 => Ok(Ok(BufReader::with_capacity(16 << 10, stream))),
                     _ => finish(stream, &head).map(|answer| Err(Failure::failed(answer.detail()))),
@@ -142,43 +187,9 @@ impl Client {
     }
 
     fn explain(&self, broken: &Broken) -> Failure {
-        let path = self.run_dir.join(SOCKET);
-        let path = path.display();
-        let (Broken::Unsent(error) | Broken::Sent(error)) = broken;
-        let why =
-            if slow(error) { "it does not react in time".to_owned() } else { error.to_string() };
-        match (error.kind(), broken) {
-            (io::ErrorKind::NotFound, _) => Failure::new(
-                NO_AGENT,
-                format!(
-                    "no node runs in {}: there is no {SOCKET}. Start one with `mainstay run`, or \
-                     name its directory with --run-dir or MAINSTAY_RUN_DIR",
-                    self.run_dir.display()
-                ),
-            ),
-            (io::ErrorKind::PermissionDenied, _) => Failure::new(
-                NO_AGENT,
-                format!("cannot connect to {path}: {why}; try as the user who runs the node"),
-            ),
-            _ if !keeper::is_there(&self.run_dir) => Failure::new(
-                NO_AGENT,
-                format!("no agent answers at {path} ({why}); is `mainstay run` still running?"),
-            ),
-            (_, Broken::Sent(_)) if !slow(error) => Failure::new(
-                FAILED,
-                format!(
-                    "the agent ended before it answered ({why}) and is being restarted; every job \
-                     goes on. It may have taken the request: look at `mainstay status`"
-                ),
-            ),
-            _ => Failure::new(
-                NO_AGENT,
-                format!(
-                    "no agent answers at {path} ({why}): the keeper lives, so the agent is stuck or \
-                     being restarted, and every job goes on. Try again; `mainstay logs mainstay` \
-                     may say why"
-                ),
-            ),
+        match self {
+            Client::Local(run_dir) => explain_local(run_dir, broken),
+            Client::Remote(remote) => explain_remote(remote, broken),
         }
     }
 
@@ -201,10 +212,18 @@ impl Client {
         headers: &str,
         body: Option<&str>,
         patience: Duration,
-    ) -> Result<(UnixStream, Head), Broken> {
-        let mut stream =
-            socket::connect(&self.run_dir, SOCKET, patience).map_err(Broken::Unsent)?;
-        let mut request = format!("{method} {path} HTTP/1.0\r\nHost: mainstay\r\n{headers}");
+    ) -> Result<(Stream, Head), Broken> {
+        let (stream, host, own) = match self {
+            Client::Local(run_dir) => {
+                let stream = socket::connect(run_dir, SOCKET, patience).map(Stream::Unix);
+                (stream, "mainstay", String::new())
+            }
+            Client::Remote(remote) => {
+                (remote.connect(patience), remote.authority.as_str(), remote.headers())
+            }
+        };
+        let mut stream = stream.map_err(Broken::Unsent)?;
+        let mut request = format!("{method} {path} HTTP/1.0\r\nHost: {host}\r\n{own}{headers}");
         if let Some(body) = body {
             // Writing into a String cannot fail.
             let _ = write!(
@@ -220,6 +239,92 @@ impl Client {
         let head = Head::read(&mut stream).map_err(Broken::Sent)?;
         Ok((stream, head))
     }
+}
+
+fn explain_local(run_dir: &Path, broken: &Broken) -> Failure {
+    let path = run_dir.join(SOCKET);
+    let path = path.display();
+    let (Broken::Unsent(error) | Broken::Sent(error)) = broken;
+    let why = if slow(error) { "it does not react in time".to_owned() } else { error.to_string() };
+    match (error.kind(), broken) {
+        (io::ErrorKind::NotFound, _) => Failure::new(
+            NO_AGENT,
+            format!(
+                "no node runs in {}: there is no {SOCKET}. Start one with `mainstay run`, or \
+                 name its directory with --run-dir or MAINSTAY_RUN_DIR",
+                run_dir.display()
+            ),
+        ),
+        (io::ErrorKind::PermissionDenied, _) => Failure::new(
+            NO_AGENT,
+            format!("cannot connect to {path}: {why}; try as the user who runs the node"),
+        ),
+        _ if !keeper::is_there(run_dir) => Failure::new(
+            NO_AGENT,
+            format!("no agent answers at {path} ({why}); is `mainstay run` still running?"),
+        ),
+        (_, Broken::Sent(_)) if !slow(error) => Failure::new(
+            FAILED,
+            format!(
+                "the agent ended before it answered ({why}) and is being restarted; every job \
+                 goes on. It may have taken the request: look at `mainstay status`"
+            ),
+        ),
+        _ => Failure::new(
+            NO_AGENT,
+            format!(
+                "no agent answers at {path} ({why}): the keeper lives, so the agent is stuck or \
+                 being restarted, and every job goes on. Try again; `mainstay logs mainstay` \
+                 may say why"
+            ),
+        ),
+    }
+}
+
+fn explain_remote(remote: &Remote, broken: &Broken) -> Failure {
+    let url = &remote.url;
+    let (Broken::Unsent(error) | Broken::Sent(error)) = broken;
+    let why = if slow(error) { "it does not react in time".to_owned() } else { error.to_string() };
+    match broken {
+        _ if why.contains("UnknownIssuer") => Failure::failed(format!(
+            "{url} shows a certificate of an authority that is not trusted here: name it with --ca \
+             or MAINSTAY_CA"
+        )),
+        _ if why.contains("CertificateRequired") => Failure::failed(format!(
+            "{url} lets in by client certificate only: name yours with --cert and --key"
+        )),
+        Broken::Sent(_) if !slow(error) => Failure::failed(format!(
+            "{url} ended the connection before it answered ({why}); it may have taken the request: \
+             look at `mainstay status`"
+        )),
+        Broken::Unsent(_) | Broken::Sent(_) => {
+            Failure::new(NO_AGENT, format!("no node answers at {url}: {why}"))
+        }
+    }
+}
+
+/// One question to a socket that is no node's own, and its answer as text.
+pub(crate) fn once(
+    socket: &Path,
+    method: &str,
+    path: &str,
+    body: Option<&str>,
+    patience: Duration,
+) -> io::Result<(u16, String)> {
+    let dir = socket.parent().unwrap_or(Path::new("."));
+    let name = socket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let mut stream = socket::connect(dir, name, patience)?;
+    let body = body.unwrap_or_default();
+    let request = format!(
+        "{method} {path} HTTP/1.0\r\nHost: mainstay\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes())?;
+    let head = Head::read(&mut stream)?;
+    let mut text = Vec::new();
+    stream.take(LONGEST_TEXT).read_to_end(&mut text)?;
+    Ok((head.status, String::from_utf8_lossy(&text).into_owned()))
 }
 
 impl Broken {
@@ -243,7 +348,7 @@ struct Head {
 
 impl Head {
     /// Byte by byte: a head is short, and nothing of what follows it may be taken.
-    fn read(stream: &mut UnixStream) -> io::Result<Head> {
+    fn read(stream: &mut impl Read) -> io::Result<Head> {
         let mut bytes = Vec::new();
         let mut byte = [0; 1];
         while !bytes.ends_with(b"\r\n\r\n") {
@@ -267,9 +372,10 @@ impl Head {
     }
 }
 
-fn finish(mut stream: UnixStream, head: &Head) -> Result<Answer, Broken> {
+fn finish(stream: Stream, head: &Head) -> Result<Answer, Broken> {
     let mut body = Vec::new();
-    stream.read_to_end(&mut body).map_err(Broken::Sent)?;
+    let length = head.length.map_or(u64::MAX, |length| length as u64);
+    stream.take(length).read_to_end(&mut body).map_err(Broken::Sent)?;
     if head.length.is_some_and(|length| body.len() < length) {
         return Err(Broken::Sent(io::ErrorKind::UnexpectedEof.into()));
     }

@@ -1,14 +1,13 @@
-//! `mainstay start`, `stop`, `restart`, `kill` and `signal`.
+//! `mainstay start`, `stop`, `restart`, `kill`, `enable`, `disable`, `signal` and `app`.
 
 use crate::{
-    args::{ControlArgs, JobsArgs, RestartArgs, SignalArgs, StartArgs},
+    args::{AppArgs, ControlArgs, RestartArgs, SignalArgs, StartArgs},
     client::{Answer, Client, PROMPT},
-    dirs,
     failure::{FAILED, Failure, USAGE},
     term::{print, print_json},
 };
 use serde_json::{Value, json};
-use std::thread;
+use std::{slice, thread};
 
 /// So many jobs are asked for at a time.
 const AT_ONCE: usize = 16;
@@ -36,7 +35,7 @@ fn for_one(control: &ControlArgs, args: Option<&[String]>) -> Result<(), Failure
 }
 
 fn carry_out(verb: &str, args: &ControlArgs, body: &Value) -> Result<i32, Failure> {
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let client = Client::of(&args.node)?;
     let wait = args.wait.patience();
     each(&args.jobs, args.json.json, |job| {
         let path = format!("/v1/jobs/{}/{verb}?wait={}ms", escaped(job), wait.as_millis());
@@ -44,16 +43,17 @@ fn carry_out(verb: &str, args: &ControlArgs, body: &Value) -> Result<i32, Failur
     })
 }
 
-/// `enable`, `disable` and a job's own `reload`: done as soon as they are taken.
-pub(crate) fn at_once(verb: &str, args: &JobsArgs) -> Result<i32, Failure> {
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
-    each(&args.jobs, args.json.json, |job| {
-        client.post(&format!("/v1/jobs/{}/{verb}", escaped(job)), &json!({}), PROMPT)
+pub(crate) fn app(args: &AppArgs) -> Result<i32, Failure> {
+    let client = Client::of(&args.node)?;
+    let (deed, wait) = (args.deed.word(), args.wait.patience());
+    each(slice::from_ref(&args.app), args.json.json, |app| {
+        let path = format!("/v1/apps/{}/{deed}?wait={}ms", escaped(app), wait.as_millis());
+        client.post(&path, &json!({}), wait + PROMPT)
     })
 }
 
 pub(crate) fn signal(args: &SignalArgs) -> Result<i32, Failure> {
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let client = Client::of(&args.node)?;
     let body = json!({ "signal": args.signal, "to": args.to });
     each(&args.jobs, args.json.json, |job| {
         client.post(&format!("/v1/jobs/{}/signal", escaped(job)), &body, PROMPT)
@@ -73,7 +73,7 @@ fn each(
             asked.into_iter().map(|one| one.join().unwrap_or_else(|_| Err(lost()))).collect()
         });
         for (job, answer) in some.iter().zip(answers) {
-            code = tell(job, answer?, json)?.max(code);
+            code = tell(job, &answer?, json)?.max(code);
         }
     }
     Ok(code)
@@ -83,19 +83,27 @@ fn lost() -> Failure {
     Failure::failed("the request was not carried through")
 }
 
-fn tell(name: &str, answer: Answer, json: bool) -> Result<i32, Failure> {
+fn tell(name: &str, answer: &Answer, json: bool) -> Result<i32, Failure> {
     let ok = answer.is_ok();
     if json {
         print_json(&answer.body)?;
     } else if ok {
-        print(&format!("{name}: {}\n", line(&answer.body)))?;
+        several(&answer.body).iter().try_for_each(|job| {
+            let name = job["name"].as_str().unwrap_or(name);
+            print(&format!("{name}: {}\n", line(job)))
+        })?;
     } else {
         eprintln!("mainstay: {name}: {}", answer.detail());
     }
     Ok(if ok { 0 } else { FAILED })
 }
 
-pub(crate) fn line(job: &Value) -> String {
+/// What an answer is about: one, or the list of them that a name stands for.
+pub(crate) fn several(body: &Value) -> &[Value] {
+    body["jobs"].as_array().map_or(slice::from_ref(body), Vec::as_slice)
+}
+
+fn line(job: &Value) -> String {
     let state = job["state"].as_str().unwrap_or("?");
     match job["pid"].as_u64() {
         Some(pid) => format!("{state}, pid {pid}"),

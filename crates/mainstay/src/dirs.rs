@@ -55,16 +55,29 @@ fn default_state_dir() -> Option<PathBuf> {
         .map(|dir| dir.join("mainstay"))
 }
 
-/// The state directory of the node that runs or ran in `run_dir`.
-pub(crate) fn existing_state_dir(flag: Option<&Path>, run_dir: &Path) -> Result<PathBuf, Failure> {
-    let dir = named(flag, "MAINSTAY_STATE_DIR")
+/// The state directory of the node that runs or ran in `run_dir`. Without either, only the usual
+/// run directory has a usual state directory: one that was `named` is not guessed about.
+pub(crate) fn existing_state_dir(
+    flag: Option<&Path>,
+    run_dir: &Path,
+    named_dir: bool,
+) -> Result<PathBuf, Failure> {
+    let known = named(flag, "MAINSTAY_STATE_DIR")
         .or_else(|| mainstay_agent::applied_state_dir(run_dir))
-        .or_else(default_state_dir)
-        .unwrap_or_else(|| run_dir.to_owned());
-    made_absolute(&dir)
+        .or_else(|| mainstay_keeper::state_dir_of(run_dir));
+    match known {
+        Some(dir) => made_absolute(&dir),
+        None if named_dir || variable("MAINSTAY_RUN_DIR").is_some() => {
+            Err(Failure::failed(format!(
+                "no node has ever run in {}: --state-dir names a state directory itself",
+                run_dir.display()
+            )))
+        }
+        None => made_absolute(&default_state_dir().unwrap_or_else(|| run_dir.to_owned())),
+    }
 }
 
-fn named(flag: Option<&Path>, name: &str) -> Option<PathBuf> {
+pub(crate) fn named(flag: Option<&Path>, name: &str) -> Option<PathBuf> {
     flag.map(Path::to_owned).or_else(|| variable(name))
 }
 

@@ -6,9 +6,7 @@
 use crate::{
     args::EventsArgs,
     client::Client,
-    dirs,
     failure::Failure,
-    keeper,
     term::{Tint, print, stdout_color, tinted},
 };
 use serde_json::Value;
@@ -21,13 +19,13 @@ use std::{
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 pub(crate) fn events(args: &EventsArgs) -> Result<i32, Failure> {
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let client = Client::of(&args.node)?;
     let mut seen = Seen::default();
     loop {
         let stream = match client.stream(&path(args, &seen), &seen.header()) {
             Ok(stream) => stream,
             // It was there and is gone: the run has ended, and all of it was shown.
-            Err(_) if seen.id.is_some() && !keeper::is_there(client.run_dir()) => return Ok(0),
+            Err(_) if seen.id.is_some() && !client.is_there() => return Ok(0),
             // The agent takes its time, or is kept from starting. Its events will be there.
             Err(_) if seen.id.is_some() && args.follow => {
                 thread::sleep(LOOK_AGAIN);

@@ -31,6 +31,10 @@ impl Failure {
         Failure::failed(format!("{what}: {error}"))
     }
 
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(crate) fn tell(&self) {
         eprintln!("mainstay: {}", self.text);
     }

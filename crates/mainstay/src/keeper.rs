@@ -1,6 +1,6 @@
 //! Asking the keeper itself, for what must work while no agent answers.
 
-use crate::{args::NodeArgs, dirs, failure::Failure, socket};
+use crate::{args::DirArgs, dirs, failure::Failure, socket};
 use mainstay_wire::{
     frame::{self, Decoder},
     link::{KeeperAnswer, KeeperAsk},
@@ -37,7 +37,7 @@ pub(crate) fn is_there(run_dir: &Path) -> bool {
 }
 
 /// `mainstay __check`: can this binary take over what the running keeper would hand it?
-pub(crate) fn check_handover(args: &NodeArgs) -> Result<i32, Failure> {
+pub(crate) fn check_handover(args: &DirArgs) -> Result<i32, Failure> {
     let run_dir = dirs::run_dir(args.run_dir.as_deref())?;
     mainstay_agent::check(&run_dir)
         .and_then(|()| mainstay_keeper::check())

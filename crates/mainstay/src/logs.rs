@@ -1,144 +1,57 @@
-//! `mainstay logs`: reads the files directly, so it needs neither agent nor keeper.
-
-mod entry;
-mod files;
-mod follow;
+//! `mainstay logs`: reads the files directly, so it needs neither agent nor keeper. Only for a node
+//! elsewhere is its agent asked.
 
 use crate::{
-    args::{Lines, LogsArgs},
+    args::LogsArgs,
+    client::Client,
+    control::escaped,
     dirs,
     failure::Failure,
     term::{Tint, stdout_color, tinted},
 };
-use entry::Entry;
-use files::Files;
-use follow::Follower;
-use mainstay_wire::stamp::rfc3339;
-use serde_json::json;
+use mainstay_api::{
+    log_line,
+    logs::{self, Entry, Lines, Wanted},
+};
+use serde_json::Value;
 use std::{
-    collections::BTreeMap,
-    fs,
-    io::{self, Write},
-    iter::Peekable,
-    path::{Path, PathBuf},
+    io::{self, BufRead, Write},
+    path::Path,
     thread,
     time::Duration,
 };
 
 /// A line that was written is shown after so long.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Our own log, shown only to those who ask for it.
-const OWN: &str = "mainstay";
-/// Shown of each job unless more is asked for.
-const LINES: usize = 100;
 
 pub(crate) fn logs(args: &LogsArgs) -> Result<i32, Failure> {
-    let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
-    let root = dirs::existing_state_dir(args.state_dir.as_deref(), &run_dir)?.join("logs");
-    let names = match args.jobs.is_empty() {
-        true => all(&root)?,
-        false => args.jobs.clone(),
-    };
-    if !args.follow && names.is_empty() {
+    let client = Client::of(&args.node)?;
+    match client.run_dir() {
+        Some(run_dir) => local(args, run_dir),
+        None => remote(args, &client),
+    }
+}
+
+fn local(args: &LogsArgs, run_dir: &Path) -> Result<i32, Failure> {
+    let named = args.node.dir.run_dir.is_some();
+    let root = dirs::existing_state_dir(args.state_dir.as_deref(), run_dir, named)?.join("logs");
+    let mut names = Vec::new();
+    for name in &args.jobs {
+        names.extend(meant(&root, name, args.follow)?);
+    }
+    let everything = names.is_empty();
+    if !args.follow && everything && read_failed(&root, logs::all(&root))?.is_empty() {
         return Err(Failure::failed(format!("no job has written anything to {}", root.display())));
     }
-    let mut printer = Printer::new(args.jobs.len() != 1, args.json.json);
-    let mut streams = Vec::new();
-    let mut followers = BTreeMap::new();
-    for name in &names {
-        let files = open(&root, name, args)?;
-        followers.insert(name.clone(), files.follower());
-        streams.push((name.clone(), files.entries().filter(younger(args)).peekable()));
+    let wanted = Wanted { lines: args.lines, since: args.since };
+    let (backlog, mut followers) = read_failed(&root, logs::open(&root, &names, wanted))?;
+    let mut printer = Printer::new(args);
+    for (name, entry) in backlog {
+        printer.show(&name, &entry)?;
     }
-    merge(streams, &mut printer)?;
-    if args.follow {
-        follow(&root, args.jobs.is_empty(), followers, &mut printer)?;
-    }
-    Ok(0)
-}
-
-/// What has no time is shown: nobody knows better.
-fn younger(args: &LogsArgs) -> impl Fn(&Entry) -> bool + use<> {
-    let since = args.since.and_then(|since| i64::try_from(since.as_nanosecond()).ok()).map(rfc3339);
-    move |entry| match (&entry.time, &since) {
-        (Some(time), Some(since)) => time >= since,
-        (None, _) | (_, None) => true,
-    }
-}
-
-/// Every job that has a directory here.
-fn all(root: &Path) -> Result<Vec<String>, Failure> {
-    let entries = match fs::read_dir(root) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Failure::of(format!("cannot read {}", root.display()), error)),
-    };
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name != OWN)
-        .collect();
-    names.sort();
-    Ok(names)
-}
-
-fn open(root: &Path, name: &str, args: &LogsArgs) -> Result<Files, Failure> {
-    let dir = root.join(name);
-    let known = !name.contains('/') && (dir.is_dir() || args.follow);
-    if !known {
-        return Err(Failure::failed(format!(
-            "'{name}' has written nothing: there is no {}",
-            dir.display()
-        )));
-    }
-    let lines = args.lines.unwrap_or(match args.since {
-        Some(_) => Lines::All,
-        None => Lines::Last(LINES),
-    });
-    read_failed(&dir, Files::open(dir.clone(), lines))
-}
-
-fn read_failed<T>(dir: &Path, read: io::Result<T>) -> Result<T, Failure> {
-    read.map_err(|error| Failure::of(format!("cannot read the logs in {}", dir.display()), error))
-}
-
-/// Prints entries of several jobs in the order of their times.
-fn merge<I: Iterator<Item = Entry>>(
-    mut streams: Vec<(String, Peekable<I>)>,
-    printer: &mut Printer,
-) -> Result<(), Failure> {
-    loop {
-        let next = streams
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(at, (_, entries))| Some((entries.peek()?.time.clone(), at)))
-            .min();
-        let Some((_, at)) = next else { return printer.flush() };
-        let (name, entries) = &mut streams[at];
-        if let Some(entry) = entries.next() {
-            printer.show(name, &entry)?;
-        }
-    }
-}
-
-fn follow(
-    root: &Path,
-    everything: bool,
-    mut followers: BTreeMap<String, Follower>,
-    printer: &mut Printer,
-) -> Result<(), Failure> {
-    loop {
-        if everything {
-            for name in all(root)? {
-                let dir: PathBuf = root.join(&name);
-                followers.entry(name).or_insert_with(|| Follower::from_beginning(dir));
-            }
-        }
-        let mut fresh: Vec<(String, Entry)> = Vec::new();
-        for (name, follower) in &mut followers {
-            let entries = read_failed(root, follower.read())?;
-            fresh.extend(entries.into_iter().map(|entry| (name.clone(), entry)));
-        }
-        fresh.sort_by(|(_, one), (_, other)| one.time.cmp(&other.time));
+    printer.flush()?;
+    while args.follow {
+        let fresh = read_failed(&root, followers.read())?;
         for (name, entry) in &fresh {
             printer.show(name, entry)?;
         }
@@ -147,40 +60,112 @@ fn follow(
             thread::sleep(LOOK_AGAIN);
         }
     }
+    Ok(0)
+}
+
+/// The job of this name; else the instances of it, as far as they have written anything.
+fn meant(root: &Path, name: &str, follow: bool) -> Result<Vec<String>, Failure> {
+    let dir = root.join(name);
+    if !name.contains('/') && dir.is_dir() {
+        return Ok(vec![name.to_owned()]);
+    }
+    let is_instance = |other: &String| {
+        let number = other.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let mut instances = read_failed(root, logs::all(root))?;
+    instances.retain(is_instance);
+    match instances.is_empty() {
+        false => Ok(instances),
+        true if follow && !name.contains('/') => Ok(vec![name.to_owned()]),
+        true => Err(Failure::failed(format!(
+            "'{name}' has written nothing: there is no {}",
+            dir.display()
+        ))),
+    }
+}
+
+fn read_failed<T>(dir: &Path, read: io::Result<T>) -> Result<T, Failure> {
+    read.map_err(|error| Failure::of(format!("cannot read the logs in {}", dir.display()), error))
+}
+
+fn remote(args: &LogsArgs, client: &Client) -> Result<i32, Failure> {
+    let mut path = format!("/v1/logs?format=json&follow={}", args.follow);
+    if let Some(lines) = args.lines {
+        path.push_str(&match lines {
+            Lines::All => "&lines=all".to_owned(),
+            Lines::Last(count) => format!("&lines={count}"),
+        });
+    }
+    if let Some(since) = args.since {
+        path.push_str(&format!("&since={}", escaped(&since.to_string())));
+    }
+    if !args.jobs.is_empty() {
+        let names: Vec<String> = args.jobs.iter().map(|name| escaped(name)).collect();
+        path.push_str(&format!("&jobs={}", names.join(",")));
+    }
+    let stream = client.stream(&path, "")?;
+    let mut printer = Printer::new(args);
+    for line in stream.lines() {
+        // Cut off: what comes next may be another agent, and nobody knows how far this one got.
+        let Ok(line) = line else { break };
+        printer.pass(&line)?;
+        if args.follow {
+            printer.flush()?;
+        }
+    }
+    printer.flush()?;
+    Ok(0)
 }
 
 struct Printer {
     out: io::BufWriter<io::Stdout>,
-    named: bool,
+    /// The one job that was asked for: its lines need no name before them.
+    only: Option<String>,
     json: bool,
     color: bool,
 }
 
 impl Printer {
-    fn new(named: bool, json: bool) -> Printer {
-        Printer { out: io::BufWriter::new(io::stdout()), named, json, color: stdout_color() }
+    fn new(args: &LogsArgs) -> Printer {
+        let only = match args.jobs.as_slice() {
+            [one] => Some(one.clone()),
+            [] | [_, ..] => None,
+        };
+        let out = io::BufWriter::new(io::stdout());
+        Printer { out, only, json: args.json.json, color: stdout_color() }
     }
 
     fn show(&mut self, job: &str, entry: &Entry) -> Result<(), Failure> {
-        let written = if self.json {
-            let line = json!({
-                "time": entry.time,
-                "job": job,
-                "stream": entry.stream,
-                "text": String::from_utf8_lossy(&entry.text),
-            });
-            writeln!(self.out, "{line}")
-        } else {
-            let prefix = match self.named {
-                true => format!("{} ", tinted(&format!("{job} |"), Tint::Cyan, self.color)),
-                false => String::new(),
-            };
-            self.out
-                .write_all(prefix.as_bytes())
-                .and_then(|()| self.out.write_all(&entry.text))
-                .and_then(|()| self.out.write_all(b"\n"))
+        match self.json {
+            true => told(writeln!(self.out, "{}", log_line(job, entry))),
+            false => self.line(job, &entry.text),
+        }
+    }
+
+    /// A line as the API sends it.
+    fn pass(&mut self, line: &str) -> Result<(), Failure> {
+        if self.json {
+            return told(writeln!(self.out, "{line}"));
+        }
+        let entry: Value = serde_json::from_str(line).unwrap_or_default();
+        let text = |key: &str| entry[key].as_str().unwrap_or_default();
+        self.line(text("job"), text("text").as_bytes())
+    }
+
+    fn line(&mut self, job: &str, text: &[u8]) -> Result<(), Failure> {
+        let prefix = match &self.only {
+            Some(only) if only == job => String::new(),
+            Some(_) | None => {
+                format!("{} ", tinted(&format!("{job} |"), Tint::Cyan, self.color))
+            }
         };
-        told(written)
+        let written = self.out.write_all(prefix.as_bytes());
+        told(
+            written
+                .and_then(|()| self.out.write_all(text))
+                .and_then(|()| self.out.write_all(b"\n")),
+        )
     }
 
     fn flush(&mut self) -> Result<(), Failure> {

@@ -2,12 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod agent;
-mod app;
 mod args;
 mod check;
 mod client;
+mod containerpilot;
 mod control;
 mod dirs;
+mod environ;
 mod events;
 mod failure;
 mod import;
@@ -15,6 +16,7 @@ mod keeper;
 mod logs;
 mod maintenance;
 mod manual;
+mod metric;
 mod reload;
 mod run;
 mod shutdown;
@@ -35,7 +37,11 @@ fn main() {
     if let Some(code) = mainstay_keeper::take_over() {
         std::process::exit(code);
     }
-    let code = match dispatch(Cli::parse().command) {
+    let outcome = match containerpilot::is_called() {
+        true => containerpilot::containerpilot(),
+        false => dispatch(Cli::parse().command),
+    };
+    let code = match outcome {
         Ok(code) => code,
         Err(failure) => {
             failure.tell();
@@ -53,6 +59,9 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Run(args) => run::run(args),
         Command::Hold(args) => run::hold(args),
         Command::Agent(args) => agent::agent(args),
+        Command::Pause => loop {
+            std::thread::park();
+        },
         Command::CheckHandover(args) => keeper::check_handover(&args),
         Command::Check(args) => check::check(&args),
         Command::Status(args) => status::status(&args),
@@ -62,12 +71,14 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Restart(args) => control::restart(&args),
         Command::Kill(args) => control::control("kill", &args),
         Command::Signal(args) => control::signal(&args),
-        Command::Enable(args) => control::at_once("enable", &args),
-        Command::Disable(args) => control::at_once("disable", &args),
-        Command::App(args) => app::app(&args),
+        Command::Enable(args) => control::control("enable", &args),
+        Command::Disable(args) => control::control("disable", &args),
+        Command::App(args) => control::app(&args),
         Command::Plan(args) => reload::plan(&args),
         Command::Reload(args) => reload::reload(args),
         Command::Maintenance(args) => maintenance::maintenance(&args),
+        Command::Environ(args) => environ::environ(&args),
+        Command::Metric(args) => metric::metric(&args),
         Command::Import(args) => import::import(&args),
         Command::Schema(args) => import::schema(&args),
         Command::Completions(args) => manual::completions(&args),

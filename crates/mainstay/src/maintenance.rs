@@ -3,14 +3,13 @@
 use crate::{
     args::{MaintenanceArgs, Switch},
     client::{Client, PROMPT},
-    dirs,
     failure::Failure,
     term::{print, print_json},
 };
 use serde_json::json;
 
 pub(crate) fn maintenance(args: &MaintenanceArgs) -> Result<i32, Failure> {
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let client = Client::of(&args.node)?;
     let on = args.switch == Switch::On;
     let body = client.post("/v1/maintenance", &json!({ "on": on }), PROMPT)?.into_result()?;
     match args.json.json {

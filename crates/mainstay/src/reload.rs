@@ -1,9 +1,9 @@
 //! `mainstay plan` and `mainstay reload`: what would change, and changing it.
 
 use crate::{
-    args::{JobsArgs, PlanArgs, ReloadArgs},
+    args::{ControlArgs, PlanArgs, ReloadArgs},
     client::{Answer, Client},
-    control, dirs,
+    control,
     failure::{CONFIG, Failure},
     term::{Tint, print, print_json, stdout_color, tinted},
 };
@@ -18,17 +18,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const INVALID: u16 = 422;
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<i32, Failure> {
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let client = Client::of(&args.node)?;
     tell(client.get("/v1/plan")?, args.json.json, "nothing would change")
 }
 
 pub(crate) fn reload(args: ReloadArgs) -> Result<i32, Failure> {
-    let ReloadArgs { jobs, json, node } = args;
+    let ReloadArgs { jobs, wait, json, node } = args;
     if !jobs.is_empty() {
-        return control::at_once("reload", &JobsArgs { jobs, json, node });
+        return control::control("reload", &ControlArgs { jobs, wait, json, node });
     }
-    let client = Client::new(dirs::run_dir(node.run_dir.as_deref())?);
-    let answer = client.post("/v1/reload", &json!({}), PATIENCE)?;
+    let client = Client::of(&node)?;
+    let patience = wait.patience();
+    let path = format!("/v1/reload?wait={}ms", patience.as_millis());
+    let answer = client.post(&path, &json!({}), PATIENCE + patience)?;
     tell(answer, json.json, "reloaded: nothing has changed")
 }
 
@@ -41,17 +43,22 @@ fn tell(answer: Answer, json: bool, nothing: &str) -> Result<i32, Failure> {
         }
         return Err(failure);
     }
-    let body = answer.into_result()?;
+    let failed = (!answer.is_ok()).then(|| Failure::failed(answer.detail()));
     if json {
-        print_json(&body)?;
-        return Ok(0);
+        print_json(&answer.body)?;
+        return Ok(failed.map_or(0, |failure| failure.code));
     }
-    let changes = understood(&body)?;
+    // What is in force although something that follows from it failed.
+    let done = if failed.is_some() { &answer.body["changes"] } else { &answer.body };
+    if let (true, Some(failure)) = (done.is_null(), failed.as_ref()) {
+        return Err(Failure::failed(failure.text()));
+    }
+    let changes = understood(done)?;
     if !changes.warnings.is_empty() {
         eprintln!("{}", changes.warnings.trim_end());
     }
     print(&lines(&changes, nothing))?;
-    Ok(0)
+    failed.map_or(Ok(0), Err)
 }
 
 fn understood(body: &Value) -> Result<Changes, Failure> {
@@ -77,6 +84,9 @@ fn lines(changes: &Changes, nothing: &str) -> String {
     }
     if !changes.node.is_empty() {
         text.push_str(&format!("~ [node]  {} applied live\n", changes.node.join(", ")));
+    }
+    if !changes.api.is_empty() {
+        text.push_str(&format!("~ [api]  {} applied live\n", changes.api.join(", ")));
     }
     if changes.apps {
         text.push_str("~ [apps]  applied live\n");

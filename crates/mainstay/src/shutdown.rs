@@ -3,7 +3,6 @@
 use crate::{
     args::ShutdownArgs,
     client::{Client, PROMPT},
-    dirs,
     failure::Failure,
     keeper,
     term::{print, print_json},
@@ -20,15 +19,15 @@ use std::{
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 pub(crate) fn shutdown(args: &ShutdownArgs) -> Result<i32, Failure> {
-    let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
-    let client = Client::new(run_dir.clone());
-    match client.post_again("/v1/shutdown", &json!({}), PROMPT) {
-        Ok(answer) => drop(answer.into_result()?),
-        Err(failure) => without_agent(&run_dir, failure)?,
+    let client = Client::of(&args.node)?;
+    match (client.post_again("/v1/shutdown", &json!({}), PROMPT), client.run_dir()) {
+        (Ok(answer), _) => drop(answer.into_result()?),
+        (Err(failure), Some(run_dir)) => without_agent(run_dir, failure)?,
+        (Err(failure), None) => return Err(failure),
     }
-    let done = !args.no_wait;
+    let done = args.wait || !args.no_wait;
     if done {
-        wait(&run_dir, args.timeout)?;
+        wait(&client, args.timeout)?;
     }
     match args.json.json {
         true => print_json(&json!({ "state": if done { "stopped" } else { "stopping" } }))?,
@@ -56,9 +55,9 @@ fn is_locked(run_dir: &Path) -> bool {
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-fn wait(run_dir: &Path, patience: Duration) -> Result<(), Failure> {
+fn wait(client: &Client, patience: Duration) -> Result<(), Failure> {
     let deadline = Instant::now() + patience;
-    while keeper::is_there(run_dir) || is_locked(run_dir) {
+    while client.is_there() || client.run_dir().is_some_and(is_locked) {
         if Instant::now() > deadline {
             return Err(Failure::failed(format!("the node is still stopping after {patience:?}")));
         }

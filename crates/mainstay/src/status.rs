@@ -3,8 +3,7 @@
 use crate::{
     args::StatusArgs,
     client::Client,
-    control::escaped,
-    dirs,
+    control::{escaped, several},
     failure::{Failure, NOT_AS_DESIRED},
     term::{self, Tint, print, print_json, stdout_color, table, tinted},
 };
@@ -20,26 +19,31 @@ use serde_json::Value;
 use std::time::Duration;
 
 pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let client = Client::of(&args.node)?;
     match &args.job {
         Some(name) => {
             let body = client.get(&format!("/v1/jobs/{}", escaped(name)))?.into_result()?;
-            let job: JobStatus = understood(&body)?;
-            match args.json.json {
-                true => print_json(&body)?,
-                false => {
-                    let one = std::slice::from_ref(&job);
-                    print(&(jobs_table(one.iter()) + &checks(&job) + &notes(&job)))?;
+            let jobs: Vec<JobStatus> =
+                several(&body).iter().map(understood).collect::<Result<_, _>>()?;
+            match (args.json.json, jobs.as_slice()) {
+                (true, _) => print_json(&body)?,
+                (false, [job]) => {
+                    let notes: String = notes(job).iter().map(|note| format!("{note}\n")).collect();
+                    print(&(jobs_table(jobs.iter()) + &checks(job) + &notes))?;
+                }
+                (false, jobs) => {
+                    let all: Vec<&JobStatus> = jobs.iter().collect();
+                    print(&(jobs_table(jobs.iter()) + &all_notes(&all, term::height())))?;
                 }
             }
-            Ok(code(std::slice::from_ref(&job)))
+            Ok(code(&jobs))
         }
         None => {
             let body = client.get("/v1/status")?.into_result()?;
             let status: Status = understood(&body)?;
             match args.json.json {
                 true => print_json(&body)?,
-                false => print(&whole(&status, Shown::of(args, &status)))?,
+                false => print(&whole(&status, Shown::of(args, &status), room(args)))?,
             }
             Ok(code(&status.jobs))
         }
@@ -81,16 +85,25 @@ impl Shown {
     fn shows(self, job: &JobStatus) -> bool {
         match self {
             Shown::All => true,
-            Shown::Notable => !job.as_desired || job.health == Health::Unhealthy,
-            Shown::Failed => !job.as_desired,
+            Shown::Notable | Shown::Failed => !job.as_desired,
         }
     }
 }
 
 /// Lines around the table.
 const HEAD: usize = 4;
+/// On a terminal that is not high enough, so many lines are about single jobs at least.
+const FEW: usize = 10;
 
-fn whole(status: &Status, shown: Shown) -> String {
+/// How many lines there are; `None`: nobody counts them.
+type Height = Option<usize>;
+
+/// Who asks for all of it gets it, and so does what is not a terminal.
+fn room(args: &StatusArgs) -> Height {
+    if args.all { None } else { term::height() }
+}
+
+fn whole(status: &Status, shown: Shown, height: Height) -> String {
     let color = stdout_color();
     let (word, tint) = match status.state {
         NodePhase::Starting => ("starting", Tint::Yellow),
@@ -104,12 +117,19 @@ fn whole(status: &Status, shown: Shown) -> String {
         tinted(word, tint, color),
         status.version
     );
-    let jobs = || status.jobs.iter().filter(|job| shown.shows(job));
-    if jobs().next().is_some() {
-        text.push_str(&jobs_table(jobs()));
+    let wanted: Vec<&JobStatus> = status.jobs.iter().filter(|job| shown.shows(job)).collect();
+    let fits = height.map_or(usize::MAX, |height| height.saturating_sub(HEAD).max(FEW));
+    let listed = &wanted[..wanted.len().min(fits)];
+    if !listed.is_empty() {
+        text.push_str(&jobs_table(listed.iter().copied()));
     }
-    jobs().for_each(|job| text.push_str(&notes(job)));
-    let others = status.jobs.len() - jobs().count();
+    let left = height.map(|_| fits.saturating_sub(listed.len()));
+    text.push_str(&all_notes(listed, left));
+    if wanted.len() > listed.len() {
+        let more = wanted.len() - listed.len();
+        text.push_str(&format!("{more} more are not as they should be (--all shows them)\n"));
+    }
+    let others = status.jobs.len() - wanted.len();
     match shown {
         Shown::Notable if others > 0 => {
             text.push_str(&format!("{others} more are as they should be (--all shows them)\n"));
@@ -213,27 +233,57 @@ fn checks(job: &JobStatus) -> String {
     }
 }
 
-/// What does not fit a column and should not be missed.
-fn notes(job: &JobStatus) -> String {
-    let mut text = String::new();
-    for check in job.checks.iter().filter(|check| check.state == "failing") {
-        let said = check.output.lines().next().unwrap_or("it says nothing");
-        text.push_str(&format!("{}: check {} fails: {said}\n", job.name, check.name));
-    }
-    // One that waits for its next turn is as it should be.
-    for waiting in job.waiting.iter().filter(|one| !job.as_desired || one.reason.is_some()) {
-        let reason = waiting.reason.as_ref().map_or(String::new(), |why| format!(": {why}"));
-        let (source, event) = (&waiting.source, &waiting.event);
-        text.push_str(&format!("{}: waits for {source} {event}{reason}\n", job.name));
-    }
-    if !job.unenforced.is_empty() {
-        text.push_str(&format!("{}: not enforced here: {}\n", job.name, job.unenforced.join(", ")));
-    }
-    if let Some(dropped) = job.log.map(|log| log.dropped).filter(|dropped| *dropped > 0) {
-        text.push_str(&format!("{}: {dropped} lines of output were lost\n", job.name));
-    }
-    if let Some(said) = job.notify.get("STATUS") {
-        text.push_str(&format!("{}: {said}\n", job.name));
+/// What should not be missed, in so many lines if they are counted; the rest is a number.
+fn all_notes(jobs: &[&JobStatus], lines: Height) -> String {
+    let notes: Vec<String> = jobs.iter().flat_map(|job| notes(job)).collect();
+    let fits = lines.map_or(usize::MAX, |lines| lines.max(FEW / 2));
+    let shown = if notes.len() > fits { fits.saturating_sub(1) } else { notes.len() };
+    let mut text: String = notes[..shown].iter().map(|note| format!("{note}\n")).collect();
+    if notes.len() > shown {
+        let more = notes.len() - shown;
+        text.push_str(&format!(
+            "{more} more notes (--all shows them, `mainstay why JOB` explains)\n"
+        ));
     }
     text
+}
+
+/// What does not fit a column and should not be missed.
+fn notes(job: &JobStatus) -> Vec<String> {
+    let name = &job.name;
+    let mut notes = Vec::new();
+    for check in job.checks.iter().filter(|check| check.state == "failing") {
+        let said = check.output.lines().next().unwrap_or("it says nothing");
+        notes.push(format!("{name}: check {} fails: {said}", check.name));
+    }
+    notes.extend(waits(job).map(|waits| format!("{name}: waits for {waits}")));
+    if !job.unenforced.is_empty() {
+        notes.push(format!("{name}: not enforced here: {}", job.unenforced.join(", ")));
+    }
+    if let Some(dropped) = job.log.map(|log| log.dropped).filter(|dropped| *dropped > 0) {
+        notes.push(format!("{name}: {dropped} lines of output were lost"));
+    }
+    if let Some(said) = job.notify.get("STATUS") {
+        notes.push(format!("{name}: {said}"));
+    }
+    notes
+}
+
+/// In one line, whatever it waits for: what can never come first.
+fn waits(job: &JobStatus) -> Option<String> {
+    const SHOWN: usize = 2;
+    // One that waits for its next turn is as it should be.
+    let mut waiting: Vec<_> =
+        job.waiting.iter().filter(|one| !job.as_desired || one.reason.is_some()).collect();
+    waiting.sort_by_key(|one| one.reason.is_none());
+    let each = waiting.iter().take(SHOWN).map(|one| {
+        let reason = one.reason.as_ref().map_or(String::new(), |why| format!(" ({why})"));
+        format!("{} {}{reason}", one.source, one.event)
+    });
+    let each: Vec<String> = each.collect();
+    match waiting.len().saturating_sub(SHOWN) {
+        _ if each.is_empty() => None,
+        0 => Some(each.join(" and ")),
+        more => Some(format!("{} and {more} more", each.join(", "))),
+    }
 }

@@ -15,16 +15,27 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<i32, Failure> {
+    let version = match ask(args) {
+        Ok(version) => version,
+        Err(failure) if args.json.json => {
+            print_json(&json!({ "version": null, "error": failure.text() }))?;
+            return Ok(failure.code);
+        }
+        Err(failure) => return Err(failure),
+    };
+    match args.json.json {
+        true => print_json(&json!({ "version": version }))?,
+        false => print(&format!("the node runs on mainstay {version} now\n"))?,
+    }
+    Ok(0)
+}
+
+/// The version that the node runs on afterwards.
+fn ask(args: &UpgradeArgs) -> Result<String, Failure> {
     let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
     let binary = args.binary.as_deref().map(dirs::made_absolute).transpose()?;
     match keeper::ask(&run_dir, &KeeperAsk::Upgrade { binary }, PATIENCE) {
-        Ok(KeeperAnswer::Done { version }) => {
-            match args.json.json {
-                true => print_json(&json!({ "version": version }))?,
-                false => print(&format!("the node runs on mainstay {version} now\n"))?,
-            }
-            Ok(0)
-        }
+        Ok(KeeperAnswer::Done { version }) => Ok(version),
         Ok(KeeperAnswer::Refused { error }) => {
             Err(Failure::failed(format!("not upgraded, the node runs on as it was: {error}")))
         }

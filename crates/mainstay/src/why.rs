@@ -3,20 +3,20 @@
 use crate::{
     args::WhyArgs,
     client::Client,
-    control::escaped,
-    dirs,
+    control::{escaped, several},
     failure::Failure,
     term::{print, print_json},
 };
 
 pub(crate) fn why(args: &WhyArgs) -> Result<i32, Failure> {
-    let client = Client::new(dirs::run_dir(args.node.run_dir.as_deref())?);
+    let client = Client::of(&args.node)?;
     let body = client.get(&format!("/v1/jobs/{}/why", escaped(&args.job)))?.into_result()?;
     if args.json.json {
         print_json(&body)?;
         return Ok(0);
     }
-    for line in body["lines"].as_array().into_iter().flatten().filter_map(|line| line.as_str()) {
+    let lines = several(&body).iter().filter_map(|job| job["lines"].as_array()).flatten();
+    for line in lines.filter_map(|line| line.as_str()) {
         print(&format!("{line}\n"))?;
     }
     Ok(0)

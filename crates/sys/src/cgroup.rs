@@ -3,6 +3,7 @@
 //! ```text
 //! <where we were started>/mainstay-<run>/keeper      keeper and agent
 //!                                       /jobs/<job>  one leaf a job
+//!                                       /tasks/<n>   one leaf a task, for as long as it runs
 //! ```
 
 use std::{
@@ -103,15 +104,44 @@ impl Root {
         }
     }
 
-    /// Every job's group that is there.
+    fn tasks(&self) -> PathBuf {
+        self.path.join("tasks")
+    }
+
+    /// A group for one task. Nobody limits it.
+    ///
+    /// # Errors
+    /// As mkdir(2).
+    pub fn task(&self, number: u64) -> io::Result<Group> {
+        let group = Group { path: self.tasks().join(number.to_string()), limits: false };
+        match fs::create_dir(&group.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir(self.tasks())?;
+                fs::create_dir(&group.path)?;
+            }
+            made => made?,
+        }
+        Ok(group)
+    }
+
+    /// Every group of a job or task that is there.
     #[must_use]
-    pub fn all_jobs(&self) -> Vec<Group> {
-        let Ok(entries) = fs::read_dir(self.jobs()) else { return Vec::new() };
+    pub fn all(&self) -> Vec<Group> {
+        self.below(&self.jobs()).chain(self.below(&self.tasks())).collect()
+    }
+
+    /// Every task's group that is there.
+    #[must_use]
+    pub fn all_tasks(&self) -> Vec<Group> {
+        self.below(&self.tasks()).collect()
+    }
+
+    fn below(&self, path: &Path) -> impl Iterator<Item = Group> {
+        let entries = fs::read_dir(path).into_iter().flatten();
         entries
             .filter_map(Result::ok)
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
             .map(|entry| Group { path: entry.path(), limits: self.limits })
-            .collect()
     }
 
     /// Leaves our leaf and removes all groups that are empty.
@@ -127,10 +157,10 @@ impl Root {
 
     /// Removes all groups that are empty.
     pub fn remove(&self) {
-        for group in self.all_jobs() {
+        for group in self.all() {
             group.remove();
         }
-        for path in [self.jobs(), self.path.join("keeper"), self.path.clone()] {
+        for path in [self.jobs(), self.tasks(), self.path.join("keeper"), self.path.clone()] {
             let _ = fs::remove_dir(path);
         }
     }
@@ -150,7 +180,7 @@ fn enter(group: &Path) -> io::Result<()> {
     write(&group.join("cgroup.procs"), "0")
 }
 
-/// The group of one job: its tree.
+/// The group of one job or task: its tree.
 #[derive(Debug, Clone)]
 pub struct Group {
     path: PathBuf,

@@ -4,6 +4,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod credentials;
 pub mod fd;
+pub mod interface;
 pub mod proc;
 pub mod reap;
 pub mod signal;

@@ -93,3 +93,17 @@ pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
 }
+
+/// How many descriptors a process has open.
+#[must_use]
+pub fn open_files(pid: u32) -> Option<u64> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    u64::try_from(entries.count()).ok()
+}
+
+/// When a process began: CLOCK_BOOTTIME, ns.
+#[must_use]
+pub fn started(pid: u32) -> Option<u64> {
+    let ticks = stat_fields(pid)?.get(19)?.parse::<u64>().ok()?;
+    Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
+}

@@ -15,6 +15,7 @@ use std::{
     },
     path::Path,
     ptr,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 /// What to start, in terms of the kernel.
@@ -36,6 +37,13 @@ pub struct Program {
     pub ignored: Vec<i32>,
     /// Killed when the thread that started it dies.
     pub die_with_parent: bool,
+    /// A session of its own; else only a process group.
+    pub session: bool,
+    /// Its stdout is a terminal that becomes the controlling one of its session.
+    pub terminal: bool,
+    /// Opened by the child, as who it has become and from where it then is: whatever that waits
+    /// for, nobody else does.
+    pub stdin: Option<CString>,
 }
 
 /// Where the child's descriptors come from.
@@ -103,6 +111,8 @@ steps! {
     Parent "tie it to the keeper",
     Cwd "enter its working directory",
     Exec "execute it",
+    Terminal "give it its terminal",
+    Stdin "open its input",
 }
 
 impl Failure {
@@ -191,6 +201,9 @@ impl Program {
             original_nofile: None,
             ignored: Vec::new(),
             die_with_parent: true,
+            session: true,
+            terminal: false,
+            stdin: None,
         })
     }
 
@@ -220,7 +233,7 @@ fn descriptor_path(fd: RawFd) -> CString {
     CString::new(format!("/proc/self/fd/{fd}")).expect("digits hold no NUL")
 }
 
-/// Starts it in a session of its own. Call this from the main thread only: with
+/// Starts it in a session or process group of its own. Call this from the main thread only: with
 /// `die_with_parent` the child's life is tied to the calling thread.
 ///
 /// # Errors
@@ -283,8 +296,19 @@ pub fn spawn(
             // SAFETY: we are the child; all pointers are to our copies of what the parent prepared.
             unsafe { child.run(procs) }
         }
-        pid => Ok(Cloned { pid, failure, in_group }),
+        pid => {
+            FORKS.fetch_add(1, Ordering::Relaxed);
+            Ok(Cloned { pid, failure, in_group })
+        }
     }
+}
+
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// How many processes this one has started.
+#[must_use]
+pub fn forks() -> u64 {
+    FORKS.load(Ordering::Relaxed)
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
@@ -379,7 +403,8 @@ impl Child<'_> {
             let mut none: libc::sigset_t = mem::zeroed();
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-            check(Step::Session, libc::setsid().into())?;
+            let apart = if program.session { libc::setsid() } else { libc::setpgid(0, 0) };
+            check(Step::Session, apart.into())?;
             if let Some(path) = procs {
                 let fd =
                     check(Step::Group, libc::open(path, libc::O_WRONLY | libc::O_CLOEXEC).into())?;
@@ -387,6 +412,10 @@ impl Child<'_> {
                 libc::close(fd);
             }
             self.place_descriptors()?;
+            if program.terminal {
+                let taken = libc::ioctl(libc::STDOUT_FILENO, libc::TIOCSCTTY, 0);
+                check(Step::Terminal, taken.into())?;
+            }
             if let Some(mask) = program.umask {
                 libc::umask(mask);
             }
@@ -420,6 +449,11 @@ impl Child<'_> {
             }
             if let Some(cwd) = &program.cwd {
                 check(Step::Cwd, libc::chdir(cwd.as_ptr()).into())?;
+            }
+            if let Some(path) = &program.stdin {
+                let flags = libc::O_RDONLY | libc::O_NOCTTY | libc::O_CLOEXEC;
+                let fd = check(Step::Stdin, libc::open(path.as_ptr(), flags).into())?;
+                check(Step::Stdin, libc::dup2(fd, libc::STDIN_FILENO).into())?;
             }
             if let Some(place) = self.listen_pid {
                 write_number(place, libc::getpid());

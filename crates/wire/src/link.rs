@@ -6,13 +6,13 @@
 //! what then happens.
 //!
 //! What must not be lost is said again to every new agent until one says that it is journaled:
-//! exit records (`Ack`), results of tasks (`TaskTaken`), orders and signals (`Taken`).
+//! exit records (`Ack`), results of tasks (`TaskTaken`), orders, signals and lost lines (`Taken`).
 
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
     node::TaskId,
-    plan::{Limits, Log, Reach, Socket, Stderr},
+    plan::{Limits, Log, Reach, Socket, Stderr, Stdin},
     signal::Signal,
 };
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,11 @@ pub enum ToKeeper {
         job: Name,
         incarnation: u64,
         fence_at: u64,
+    },
+    /// Other rules for the process that runs; one that is not there has them from its spawn.
+    Rule {
+        job: Name,
+        rules: Box<Rules>,
     },
     /// The job is no longer in the plan: drop its sockets, directory and cgroup once it is down.
     Forget {
@@ -133,7 +138,9 @@ pub enum ToAgent {
         incarnation: u64,
         fields: BTreeMap<String, String>,
     },
+    /// Lines of a log are lost. Said again until it is `Taken`.
     LogGap {
+        token: u64,
         job: Name,
         lines: u64,
     },
@@ -202,6 +209,9 @@ pub struct Live {
     pub spawned: bool,
     /// What it has said by sd_notify, the latest of each.
     pub notified: BTreeMap<String, String>,
+    /// `None`: the keeper does not know them any more.
+    #[serde(default)]
+    pub rules: Option<Rules>,
 }
 
 /// What counts as the tree of a job on this machine.
@@ -237,28 +247,49 @@ pub struct ExitRecord {
     pub max_rss_kib: u64,
 }
 
-/// Everything needed to start one process. Names are resolved: the keeper looks nothing up.
+/// What holds for a process and may change while it runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Spawn {
-    pub job: Name,
-    pub incarnation: u64,
+pub struct Rules {
     /// Its exit code is the run's, should the keeper have to end the run without an agent.
     pub main: bool,
-    pub exec: Exec,
-    pub limits: Limits,
-    pub sockets: Vec<Socket>,
-    pub notify: bool,
-    /// The number of a descriptor on which a newline says READY=1.
-    #[serde(default)]
-    pub ready_fd: Option<i32>,
-    pub stderr: Stderr,
     pub log: Log,
     /// For a stop that the keeper has to carry out by itself.
     pub stop_signal: Signal,
     pub stop_to: Reach,
     pub stop_timeout_ms: u64,
+}
+
+/// Everything needed to start one process. Names are resolved: the keeper looks nothing up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spawn {
+    pub job: Name,
+    pub incarnation: u64,
+    pub exec: Exec,
+    pub limits: Limits,
+    pub sockets: Vec<Socket>,
+    pub notify: bool,
+    /// How often it has to say WATCHDOG=1: told as WATCHDOG_USEC.
+    #[serde(default)]
+    pub watchdog_us: Option<u64>,
+    /// The number of a descriptor on which a newline says READY=1.
+    #[serde(default)]
+    pub ready_fd: Option<i32>,
+    pub stderr: Stderr,
+    /// A session of its own; else a process group only.
+    #[serde(default = "yes")]
+    pub session: bool,
+    #[serde(default)]
+    pub stdin: Stdin,
+    /// A pseudo-terminal instead of pipes.
+    #[serde(default)]
+    pub tty: bool,
+    pub rules: Rules,
     /// CLOCK_BOOTTIME, ns; past it the keeper kills the tree.
     pub fence_at: Option<u64>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What tasks and jobs have in common.
@@ -267,6 +298,9 @@ pub struct Exec {
     pub argv: Vec<String>,
     /// On top of the environment that the keeper was started with.
     pub env: Vec<(String, String)>,
+    /// Of that environment, left out.
+    #[serde(default)]
+    pub unset: Vec<String>,
     pub cwd: Option<PathBuf>,
     pub identity: Option<Identity>,
     pub umask: Option<u32>,
@@ -296,6 +330,9 @@ pub struct Figures {
     pub logs: BTreeMap<Name, LogFigures>,
     /// Forwarded output that a stuck reader cost, in lines.
     pub forward_dropped: u64,
+    /// Processes that it has started since it became this binary.
+    #[serde(default)]
+    pub forks: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

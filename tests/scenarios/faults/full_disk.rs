@@ -1,6 +1,6 @@
 //! A disk that is full: under the logs, and under the run directory.
 
-use mainstay_tests::{Node, Setup, needs_root, signal, until};
+use mainstay_tests::{Events, Node, Setup, needs_root, signal, until};
 use rustix::process::Signal;
 use std::{
     fs::{self, File, OpenOptions},
@@ -73,6 +73,71 @@ impl Speaker {
     }
 }
 
+/// What the gap lines say; each says exactly how many numbers are missing where it stands.
+fn told(log: &[Result<u64, String>]) -> Vec<u64> {
+    let mut told = Vec::new();
+    for (index, line) in log.iter().enumerate() {
+        let Err(text) = line else { continue };
+        let count: u64 =
+            text.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a count");
+        told.push(count);
+        if let (Some(Ok(before)), Some(Ok(after))) =
+            (index.checked_sub(1).map(|index| &log[index]), log.get(index + 1))
+        {
+            assert_eq!(after - before - 1, count, "{text}");
+        }
+    }
+    told
+}
+
+/// What the events say, all of them together, once they say as much as this.
+fn lost(events: &mut Events, dropped: u64) -> u64 {
+    let lines = |event: &serde_json::Value| event["detail"]["lines"].as_u64().expect("a count");
+    let seen = events.seen().iter().filter(|event| event["event"] == "logGap");
+    let mut lost: u64 = seen.map(lines).sum();
+    while lost < dropped {
+        lost += lines(&events.wait_for("speaker", "logGap"));
+    }
+    lost
+}
+
+#[test]
+fn a_gap_that_goes_on_over_upgrades_counts_every_line() {
+    needs_root();
+    let node = Setup::config(SPEAKER).with_mounts(
+        "mkfifo say; mkdir -p \"$MAINSTAY_STATE_DIR\"
+         mount -t tmpfs -o size=1m,mode=755 none \"$MAINSTAY_STATE_DIR\"",
+    );
+    let node = node.start();
+    let pid = node.running("speaker");
+    let mut events = node.events();
+    let mut speaker = Speaker { node, said: 0 };
+    let filling = speaker.node.seen("state").join("filling");
+    speaker.say(10);
+    while speaker.dropped() == 0 {
+        fill(&filling);
+        speaker.say(200);
+        assert!(speaker.said < 60_000, "the disk does not get full");
+    }
+    fill(&filling);
+    for _ in 0..2 {
+        speaker.node.must(&["upgrade"]);
+        fill(&filling);
+        speaker.say(300);
+    }
+    let dropped = speaker.dropped();
+    assert!(dropped >= 600, "{dropped}");
+    fs::remove_file(&filling).expect("our own file");
+    speaker.say(10);
+    assert_eq!(speaker.dropped(), dropped);
+    let log = speaker.log();
+    // The last page of a file may have room for a line about lines for which it has none.
+    assert_eq!(told(&log).iter().sum::<u64>(), dropped);
+    assert_eq!(log.last(), Some(&Ok(speaker.said)));
+    assert_eq!(lost(&mut events, dropped), dropped);
+    assert_eq!(speaker.node.pid("speaker"), Some(pid));
+}
+
 #[test]
 fn a_full_state_directory_costs_the_oldest_archives_then_lines_and_one_line_tells_of_the_gap() {
     needs_root();
@@ -120,32 +185,8 @@ fn a_full_state_directory_costs_the_oldest_archives_then_lines_and_one_line_tell
     let tail: Vec<u64> =
         log[last_gap + 1..].iter().map(|line| *line.as_ref().expect("a line")).collect();
     assert_eq!(tail, (speaker.said - 9..=speaker.said).collect::<Vec<_>>());
-    // Every gap line says exactly how many numbers are missing where it stands.
-    let mut told = 0;
-    for (index, line) in log.iter().enumerate() {
-        let Err(text) = line else { continue };
-        let count: u64 =
-            text.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a count");
-        told += count;
-        if let (Some(Ok(before)), Some(Ok(after))) =
-            (index.checked_sub(1).map(|index| &log[index]), log.get(index + 1))
-        {
-            assert_eq!(after - before - 1, count, "{text}");
-        }
-    }
-    assert_eq!(told, dropped);
-    // So do the events, all of them together.
-    let mut lost: u64 = events
-        .seen()
-        .iter()
-        .filter(|event| event["event"] == "logGap")
-        .filter_map(|event| event["detail"]["lines"].as_u64())
-        .sum();
-    while lost < dropped {
-        let event = events.wait_for("speaker", "logGap");
-        lost += event["detail"]["lines"].as_u64().expect("a count");
-    }
-    assert_eq!(lost, dropped);
+    assert_eq!(told(&log).iter().sum::<u64>(), dropped);
+    assert_eq!(lost(&mut events, dropped), dropped);
     assert_eq!(speaker.node.pid("speaker"), Some(pid));
 }
 

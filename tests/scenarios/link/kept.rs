@@ -3,21 +3,24 @@
 use mainstay_core::{
     name::Name,
     node::{TaskId, TaskKind},
-    plan::{Limits, Log, Reach, Stderr},
+    plan::{Limits, Log, Reach, Stderr, Stdin},
     signal::Signal,
 };
 use mainstay_tests::{Command, Scratch, Watched, signal, until};
 use mainstay_wire::{
     frame::{self, Decoder},
     link::{
-        Exec, ExitRecord, FORMAT, KeeperAnswer, KeeperAsk, RunTask, Spawn, ToAgent, ToKeeper,
-        Welcome,
+        Exec, ExitRecord, FORMAT, KeeperAnswer, KeeperAsk, Rules, RunTask, Spawn, ToAgent,
+        ToKeeper, Welcome,
     },
 };
 use std::{
     fs::{self, File},
     io::{Read, Write},
-    os::unix::net::{UnixListener, UnixStream},
+    os::unix::{
+        fs::PermissionsExt,
+        net::{UnixListener, UnixStream},
+    },
     path::{Path, PathBuf},
     process::{Child, ExitStatus, Stdio},
     time::Duration,
@@ -32,12 +35,26 @@ pub(super) struct Kept {
 
 impl Kept {
     pub(super) fn start() -> Kept {
+        Kept::start_in(Scratch::new(), &[])
+    }
+
+    /// As another user, who has only so many processes as it is allowed.
+    pub(super) fn start_as(uid: u32) -> Kept {
         let scratch = Scratch::new();
+        scratch.give_to(uid);
+        let id = uid.to_string();
+        Kept::start_in(scratch, &["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"])
+    }
+
+    fn start_in(scratch: Scratch, before: &[&str]) -> Kept {
         let socket = scratch.path().join("agents");
         let agents = UnixListener::bind(&socket).expect("a scratch directory");
         agents.set_nonblocking(true).expect("a socket");
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).expect("our own");
         let log = File::create(scratch.path().join("stderr")).expect("a scratch directory");
-        let child = Command::new(Kept::binary())
+        let words: Vec<&str> = before.iter().copied().chain([Kept::binary()]).collect();
+        let child = Command::new(words[0])
+            .args(&words[1..])
             .arg(scratch.path().join("run"))
             .env("MAINSTAY_TEST_AGENT", &socket)
             .stdin(Stdio::null())
@@ -48,7 +65,7 @@ impl Kept {
         Kept { scratch, child: Some(child), agents }
     }
 
-    fn binary() -> &'static str {
+    pub(super) fn binary() -> &'static str {
         env!("CARGO_BIN_EXE_mainstay-test-keeper")
     }
 
@@ -213,17 +230,23 @@ pub(super) fn spawn(job: &str, incarnation: u64, script: &str) -> Spawn {
     Spawn {
         job: Name::new(job).expect("a name"),
         incarnation,
-        main: false,
         exec: exec(script),
         limits: Limits::default(),
         sockets: Vec::new(),
         notify: false,
+        watchdog_us: None,
         ready_fd: None,
         stderr: Stderr::Joined,
-        log: Log::default(),
-        stop_signal: Signal::TERM,
-        stop_to: Reach::Leader,
-        stop_timeout_ms: 200,
+        session: true,
+        stdin: Stdin::Null,
+        tty: false,
+        rules: Rules {
+            main: false,
+            log: Log::default(),
+            stop_signal: Signal::TERM,
+            stop_to: Reach::Leader,
+            stop_timeout_ms: 200,
+        },
         fence_at: None,
     }
 }

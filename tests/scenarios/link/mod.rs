@@ -291,7 +291,7 @@ fn a_node_that_is_signalled_under_a_silent_agent_is_stopped_by_the_keeper() {
     let mut kept = Kept::start();
     let (mut agent, _) = kept.agent();
     let mut main = spawn("main", 1, "trap 'exit 5' TERM; while :; do sleep 0.05; done");
-    main.main = true;
+    main.rules.main = true;
     agent.say(&ToKeeper::Spawn(Box::new(main)));
     agent.say(&ToKeeper::Spawn(Box::new(spawn("deaf", 1, "trap '' TERM; sleep 1000 & wait"))));
     let pids = [agent.spawned(), agent.spawned()];

@@ -1,9 +1,9 @@
 //! Upgrades as an agent sees them, and new binaries that are no good.
 
 use super::kept::{Kept, spawn, task};
-use mainstay_tests::{Command, binary, is_alive, until};
+use mainstay_tests::{Command, binary, is_alive, needs, needs_root, until};
 use mainstay_wire::link::{KeeperAnswer, KeeperAsk, ToAgent, ToKeeper};
-use std::{fs, path::Path, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 fn upgrade(kept: &Kept, binary: Option<&Path>) -> KeeperAnswer {
     kept.ask(&KeeperAsk::Upgrade { binary: binary.map(Path::to_owned) })
@@ -140,4 +140,66 @@ fn an_upgrade_waits_for_no_client_that_is_silent() {
     assert!(matches!(upgrade(&kept, None), KeeperAnswer::Done { .. }));
     until("the next agent", || Some(kept.next_agent()));
     drop(silent);
+}
+
+/// Upgrades to a binary that finds itself without threads; `then` sees it so, and may help.
+fn upgrade_and_starve(uid: u32, then: impl Fn(&Kept, &dyn Fn())) -> KeeperAnswer {
+    needs_root();
+    needs("setpriv");
+    needs("prlimit");
+    let kept = Kept::start_as(uid);
+    let (mut agent, _) = kept.agent();
+    agent.say(&ToKeeper::Spawn(Box::new(spawn("job", 1, "exec sleep 1000"))));
+    let pid = agent.spawned();
+    let starving = kept.another_binary("keeper-starves");
+    fs::set_permissions(&starving, PermissionsExt::from_mode(0o755)).expect("our own");
+    let feed = || {
+        let id = uid.to_string();
+        // As that user, since not every root may change the limits of others.
+        let fed = Command::new("setpriv")
+            .args(["--reuid", &id, "--regid", &id, "--clear-groups"])
+            .args(["prlimit", "--pid", &kept.pid().to_string(), "--nproc=1000:"])
+            .status();
+        assert!(fed.expect("setpriv can be started").success());
+    };
+    let answer = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| upgrade(&kept, Some(&starving)));
+        until("the new image runs, and starves", || {
+            let runs = fs::read_link(format!("/proc/{}/exe", kept.pid())).ok()?;
+            let threads = fs::read_dir(format!("/proc/{}/task", kept.pid())).ok()?.count();
+            let limits = fs::read_to_string(format!("/proc/{}/limits", kept.pid())).ok()?;
+            let soft = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
+            let starves = soft.split_whitespace().next() == Some("1") && threads == 1;
+            (runs == starving && starves).then_some(())
+        });
+        then(&kept, &feed);
+        asked.join().expect("it was answered")
+    });
+    let (_agent, welcome) = kept.agent();
+    assert_eq!(welcome.jobs[0].live.as_ref().map(|live| live.pid), Some(pid));
+    assert!(is_alive(pid));
+    answer
+}
+
+#[test]
+fn a_new_image_that_can_have_no_thread_asks_again_until_it_can() {
+    let uid = 63_000 + std::process::id() % 1000;
+    let answer = upgrade_and_starve(uid, |_, feed| feed());
+    assert!(matches!(answer, KeeperAnswer::Done { .. }), "{answer:?}");
+}
+
+#[test]
+fn a_new_image_that_gets_no_thread_for_too_long_goes_back_to_the_old_one() {
+    let uid = 64_000 + std::process::id() % 1000;
+    let answer = upgrade_and_starve(uid, |kept, feed| {
+        let old = fs::canonicalize(Kept::binary()).expect("it was built");
+        until("the old image is back", || {
+            let runs = fs::read_link(format!("/proc/{}/exe", kept.pid())).ok()?;
+            (runs == old).then_some(())
+        });
+        // It waits for the same, and has only to be given it.
+        feed();
+    });
+    let error = refused(answer);
+    assert!(error.contains("gave back") && error.contains("temporarily unavailable"), "{error}");
 }

@@ -188,3 +188,39 @@ fn a_job_may_say_that_it_is_ready_after_an_upgrade_and_to_another_agent() {
     signal(node.agent(), Signal::KILL);
     assert_eq!(node.until_health("late", "healthy")["pid"], pid);
 }
+
+#[test]
+fn what_a_check_prints_shows_no_secret_of_its_job() {
+    let scratch = mainstay_tests::Scratch::new();
+    let token = scratch.path().join("token");
+    std::fs::write(&token, "hunter2-hunter2\n").expect("a scratch directory");
+    let config = format!(
+        r#"
+        [node]
+        exit = "never"
+        [jobs.job]
+        exec = "sleep 1000"
+        env = {{ TOKEN = "${{file:{}}}", OPEN = "in the open" }}
+        health = {{ exec = ["sh", "-c", "echo no entry with $TOKEN: $OPEN; exit 1"], interval = "100ms" }}
+        reload = {{ exec = ["sh", "-c", "echo reloads with $TOKEN: $OPEN"] }}
+        "#,
+        token.display()
+    );
+    let node = Setup::config(config).launch_in(scratch);
+    let job = node.until_health("job", "unhealthy");
+    let output = job["checks"][0]["output"].as_str().expect("a text").to_owned();
+    assert!(output.contains("no entry with [secret]: in the open"), "{output}");
+    node.must(&["reload", "job"]);
+    node.until_told("reloads with [secret]: in the open");
+    let mut events = node.events();
+    events.wait_for("job", "check");
+    let said = [
+        node.status().to_string(),
+        node.stderr(),
+        events.seen().iter().map(ToString::to_string).collect(),
+        String::from_utf8(node.ask(&["status", "job"]).stdout).expect("text"),
+    ];
+    for text in said {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}

@@ -82,6 +82,40 @@ fn an_invalid_configuration_changes_nothing_and_says_where() {
 }
 
 #[test]
+fn another_log_holds_at_once_for_what_a_running_job_writes() {
+    let config = |log: &str| {
+        format!(
+            "[node]\nexit = \"never\"\n[jobs.job]\nlog = {{ {log} }}\n\
+             exec = [\"sh\", \"-c\", \"while read word; do echo $word; done <>say\"]"
+        )
+    };
+    let node = Setup::config(config("forward = false")).after("mkfifo say").start();
+    let pid = node.running("job");
+    let say =
+        |word: &str| std::fs::write(node.path().join("say"), format!("{word}\n")).expect("a fifo");
+    let until_shown = |line: &str| {
+        until("it is forwarded", || node.stdout().lines().any(|it| it == line).then_some(()))
+    };
+    say("one");
+    node.until_logged("job", "one");
+    node.configure(&config("forward = true, format = \"raw\""));
+    node.must(&["reload"]);
+    say("two");
+    until_shown("two");
+    node.until_logged("job", "two");
+    assert_eq!(node.stdout(), "two\n");
+
+    node.configure(&config("file = \"none\""));
+    node.must(&["reload"]);
+    node.kill_agent();
+    node.must(&["upgrade"]);
+    say("three");
+    until_shown("job | three");
+    assert_eq!(node.log("job"), ["one", "two"]);
+    assert_eq!(node.running("job"), pid);
+}
+
+#[test]
 fn those_who_follow_a_changed_job_are_in_the_plan_and_go_down_before_it() {
     let config = r#"
         [node]

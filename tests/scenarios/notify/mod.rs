@@ -117,3 +117,36 @@ while True:
     assert!(mainstay_tests::proc::high_water(node.keeper()) < 48 << 10);
     assert!(mainstay_tests::proc::high_water(node.agent()) < 64 << 10);
 }
+
+#[test]
+fn a_job_is_told_how_often_it_has_to_speak_and_not_how_often_we_have_to() {
+    let config = r#"
+        [jobs.told]
+        exec = ["sh", "-c", "echo $WATCHDOG_USEC $${WATCHDOG_PID-none}"]
+        health = { notify = true, interval = "3s" }
+        [jobs.untold]
+        exec = ["sh", "-c", "echo $${WATCHDOG_USEC-none} $${WATCHDOG_PID-none}"]
+        health = { notify = true }
+    "#;
+    let mut node =
+        Setup::config(config).env("WATCHDOG_USEC", "7").env("WATCHDOG_PID", "1").launch();
+    node.wait();
+    assert_eq!(node.log("told"), ["3000000 none"]);
+    assert_eq!(node.log("untold"), ["none none"]);
+}
+
+#[test]
+fn a_job_that_never_says_that_it_is_ready_is_shown_as_failing() {
+    let node = start(
+        "[jobs.one]\nexec = \"sleep 1000\"\n\
+         health = [{ notify = true, timeout = \"50ms\" }, { fd = 3, timeout = \"50ms\" }]\n",
+    );
+    let job = until("both checks fail", || {
+        let job = node.until_health("one", "unhealthy");
+        let checks = job["checks"].as_array()?.iter();
+        checks.into_iter().all(|check| check["state"] == "failing").then(|| job.clone())
+    });
+    assert_eq!(job["state"], "RUNNING");
+    assert_eq!(job["checks"][0]["output"], "no READY=1 within 50ms");
+    assert_eq!(job["checks"][1]["output"], "no newline on descriptor 3 within 50ms");
+}

@@ -2,11 +2,13 @@
 //! and the socket named by `MAINSTAY_TEST_AGENT`, where the test says what an agent would say.
 //!
 //! What it does as a new binary in an upgrade depends on the name of its file: `…-refuses` does not
-//! pass the check, `…-gives-back` passes it and then cannot take over.
+//! pass the check, `…-gives-back` passes it and then cannot take over, `…-starves` takes over where
+//! it may have no thread but its first.
 
 use mainstay_keeper::RunOptions;
 use mainstay_sys::fd;
 use mainstay_wire::link::LINK_FD;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{io, net::Shutdown, os::unix::net::UnixStream, path::PathBuf, process::exit, thread};
 
 fn main() {
@@ -14,6 +16,10 @@ fn main() {
     let is = |kind: &str| own.to_string_lossy().ends_with(kind);
     if is("-gives-back") && std::env::var_os("MAINSTAY_HANDOVER").is_some() {
         panic!("{}", mainstay_keeper::give_back("it has lost its memory"));
+    }
+    if is("-starves") && std::env::var_os("MAINSTAY_HANDOVER").is_some() {
+        let limit = Rlimit { current: Some(1), ..getrlimit(Resource::Nproc) };
+        setrlimit(Resource::Nproc, limit).expect("less is always allowed");
     }
     if let Some(code) = mainstay_keeper::take_over() {
         exit(code);

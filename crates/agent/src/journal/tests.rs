@@ -36,19 +36,14 @@ fn name(text: &str) -> Name {
 }
 
 fn node() -> Node {
-    Node::new(Plan {
-        node: NodePlan {
-            name: "n".into(),
-            stop_timeout: Duration::from_secs(8),
-            exit: mainstay_core::plan::ExitRule::Never,
-            log_level: "info".into(),
-        },
-        jobs: vec![
-            JobPlan::new(name("a"), vec!["a".into()]),
-            JobPlan::new(name("b"), vec!["b".into()]),
-        ],
-        apps: Vec::new(),
-    })
+    let node = NodePlan {
+        name: "n".into(),
+        stop_timeout: Duration::from_secs(8),
+        exit: mainstay_core::plan::ExitRule::Never,
+        log_level: "info".into(),
+    };
+    let jobs = ["a", "b"].map(|job| JobPlan::new(name(job), vec![job.into()]));
+    Node::new(Plan::new(node, jobs.into()))
 }
 
 /// A node with its journal, as the agent drives them.
@@ -84,6 +79,7 @@ impl Driven {
                 .filter_map(|name| Some((name, self.node.job(name.as_str())?)))
                 .collect(),
             life: Some(self.node.life()),
+            environ: None,
             taken,
             upgrade: None,
         };

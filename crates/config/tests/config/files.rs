@@ -2,7 +2,10 @@
 
 use super::context;
 use mainstay_config::load;
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// A directory of its own that goes when the test ends.
 struct Dir(PathBuf);
@@ -172,4 +175,32 @@ fn variables_come_from_files_in_order_and_env_goes_over_them() {
     let job = load(&dir.0, &context()).unwrap().plan.jobs.remove(0);
     let env: Vec<(&str, &str)> = job.env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(env, [("A", "1"), ("B", "2"), ("C", "3"), ("D", "3")]);
+}
+
+#[test]
+fn a_token_that_everybody_can_read_is_an_error() {
+    use std::os::unix::fs::PermissionsExt;
+    let text =
+        b"[api]\nlisten = \"127.0.0.1:7070\"\ntoken_file = \"token\"\n[jobs.x]\nexec = \"x\"\n";
+    let dir = Dir::new("token", &[("token", b"0123456789abcdef"), ("mainstay.toml", text)]);
+    let mode = |mode| {
+        fs::set_permissions(dir.0.join("token"), fs::Permissions::from_mode(mode)).unwrap();
+        load(&dir.0.join("mainstay.toml"), &context())
+    };
+    let error = mode(0o644).expect_err("it is open").render(false);
+    assert!(error.contains("accessible to everybody") && error.contains("chmod"), "{error}");
+    let loaded = mode(0o640).expect("it is not");
+    assert_eq!(loaded.plan.api.token_file, Some(dir.0.join("token")));
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_instead_of_waited_for() {
+    let dir = Dir::new("pipe", &[]);
+    let pipe = dir.0.join("mainstay.toml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    for path in [pipe.as_path(), dir.0.as_path(), Path::new("/dev/zero")] {
+        let told = load(path, &context()).expect_err("it cannot be read").to_string();
+        assert!(told.contains("not a regular file"), "{told}");
+    }
 }

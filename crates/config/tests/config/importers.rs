@@ -16,7 +16,8 @@ fn dir() -> PathBuf {
 
 /// The outcome without the place where this happens to be.
 fn imported(format: Format, name: &str) -> Imported {
-    let mut imported = import_file(format, &dir().join(name)).unwrap_or_else(|e| panic!("{e}"));
+    let mut imported =
+        import_file(format, &dir().join(name), &context()).unwrap_or_else(|e| panic!("{e}"));
     let here = format!("{}/", dir().display());
     imported.toml = imported.toml.replace(&here, "").replace(here.trim_end_matches('/'), ".");
     imported
@@ -79,22 +80,26 @@ fn formats_are_named_as_on_the_command_line() {
 fn a_file_without_anything_to_run_is_an_error_that_says_so() {
     for format in Format::ALL {
         for text in ["", "# nothing\n", "x = 1\n", "[program:x]\n", "processes:\n"] {
-            let told = import(format, text, Path::new("f")).unwrap_err().to_string();
+            let told = import(format, text, Path::new("f"), &context()).unwrap_err().to_string();
             assert!(told.contains("help: "), "{told}");
         }
         let large = "#".repeat((8 << 20) + 1);
         assert!(
-            import(format, &large, Path::new("f")).unwrap_err().to_string().contains("too large")
+            import(format, &large, Path::new("f"), &context())
+                .unwrap_err()
+                .to_string()
+                .contains("too large")
         );
     }
-    let told = import(Format::ProcessCompose, "a: [", Path::new("f")).unwrap_err().to_string();
+    let told =
+        import(Format::ProcessCompose, "a: [", Path::new("f"), &context()).unwrap_err().to_string();
     assert!(told.contains("line "), "{told}");
 }
 
 fn survives(format: Format, text: &str) {
     let begun = Instant::now();
-    if let Ok(imported) = import(format, text, Path::new("/nonexistent/f")) {
-        let again = import(format, text, Path::new("/nonexistent/f")).unwrap();
+    if let Ok(imported) = import(format, text, Path::new("/nonexistent/f"), &context()) {
+        let again = import(format, text, Path::new("/nonexistent/f"), &context()).unwrap();
         assert_eq!(imported, again);
         let mut ctx = context();
         // Names of variables that the original took from the environment are not ours to judge.

@@ -5,7 +5,8 @@ use mainstay_config::{Key, Kind, Reload as OnReload, keys};
 use mainstay_core::{
     plan::{
         Awaited, Change, Condition, Cron, ExitRule, FileFormat, ForwardFormat, JobPlan, OnFailure,
-        OnLoss, Probe, Reach, Reload, RestartOn, SourceRef, Stderr, StopOrder, Trigger, While,
+        OnLoss, Probe, Reach, Reload, RestartOn, SourceRef, Stderr, Stdin, StopOrder, Trigger,
+        While,
     },
     signal::Signal,
 };
@@ -30,7 +31,9 @@ fn needed(table: &str, name: &str) -> &'static str {
             "tcp = \"127.0.0.1:1\"\n"
         }
         "jobs.NAME.health.http" if name != "url" => "url = \"https://h\"\n",
+        "discovery" if name != "engine" => "engine = \"consul\"\n",
         "jobs.NAME.health.http.tls" => "[jobs.x.health.http]\nurl = \"https://h\"\n",
+        "telemetry" if name != "listen" => "listen = \"127.0.0.1:9090\"\n",
         _ => "",
     }
 }
@@ -41,13 +44,33 @@ fn with(table: &str, name: &str, value: &str) -> String {
     let (before, inside) = if needed.starts_with('[') { (needed, "") } else { ("", needed) };
     let exec = if (table, name) == ("jobs.NAME", "exec") { "" } else { "exec = \"true\"\n" };
     let line = if name.is_empty() { String::new() } else { format!("{name} = {value}\n") };
-    let others = "[jobs.y]\nexec = \"true\"\n[apps.z]\n";
+    let others = format!("{}[jobs.y]\nexec = \"true\"\n[apps.z]\n", discovery(table, name));
     let app = if table == "jobs.NAME.place" { "app = \"z\"\n" } else { "" };
+    if table == "telemetry.metrics" {
+        let kind = match name {
+            "type" => "",
+            "buckets" => "type = \"histogram\"\n",
+            _ => "type = \"summary\"\n",
+        };
+        let called = if name == "name" { "" } else { "name = \"n\"\n" };
+        let listen = "[telemetry]\nlisten = \"127.0.0.1:9090\"\n";
+        return format!("[jobs.x]\n{exec}{listen}[telemetry.metrics]\n{kind}{called}{line}");
+    }
     let own = table.replace("NAME", if table.starts_with("apps") { "z" } else { "x" });
+    let port = if own == "jobs.x.advertise" && name != "port" { "port = 80\n" } else { "" };
     match table {
         "jobs.NAME" => format!("[jobs.x]\n{exec}{line}{others}"),
         "apps.NAME" => format!("[jobs.x]\n{exec}{others}{line}"),
-        _ => format!("[jobs.x]\n{exec}{app}{before}[{own}]\n{inside}{line}{others}"),
+        _ => format!("[jobs.x]\n{exec}{app}{before}[{own}]\n{port}{inside}{line}{others}"),
+    }
+}
+
+/// Where services are announced, for what needs that.
+fn discovery(table: &str, name: &str) -> &'static str {
+    match (table, name) {
+        ("discovery", _) => "",
+        ("discovery.tls", _) => "[discovery]\nengine = \"consul\"\n",
+        _ => "[discovery]\nengine = \"file\"\ndir = \"/d\"\n",
     }
 }
 
@@ -65,6 +88,8 @@ fn every_word_of_a_choice_is_accepted() {
     for key in keys() {
         let (Kind::OneOf(words) | Kind::OneOfOrTable(words)) = key.kind else { continue };
         for word in words {
+            // The other engine needs a directory.
+            let word = if key.table == "discovery" && *word == "file" { "consul" } else { word };
             let main =
                 if key.name == "exit" { "[jobs.m]\nexec = \"m\"\nmain = true\n" } else { "" };
             plan(&format!("{main}{}", with(key.table, key.name, &format!("\"{word}\""))));
@@ -165,6 +190,19 @@ fn an_exec_string_is_split_first_and_expanded_then() {
 }
 
 #[test]
+fn what_a_job_is_attached_to_is_read_as_written() {
+    let job = job("session = false\nstdin = \"in/put\"");
+    assert_eq!((job.session, job.stdin), (false, Stdin::File("in/put".into())));
+    assert_eq!(self::job("stdin = \"inherit\"\ntty = true").stdin, Stdin::Inherit);
+    let told = refused("[jobs.x]\nexec = \"a\"\nstdin = \"nul\"");
+    assert!(told.contains("'nul' is not an input"), "{told}");
+    for (other, why) in [("session = false", "session"), ("stderr = \"separate\"", "one stream")] {
+        let told = refused(&format!("[jobs.x]\nexec = \"a\"\ntty = true\n{other}"));
+        assert!(told.contains(why), "{told}");
+    }
+}
+
+#[test]
 fn a_umask_may_be_written_in_any_octal_way() {
     for text in ["\"022\"", "\"22\"", "0o22", "0o022", "\"0o022\""] {
         assert_eq!(job(&format!("umask = {text}")).umask, Some(0o22), "{text}");
@@ -212,6 +250,9 @@ fn other_value(key: &Key) -> String {
     match (key.name, key.kind) {
         ("sockets", _) => "{ a = \"127.0.0.1:1\" }".to_owned(),
         ("app", _) => "\"z\"".to_owned(),
+        ("heartbeat", _) => "\"7s\"".to_owned(),
+        ("interfaces", _) => "\"static:127.0.0.1\"".to_owned(),
+        ("stdin", _) => "\"./other\"".to_owned(),
         ("http", _) | ("url", _) => "\"https://other/\"".to_owned(),
         ("method", _) => "\"HEAD\"".to_owned(),
         ("tcp", _) => "\"127.0.0.1:2\"".to_owned(),
@@ -411,4 +452,30 @@ fn each_job_knows_the_lines_it_is_written_on() {
     let expected =
         [("a", "test.toml:1", None), ("b-1", "test.toml:4", when), ("b-2", "test.toml:4", when)];
     assert_eq!(places, expected);
+}
+
+#[test]
+fn the_api_listens_only_where_it_is_said_who_may_use_it() {
+    let api = |lines: &str| format!("[api]\n{lines}\n[jobs.x]\nexec = \"true\"\n");
+    let error = refused(&api("listen = \"127.0.0.1:7070\""));
+    assert!(error.contains("nothing says who may use it"), "{error}");
+    let error = refused(&api("listen = \"127.0.0.1:7070\"\ntls = { cert = \"c\", key = \"k\" }"));
+    assert!(error.contains("nothing says who may use it"), "{error}");
+    let error = refused(&api("listen = \"127.0.0.1:7070\"\ninsecure = true\ntoken_file = \"t\""));
+    assert!(error.contains("everybody is let in, and not everybody"), "{error}");
+    let error = refused(&api("token_file = \"t\""));
+    assert!(error.contains("without listen does nothing"), "{error}");
+    let error = refused(&api("listen = \"127.0.0.1:0\"\ninsecure = true"));
+    assert!(error.contains("port"), "{error}");
+    for open in [
+        "insecure = true",
+        "token_file = \"t\"",
+        "tls = { cert = \"c\", key = \"k\", client_ca = \"a\" }",
+    ] {
+        let plan = plan(&api(&format!("listen = \"127.0.0.1:7070\"\n{open}")));
+        assert!(plan.api.listen.is_some());
+        assert_eq!(plan.node.exit, ExitRule::Never, "somebody means to come and ask");
+    }
+    let warnings = loaded(&api("listen = \"0.0.0.0:7070\"\ninsecure = true")).warnings;
+    assert!(warnings.iter().any(|it| it.message.contains("may run commands here")));
 }

@@ -123,6 +123,9 @@ impl Job {
         if plan.when != before.when {
             self.change_when(turn, &before.when);
         }
+        if plan.advertise != before.advertise {
+            self.announce_anew(turn);
+        }
     }
 
     /// Its conditions are others: the time it may wait for them begins anew.

@@ -12,9 +12,10 @@
 //! next tick comes before the first pass follows from how long the process is up: there is nothing
 //! to remember, and an answer that says what was known changes nothing.
 //!
-//! `notify` and `fd` are told by the job itself: they pass when it says that it is ready. Once it
-//! has said WATCHDOG=1 or how often it will, silence for longer than that makes them fail, until it
-//! speaks again.
+//! `notify` and `fd` are told by the job itself: they pass when it says that it is ready, and fail
+//! when it has not within the timeout (or the start period, if that is longer). If the plan says how
+//! often a ready job has to say WATCHDOG=1, or the job has said it or how often it will, silence for
+//! longer than that makes them fail, until it speaks again.
 //!
 //! A job is healthy when it is RUNNING and every check passes; it is unhealthy as soon as one
 //! fails. What is not known yet changes nothing. `unhealthy` is only said of what was healthy.
@@ -31,6 +32,8 @@ use std::time::Duration;
 
 /// What is kept of what a check said.
 const OUTPUT: usize = 1024;
+/// What a job has said meanwhile reaches a new agent right after its first step.
+const CATCH_UP: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -83,6 +86,12 @@ impl CheckState {
     #[must_use]
     pub fn since(&self) -> i64 {
         self.since
+    }
+
+    /// It has passed in this incarnation.
+    #[must_use]
+    pub fn has_passed(&self) -> bool {
+        self.passed
     }
 
     /// What it said last when it failed, else when it came to its verdict; at most 1 KiB.
@@ -155,7 +164,7 @@ impl Job {
             return;
         };
         if plan.is_told() {
-            return self.listen(turn, check);
+            return self.listen(turn, check, turn.mono());
         }
         let up = self.process().map_or(Duration::ZERO, |it| turn.mono().since(it.since));
         let next = if state.passed { plan.interval } else { ramp(up, plan.interval) };
@@ -163,14 +172,36 @@ impl Job {
         turn.wake(self.incarnation, Wait::Check(check), turn.mono().after(next));
     }
 
-    /// Has it been silent for too long?
-    fn listen(&mut self, turn: &mut Turn<'_>, check: usize) {
-        let Some(dog) = self.checks.get(check).and_then(|state| state.watchdog) else { return };
-        let late = dog.heard.after(dog.every);
-        if turn.mono() < late {
-            return turn.wake(self.incarnation, Wait::Check(check), late);
+    /// Has it been silent for too long? That it is not ready is not said before `earliest`.
+    fn listen(&mut self, turn: &mut Turn<'_>, check: usize, earliest: Mono) {
+        let (Some(plan), Some(state), Some(process)) =
+            (turn.plan.checks.get(check), self.checks.get(check), self.process())
+        else {
+            return;
+        };
+        let patience = plan.ready_within();
+        let ready_by = (!state.passed).then(|| process.since.after(patience).max(earliest));
+        let dog = state.watchdog;
+        let heard_by = dog.map(|dog| dog.heard.after(dog.every));
+        let now = turn.mono();
+        let next = ready_by.into_iter().chain(heard_by).filter(|at| *at > now).min();
+        if let Some(at) = next {
+            turn.wake(self.incarnation, Wait::Check(check), at);
         }
-        let silence = format!("no WATCHDOG=1 for {:?}", dog.every);
+        let silence = match (dog, &plan.probe) {
+            (Some(dog), _) if heard_by.is_some_and(|at| at <= now) => {
+                format!("no WATCHDOG=1 for {:?}", dog.every)
+            }
+            (_, Probe::Fd(fd)) if ready_by.is_some_and(|at| at <= now) => {
+                format!("no newline on descriptor {fd} within {patience:?}")
+            }
+            (_, Probe::Notify) if ready_by.is_some_and(|at| at <= now) => {
+                format!("no READY=1 within {patience:?}")
+            }
+            (_, Probe::Notify | Probe::Fd(_) | Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_)) => {
+                return;
+            }
+        };
         self.decide(turn, check, Verdict::Failing, &silence);
     }
 
@@ -229,14 +260,14 @@ impl Job {
             match plan.probe {
                 Probe::Notify => {
                     state.passed |= ready;
-                    let known = state.watchdog.map(|dog| dog.every);
+                    let known = state.watchdog.map(|dog| dog.every).or(plan.watchdog);
                     if watchdog || every.is_some() || (ready && known.is_some()) {
                         let every = every.or(known).unwrap_or(plan.timeout);
                         state.watchdog = Some(Watchdog { every, heard: turn.mono() });
-                        let late = turn.mono().after(every);
-                        turn.wake(self.incarnation, Wait::Check(check), late);
                     }
-                    if ready || (watchdog && state.passed) {
+                    let passes = ready || (watchdog && state.passed);
+                    self.listen(turn, check, turn.mono());
+                    if passes {
                         self.decide(turn, check, Verdict::Passing, "");
                     }
                 }
@@ -257,7 +288,12 @@ impl Job {
         for dog in self.checks.iter_mut().filter_map(|state| state.watchdog.as_mut()) {
             dog.heard = now;
         }
-        self.ask_checks(turn);
+        for check in 0..turn.plan.checks.len() {
+            match turn.plan.checks.get(check).is_some_and(Check::is_told) {
+                true => self.listen(turn, check, now.after(CATCH_UP)),
+                false => self.ask(turn, check),
+            }
+        }
     }
 
     /// The plan has other checks now: those that are the same keep what they know.

@@ -1,7 +1,8 @@
 //! The end of a process that is still there: a ladder of hooks (jobs that run because it is
-//! stopping), `stop.exec`, the stop signal, the kill.
+//! stopping), the withdrawal from service discovery (which begins with the first rung), `stop.exec`,
+//! the stop signal, the kill.
 //!
-//! Each rung has the stop timeout, less when the node's own time is running out: then the hooks end
+//! Each other rung has the stop timeout, less when the node's own time is running out: then the hooks end
 //! early enough for the signal to have its time, the task has half of what is left, and the kill
 //! comes early enough to be over before the end. The node says when the hooks are done. After the kill there is nothing left to try: the keeper kills the tree until it is
 //! gone, and the job waits for its end.
@@ -29,6 +30,8 @@ pub(crate) enum Force {
 pub(super) enum Ladder {
     /// Other jobs run on behalf of this end; `first`: those that wait for the first one, too.
     Hooks { until: Mono, first: bool },
+    /// Others are still being told that it is gone.
+    Withdrawing { until: Mono },
     /// `stop.exec` runs.
     Task { until: Mono },
     /// The stop signal was sent.
@@ -42,6 +45,8 @@ pub(super) enum Ladder {
 pub enum Rung {
     /// It waits for jobs that run on behalf of it.
     Hooks,
+    /// Others are still being told that it is gone.
+    Withdrawing,
     /// `stop.exec` runs.
     Task,
     /// The stop signal was sent.
@@ -57,6 +62,7 @@ impl Job {
         match self.state {
             State::Stopping { ladder, .. } => Some(match ladder {
                 Ladder::Hooks { until, .. } => (Rung::Hooks, Some(until)),
+                Ladder::Withdrawing { until } => (Rung::Withdrawing, Some(until)),
                 Ladder::Task { until } => (Rung::Task, Some(until)),
                 Ladder::Signalled { until } => (Rung::Signalled, Some(until)),
                 Ladder::Killed => (Rung::Killed, None),
@@ -132,6 +138,7 @@ impl Job {
     pub(super) fn begin_stop(&mut self, turn: &mut Turn<'_>, force: Force) {
         let first = !self.has_said(Awaited::Stopping);
         turn.emit(Kind::Stopping);
+        self.withdraw(turn);
         let pid = self.pid();
         let ladder = match force {
             Force::Grace if turn.hooks => self.wait_for_hooks(turn, first),
@@ -146,7 +153,11 @@ impl Job {
         match self.state {
             State::Stopping { ladder: Ladder::Hooks { first, .. }, .. } => Some(first),
             State::Stopping {
-                ladder: Ladder::Task { .. } | Ladder::Signalled { .. } | Ladder::Killed,
+                ladder:
+                    Ladder::Withdrawing { .. }
+                    | Ladder::Task { .. }
+                    | Ladder::Signalled { .. }
+                    | Ladder::Killed,
                 ..
             }
             | State::Stopped
@@ -164,7 +175,11 @@ impl Job {
                 self.state = State::Stopping { pid, ladder: self.first_rung(turn, pid) };
             }
             State::Stopping {
-                ladder: Ladder::Task { .. } | Ladder::Signalled { .. } | Ladder::Killed,
+                ladder:
+                    Ladder::Withdrawing { .. }
+                    | Ladder::Task { .. }
+                    | Ladder::Signalled { .. }
+                    | Ladder::Killed,
                 ..
             }
             | State::Stopped
@@ -182,7 +197,17 @@ impl Job {
         Ladder::Hooks { until, first }
     }
 
-    fn first_rung(&self, turn: &mut Turn<'_>, pid: Option<u32>) -> Ladder {
+    /// What follows the hooks.
+    pub(super) fn first_rung(&self, turn: &mut Turn<'_>, pid: Option<u32>) -> Ladder {
+        if let Some(until) = self.withdrawing_until(turn.mono()) {
+            let until = until.min(hooks_until(turn));
+            turn.wake(self.incarnation, Wait::StopTimeout, until);
+            return Ladder::Withdrawing { until };
+        }
+        self.ask_to_end(turn, pid)
+    }
+
+    fn ask_to_end(&self, turn: &mut Turn<'_>, pid: Option<u32>) -> Ladder {
         if pid.is_some() && turn.plan.stop.exec.is_some() {
             self.run_task(turn)
         } else {
@@ -203,7 +228,11 @@ impl Job {
                 self.state = State::Stopping { pid, ladder: self.send_signal(turn) };
             }
             State::Stopping {
-                ladder: Ladder::Hooks { .. } | Ladder::Signalled { .. } | Ladder::Killed,
+                ladder:
+                    Ladder::Hooks { .. }
+                    | Ladder::Withdrawing { .. }
+                    | Ladder::Signalled { .. }
+                    | Ladder::Killed,
                 ..
             }
             | State::Stopped
@@ -220,6 +249,7 @@ impl Job {
             State::Stopping { pid, ladder } => {
                 let ladder = match ladder {
                     Ladder::Hooks { until, .. }
+                    | Ladder::Withdrawing { until }
                     | Ladder::Task { until }
                     | Ladder::Signalled { until }
                         if turn.mono() < until =>
@@ -228,6 +258,7 @@ impl Job {
                         ladder
                     }
                     Ladder::Hooks { .. } => self.first_rung(turn, pid),
+                    Ladder::Withdrawing { .. } => self.ask_to_end(turn, pid),
                     Ladder::Task { .. } => self.send_signal(turn),
                     Ladder::Signalled { .. } => self.send_kill(turn),
                     Ladder::Killed => ladder,
@@ -253,11 +284,11 @@ impl Job {
     /// what may have been lost is said once more.
     pub(super) fn resume_stop(&mut self, turn: &mut Turn<'_>, ladder: Ladder) -> Ladder {
         match ladder {
-            Ladder::Hooks { until, .. } if turn.mono() < until => {
+            Ladder::Hooks { until, .. } | Ladder::Withdrawing { until } if turn.mono() < until => {
                 turn.wake(self.incarnation, Wait::StopTimeout, until);
                 ladder
             }
-            Ladder::Hooks { .. } => self.send_signal(turn),
+            Ladder::Hooks { .. } | Ladder::Withdrawing { .. } => self.send_signal(turn),
             Ladder::Task { until } if turn.mono() < until => {
                 turn.run_task(self.incarnation, TaskKind::StopExec, until);
                 turn.wake(self.incarnation, Wait::StopTimeout, until);
@@ -294,9 +325,10 @@ impl Job {
 
     fn kill(&self, turn: &mut Turn<'_>, ladder: Ladder) -> Ladder {
         match ladder {
-            Ladder::Hooks { .. } | Ladder::Task { .. } | Ladder::Signalled { .. } => {
-                self.send_kill(turn)
-            }
+            Ladder::Hooks { .. }
+            | Ladder::Withdrawing { .. }
+            | Ladder::Task { .. }
+            | Ladder::Signalled { .. } => self.send_kill(turn),
             Ladder::Killed => ladder,
         }
     }
@@ -307,6 +339,10 @@ impl Job {
             Ladder::Hooks { until, first } => {
                 let until = until.min(hooks_until(turn));
                 (Ladder::Hooks { until, first }, until)
+            }
+            Ladder::Withdrawing { until } => {
+                let until = until.min(hooks_until(turn));
+                (Ladder::Withdrawing { until }, until)
             }
             Ladder::Task { until } => {
                 let until = until.min(task_until(turn));

@@ -46,6 +46,7 @@ impl Job {
             self.found_alive(turn, incarnation, pid);
         }
         self.rearm(turn);
+        self.repeat_notice(turn);
     }
 
     /// It may have a process as far as the journal knows; the keeper has none, and nothing to say.

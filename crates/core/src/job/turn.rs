@@ -2,6 +2,7 @@
 
 use crate::{
     clock::Mono,
+    discovery::Standing,
     event::{Kind, Source},
     node::{Command, TaskId, TaskKind, Token, Wait},
     outbox::Outbox,
@@ -17,6 +18,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) hooks: bool,
     /// The node is stopping: nothing is launched, and stops have an end.
     pub(crate) shutting: Option<Shutting>,
+    /// Nothing is announced.
+    pub(crate) maintenance: bool,
     pub(crate) out: &'a mut Outbox,
 }
 
@@ -78,6 +81,15 @@ impl Turn<'_> {
 
     pub(super) fn arm_cron(&mut self) {
         self.out.command(Command::ArmCron { job: self.plan.name.clone() });
+    }
+
+    pub(super) fn announce(&mut self, standing: Standing, note: String) {
+        let job = self.plan.name.clone();
+        self.out.command(Command::Announce { job, standing, note });
+    }
+
+    pub(super) fn withdraw(&mut self) {
+        self.out.command(Command::Withdraw { job: self.plan.name.clone() });
     }
 
     pub(super) fn wake(&mut self, incarnation: u64, wait: Wait, at: Mono) {

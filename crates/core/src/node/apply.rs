@@ -163,6 +163,8 @@ impl Node {
             self.jobs.extend(states.remove(&plan.name));
         }
         self.wiring = Wiring::new(&self.plan);
+        let plan = &self.plan;
+        self.life.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
         before.jobs.into_iter().map(|plan| (plan.name.clone(), plan)).collect()
     }
 

@@ -1,7 +1,9 @@
 //! What a node wants done, and what it answers.
 
 use super::input::Refusal;
-use crate::{clock::Mono, event::Event, name::Name, plan::Reach, signal::Signal};
+use crate::{
+    clock::Mono, discovery::Standing, event::Event, name::Name, plan::Reach, signal::Signal,
+};
 use serde::{Deserialize, Serialize};
 
 /// What the node wants done. Every command is idempotent: it names an incarnation.
@@ -25,6 +27,10 @@ pub enum Command {
     /// Say [`super::Input::CronDue`] at the next time its expression names after now. A later one
     /// replaces it.
     ArmCron { job: Name },
+    /// Tell service discovery about the job, and go on telling. A later one replaces it.
+    Announce { job: Name, standing: Standing, note: String },
+    /// Remove the job from service discovery; answered by [`super::Input::Withdrawn`].
+    Withdraw { job: Name },
     /// The job is gone from the plan, and its process with it.
     Forget { job: Name },
     /// The plan that is in force now.

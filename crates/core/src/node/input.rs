@@ -2,13 +2,15 @@
 
 use super::command::{TaskId, Token};
 use crate::{
+    discovery::Instance,
+    environ::Unfit,
     exit::{Asked, Exit},
     name::Name,
     plan::{Plan, Reach},
     signal::Signal,
 };
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// What the node is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,6 +73,15 @@ pub enum Input {
     },
     /// The cron expression of the job is due.
     CronDue {
+        job: Name,
+    },
+    /// Service discovery was asked about a watch.
+    Instances {
+        watch: Name,
+        instances: Vec<Instance>,
+    },
+    /// The job is no longer announced, or it was tried in vain.
+    Withdrawn {
         job: Name,
     },
     LogGap {
@@ -152,7 +163,35 @@ pub enum Request {
     Apply {
         plan: Box<Plan>,
     },
+    /// Sets variables for whatever is started from now on, and takes some away (`None`).
+    Environ {
+        changes: BTreeMap<String, Option<String>>,
+    },
     Shutdown,
+}
+
+impl Request {
+    /// The one job that it concerns.
+    #[must_use]
+    pub fn job(&self) -> Option<&Name> {
+        match self {
+            Request::Start { job, .. }
+            | Request::Disable { job }
+            | Request::Enable { job }
+            | Request::Reload { job }
+            | Request::Stop { job }
+            | Request::Kill { job }
+            | Request::Restart { job, .. }
+            | Request::Signal { job, .. } => Some(job),
+            Request::Maintenance { .. }
+            | Request::StartApp { .. }
+            | Request::StopApp { .. }
+            | Request::RestartApp { .. }
+            | Request::Apply { .. }
+            | Request::Environ { .. }
+            | Request::Shutdown => None,
+        }
+    }
 }
 
 /// Why a request was not taken.
@@ -171,6 +210,8 @@ pub enum Refusal {
     NoReload(Name),
     #[error("job '{0}' is disabled: enable it first")]
     Disabled(Name),
+    #[error(transparent)]
+    Environ(#[from] Unfit),
     #[error("the node is stopping")]
     NodeStopping,
 }

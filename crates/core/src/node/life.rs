@@ -7,6 +7,7 @@ use crate::{
     job::Shutting,
     name::Name,
     plan::Awaited,
+    watch::Watch,
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -43,6 +44,8 @@ pub struct Life {
     /// At boot: the sequence of apps that is starting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) apps_from: Option<u32>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) watches: BTreeMap<Name, Watch>,
     /// Jobs that a user disabled and that are not in the plan: they come back disabled.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) disabled_absent: BTreeSet<Name>,
@@ -86,6 +89,7 @@ impl Life {
             signals: Signals::default(),
             apps: BTreeMap::new(),
             apps_from: None,
+            watches: BTreeMap::new(),
             disabled_absent: BTreeSet::new(),
         }
     }

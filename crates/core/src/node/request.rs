@@ -37,6 +37,7 @@ impl Node {
             Request::StopApp { app } => self.app_asked(out, &app, Node::stop_app),
             Request::RestartApp { app } => self.app_asked(out, &app, Node::restart_app),
             Request::Apply { plan } => self.apply(out, *plan),
+            Request::Environ { changes } => Ok(self.environ.change(changes)?),
             Request::Shutdown => {
                 self.shut_down_asked(out);
                 Ok(())
@@ -108,6 +109,8 @@ impl Node {
         if std::mem::replace(&mut self.life.maintenance, on) != on {
             let kind = if on { Kind::EnterMaintenance } else { Kind::ExitMaintenance };
             out.emit(Source::NODE, kind);
+            // What others are told about each follows from it.
+            self.each(out, |_, _| {});
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use crate::{
     job::{Health, Pass, Phase, is_triggered},
     outbox::Outbox,
     plan::{Awaited, Condition, OnLoss, SourceRef},
+    watch::Watch,
 };
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ impl Node {
     fn hear(&mut self, out: &mut Outbox, event: &Event) {
         let source = match &event.source {
             Source::Job(name) => self.wiring.place(name.as_str()),
-            Source::Node(_) => None,
+            Source::Node(_) | Source::Watch(_) => None,
         };
         if let (Some(at), Kind::State { .. }) = (source, &event.kind) {
             self.has_moved(out, at);
@@ -60,6 +61,11 @@ impl Node {
             (Source::Node(_), _) => {
                 self.life.note(awaited);
                 self.wiring.listeners_of_node().to_vec()
+            }
+            (Source::Watch(word), _) => {
+                let watch = self.life.watches.get_mut(word.name());
+                watch.into_iter().for_each(|watch| watch.note(awaited));
+                self.wiring.listeners_of_watch(word.name()).to_vec()
             }
         };
         for listener in listeners {
@@ -167,18 +173,20 @@ impl Node {
             SourceRef::Job(name) => {
                 self.job(name.as_str()).is_some_and(|job| job.has_said(condition.event))
             }
-            SourceRef::Watch(_) => false,
+            SourceRef::Watch(name) => {
+                self.watch(name.as_str()).is_some_and(|watch| watch.has_said(condition.event))
+            }
         }
     }
 
-    /// What can be followed is there now, and not on its way down. Watches are not asked yet.
+    /// What can be followed is there now, and not on its way down.
     pub(super) fn is_up(&self, source: &SourceRef) -> bool {
         match source {
             SourceRef::Node => true,
             SourceRef::Job(name) => self.job(name.as_str()).is_some_and(|job| {
                 job.health() == Health::Healthy && job.phase() != Phase::Stopping
             }),
-            SourceRef::Watch(_) => false,
+            SourceRef::Watch(name) => self.watch(name.as_str()).is_some_and(Watch::is_up),
         }
     }
 
@@ -236,8 +244,9 @@ fn is_source(wanted: &SourceRef, source: &Source) -> bool {
     match (wanted, source) {
         (SourceRef::Node, Source::Node(_)) => true,
         (SourceRef::Job(wanted), Source::Job(name)) => wanted == name,
-        (SourceRef::Node, Source::Job(_))
-        | (SourceRef::Job(_), Source::Node(_))
+        (SourceRef::Watch(wanted), Source::Watch(word)) => wanted.as_str() == word.name(),
+        (SourceRef::Node, Source::Job(_) | Source::Watch(_))
+        | (SourceRef::Job(_), Source::Node(_) | Source::Watch(_))
         | (SourceRef::Watch(_), Source::Job(_) | Source::Node(_)) => false,
     }
 }

@@ -269,6 +269,8 @@ impl Node {
             | Input::Checked { .. }
             | Input::Notified { .. }
             | Input::CronDue { .. }
+            | Input::Instances { .. }
+            | Input::Withdrawn { .. }
             | Input::LogGap { .. }
             | Input::StrayKilled { .. } => self.is_over(),
         }

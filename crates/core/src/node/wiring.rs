@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 pub(super) struct Wiring {
     places: BTreeMap<Name, usize>,
     to_node: Vec<usize>,
+    to_watches: BTreeMap<Name, Vec<usize>>,
     jobs: Vec<Wires>,
 }
 
@@ -36,7 +37,8 @@ impl Wiring {
         let jobs = &plan.jobs;
         let places = jobs.iter().enumerate().map(|(at, job)| (job.name.clone(), at)).collect();
         let wires = vec![Wires::default(); jobs.len()];
-        let mut wiring = Wiring { places, to_node: Vec::new(), jobs: wires };
+        let (to_node, to_watches) = (Vec::new(), BTreeMap::new());
+        let mut wiring = Wiring { places, to_node, to_watches, jobs: wires };
         for (at, job) in jobs.iter().enumerate() {
             wiring.add(at, job);
         }
@@ -66,7 +68,7 @@ impl Wiring {
                     add(&mut self.jobs[source].listeners, at);
                 }
             }
-            SourceRef::Watch(_) => {}
+            SourceRef::Watch(name) => add(self.to_watches.entry(name.clone()).or_default(), at),
         }
     }
 
@@ -114,6 +116,10 @@ impl Wiring {
 
     pub(super) fn listeners_of_node(&self) -> &[usize] {
         &self.to_node
+    }
+
+    pub(super) fn listeners_of_watch(&self, name: &str) -> &[usize] {
+        self.to_watches.get(name).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn listeners(&self, at: usize) -> &[usize] {

@@ -17,6 +17,9 @@ pub struct Check {
     pub rise: u32,
     /// So many failures in a row make it failing.
     pub fall: u32,
+    /// Of `notify`: from READY=1 on the job has to say WATCHDOG=1 so often, and is told so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watchdog: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,8 +30,8 @@ pub enum Probe {
     Http(Http),
     /// `host:port`: passes when a connection is made.
     Tcp(String),
-    /// sd_notify: passes with READY=1; with WATCHDOG=1 expected every `timeout` when the job has
-    /// sent one (or WATCHDOG_USEC says so).
+    /// sd_notify: passes with READY=1. WATCHDOG=1 is expected every `watchdog`, or without one every
+    /// `timeout` once the job has sent one (or as its WATCHDOG_USEC says).
     Notify,
     /// s6: passes when the job writes a newline to this descriptor.
     Fd(u32),
@@ -72,7 +75,14 @@ impl Check {
             start_period: Duration::ZERO,
             rise: 1,
             fall: 1,
+            watchdog: None,
         }
+    }
+
+    /// How long after its start a job that tells by itself may take to say that it is ready.
+    #[must_use]
+    pub fn ready_within(&self) -> Duration {
+        self.timeout.max(self.start_period)
     }
 
     /// Told by the job itself instead of being asked for.

@@ -7,14 +7,25 @@
 use super::{Check, JobPlan, Plan, Probe};
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// Keys of the node that differ.
     pub node: Vec<String>,
+    /// Keys of the API that differ.
+    #[serde(default)]
+    pub api: Vec<String>,
     /// The order of apps, or what is done about them, differs.
     pub apps: bool,
+    /// What is asked of service discovery, or where, differs.
+    #[serde(default)]
+    pub watches: bool,
+    #[serde(default)]
+    pub discovery: bool,
     /// In the order of the new plan; those that are gone follow.
     pub jobs: Vec<JobChange>,
 }
@@ -56,8 +67,25 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("stop_timeout", a.stop_timeout != b.stop_timeout),
         ("exit", a.exit != b.exit),
         ("log_level", a.log_level != b.log_level),
+        ("telemetry", old.telemetry != new.telemetry),
+        ("containerpilot", old.containerpilot != new.containerpilot),
     ];
-    Changes { node: named(&node), apps: old.apps != new.apps, jobs }
+    let (a, b) = (&old.api, &new.api);
+    let api = [
+        ("listen", a.listen != b.listen),
+        ("token_file", a.token_file != b.token_file),
+        ("tls", a.tls != b.tls),
+        ("insecure", a.insecure != b.insecure),
+        ("socket_group", a.socket_group != b.socket_group),
+    ];
+    Changes {
+        node: named(&node),
+        api: named(&api),
+        apps: old.apps != new.apps,
+        watches: old.watches != new.watches,
+        discovery: old.discovery != new.discovery,
+        jobs,
+    }
 }
 
 fn whole(job: &JobPlan, change: Change) -> JobChange {
@@ -84,6 +112,9 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         sockets,
         notify,
         stderr,
+        session,
+        stdin,
+        tty,
         log,
         when,
         follows,
@@ -94,6 +125,7 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         place,
         instance_of,
         secrets,
+        advertise,
         // Lines that moved change nothing.
         written: _,
     } = old;
@@ -110,6 +142,9 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         ("sockets", *sockets != new.sockets),
         ("notify", *notify != new.notify),
         ("stderr", *stderr != new.stderr),
+        ("session", *session != new.session),
+        ("stdin", *stdin != new.stdin),
+        ("tty", *tty != new.tty),
         // What the job has to be given when it starts.
         ("health", channels(checks) != channels(&new.checks)),
     ]);
@@ -129,6 +164,7 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         ("place", *place != new.place),
         ("instances", *instance_of != new.instance_of),
         ("secrets", *secrets != new.secrets),
+        ("advertise", *advertise != new.advertise),
     ]);
     let change = match (anew.is_empty(), live.is_empty()) {
         (false, _) => Change::Restart,
@@ -138,11 +174,11 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
     JobChange { job: name.clone(), change, keys: anew.into_iter().chain(live).collect() }
 }
 
-/// Descriptors and sockets by which a job tells about itself.
-fn channels(checks: &[Check]) -> Vec<Option<u32>> {
+/// Descriptors and sockets by which a job tells about itself, and what it is told about them.
+fn channels(checks: &[Check]) -> Vec<(Option<u32>, Option<Duration>)> {
     let channel = |check: &Check| match &check.probe {
-        Probe::Notify => Some(None),
-        Probe::Fd(fd) => Some(Some(*fd)),
+        Probe::Notify => Some((None, check.watchdog)),
+        Probe::Fd(fd) => Some((Some(*fd), None)),
         Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_) => None,
     };
     checks.iter().filter_map(channel).collect()

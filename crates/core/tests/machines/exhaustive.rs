@@ -51,7 +51,7 @@ impl Model for Worlds {
 
 fn worlds(jobs: Vec<JobPlan>, exit: ExitRule, scope: Scope, agency: Agency) -> Worlds {
     let node = NodePlan { exit, ..script::default_node() };
-    Worlds { plan: Plan { node, jobs, apps: Vec::new() }, scope, agency }
+    Worlds { plan: Plan::new(node, jobs), scope, agency }
 }
 
 fn visit(jobs: Vec<JobPlan>, exit: ExitRule, scope: Scope) {

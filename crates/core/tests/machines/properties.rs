@@ -239,6 +239,7 @@ impl Seen {
             Kind::Unhealthy => assert!(std::mem::replace(&mut self.healthy, false)),
             Kind::State { incarnation, .. } => assert!(*incarnation >= self.last_exit),
             Kind::Startup
+            | Kind::Changed { .. }
             | Kind::TimerExpired
             | Kind::EnterMaintenance
             | Kind::ExitMaintenance
@@ -259,7 +260,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     let exit = prop_oneof![Just(ExitRule::Main), Just(ExitRule::All), Just(ExitRule::Never)];
     (exit, [job("a"), job("b"), job("c")]).prop_map(|(exit, jobs)| {
         let node = NodePlan { exit, ..script::default_node() };
-        Plan { node, jobs: jobs.into(), apps: Vec::new() }
+        Plan::new(node, jobs.into())
     })
 }
 

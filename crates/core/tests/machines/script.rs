@@ -20,6 +20,8 @@
 //! checked web 1 0 pass text | notified web 1 ready watchdog every=3s | cron web
 //! start web now args -v -x | disable web | enable web | reload web | maintenance on
 //! start-app shop | stop-app shop | restart-app shop
+//! watch cache | instances cache a b       a watch, and an answer of service discovery
+//! job web advertise=warning | withdrawn web
 //! drop web                                out of the plan that the next `apply` brings
 //! plan                                    what the next `apply` will come to
 //! apply                                   the plan with all `node` and `job` lines so far
@@ -29,13 +31,14 @@
 
 use mainstay_core::{
     clock::Mono,
+    discovery::{Instance, Standing},
     exit::{Asked, Exit},
     name::Name,
     node::{Held, Input, Request, TaskId, TaskKind, Token, Wait},
     plan::{
-        AppPlan, Awaited, Check, Condition, Cron, ExitRule, JobPlan, NodePlan, OnFailure, OnLoss,
-        OnStartFailure, Plan, Probe, Reach, Reload, Restart, RestartOn, SourceRef, StopOrder,
-        Trigger, While,
+        Advertise, AppPlan, Awaited, Check, Condition, Cron, ExitRule, JobPlan, NodePlan,
+        OnFailure, OnLoss, OnStartFailure, Plan, Probe, Reach, Reload, Restart, RestartOn,
+        SourceRef, StopOrder, Trigger, WatchPlan, Watched, While,
     },
 };
 use std::time::Duration;
@@ -44,6 +47,7 @@ pub(crate) enum Line {
     Node(NodePlan),
     Job(Box<JobPlan>),
     App(AppPlan),
+    Watch(WatchPlan),
     Drop(Name),
     Plan,
     Apply,
@@ -69,6 +73,7 @@ pub(crate) fn read(text: &str, agent_restarts: u64) -> Vec<Line> {
         ["node", keys @ ..] => Line::Node(node_plan(keys)),
         ["job", job, keys @ ..] => Line::Job(Box::new(job_plan(job, keys))),
         ["app", app, keys @ ..] => Line::App(app_plan(app, keys)),
+        ["watch", watch] => Line::Watch(watch_plan(watch)),
         ["drop", job] => Line::Drop(name(job)),
         ["plan"] => Line::Plan,
         ["apply"] => Line::Apply,
@@ -130,6 +135,11 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
             watchdog: what.contains(&"watchdog"),
             watchdog_every: what.iter().find_map(|word| word.strip_prefix("every=")).map(duration),
         },
+        ["instances", watch, all @ ..] => Input::Instances {
+            watch: name(watch),
+            instances: all.iter().map(|id| instance(id)).collect(),
+        },
+        ["withdrawn", job] => Input::Withdrawn { job: name(job) },
         ["cron", job] => Input::CronDue { job: name(job) },
         ["start", job, how @ ..] => {
             let now = how.first() == Some(&"now");
@@ -278,6 +288,20 @@ fn job_plan(job: &str, keys: &[&str]) -> JobPlan {
                 };
                 plan.follows = Some(While { source: self::source(source), on_loss });
             }
+            "advertise" => {
+                let mut advertise = Advertise::new(job);
+                advertise.port = 80;
+                advertise.initial_status = match value {
+                    "" => None,
+                    "warning" => Some(Standing::Warning),
+                    "critical" => Some(Standing::Critical),
+                    tag => {
+                        advertise.tags.push(tag.to_owned());
+                        None
+                    }
+                };
+                plan.advertise = Some(advertise);
+            }
             "check" => plan.checks.push(check(value)),
             "timeout" => plan.timeout = Some(duration(value)),
             "reload" => plan.reload = Some(Reload::Signal(value.parse().expect("a signal"))),
@@ -292,6 +316,24 @@ fn job_plan(job: &str, keys: &[&str]) -> JobPlan {
         }
     }
     plan
+}
+
+fn watch_plan(watch: &str) -> WatchPlan {
+    let service = Watched::Service { service: watch.to_owned(), tag: None, dc: None };
+    let (interval, debounce) = (WatchPlan::INTERVAL, WatchPlan::DEBOUNCE);
+    WatchPlan { name: name(watch), of: service, interval, debounce }
+}
+
+fn instance(id: &str) -> Instance {
+    Instance {
+        id: id.to_owned(),
+        name: "s".to_owned(),
+        address: "10.0.0.1".to_owned(),
+        port: 80,
+        tags: Vec::new(),
+        meta: std::collections::BTreeMap::new(),
+        node: String::new(),
+    }
 }
 
 fn app_plan(app: &str, keys: &[&str]) -> AppPlan {
@@ -338,6 +380,7 @@ fn check(text: &str) -> Check {
             "rise" => check.rise = value.parse().expect("a number"),
             "fall" => check.fall = value.parse().expect("a number"),
             "notify" => check.probe = Probe::Notify,
+            "watchdog" => check.watchdog = Some(duration(value)),
             "fd" => check.probe = Probe::Fd(3),
             other => panic!("not a key of a check: {other}"),
         }
@@ -382,7 +425,7 @@ pub(crate) fn default_node() -> NodePlan {
 }
 
 pub(crate) fn plan(node: NodePlan, jobs: Vec<JobPlan>) -> Plan {
-    Plan { node, jobs, apps: Vec::new() }
+    Plan::new(node, jobs)
 }
 
 pub(crate) fn name(text: &str) -> Name {

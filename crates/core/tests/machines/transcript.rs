@@ -99,7 +99,11 @@ impl Stage {
                 None => self.plan.jobs.push(*plan),
             },
             Line::App(plan) => self.plan.apps.push(plan),
-            Line::Drop(name) => self.plan.jobs.retain(|job| job.name != name),
+            Line::Watch(plan) => self.plan.watches.push(plan),
+            Line::Drop(name) => {
+                self.plan.jobs.retain(|job| job.name != name);
+                self.plan.watches.retain(|watch| watch.name != name);
+            }
             Line::Apply => {
                 let plan = Box::new(self.plan.clone());
                 self.say(Input::Request(Request::Apply { plan }));
@@ -269,6 +273,7 @@ fn event_line(event: &Event) -> String {
         Kind::Startup => format!("{source} startup"),
         Kind::Healthy => format!("{source} healthy"),
         Kind::Unhealthy => format!("{source} unhealthy"),
+        Kind::Changed { instances } => format!("{source} changed {instances}"),
         Kind::Stopping => format!("{source} stopping"),
         Kind::Stopped => format!("{source} stopped"),
         Kind::TimerExpired => format!("{source} timerExpired"),
@@ -303,6 +308,10 @@ fn command_line(command: &Command) -> String {
             format!("probe {job} #{incarnation} {check} until {}", time(*deadline))
         }
         Command::ArmCron { job } => format!("cron {job}"),
+        Command::Announce { job, standing, note } => {
+            format!("announce {job} {} {note}", word(standing)).trim_end().to_owned()
+        }
+        Command::Withdraw { job } => format!("withdraw {job}"),
         Command::Forget { job } => format!("forget {job}"),
         Command::Applied => "applied".to_owned(),
         Command::KeepDisabled { jobs } => {

@@ -520,7 +520,7 @@ fn told(plan: &Plan, outcome: &Outcome) -> (Vec<u64>, Vec<(usize, Told)>) {
     let numbers = outcome.events.iter().map(|event| event.seq).collect();
     let told = outcome.events.iter().filter_map(|event| match &event.source {
         Source::Job(name) => Some((place(plan, name), Told::of(event)?)),
-        Source::Node(_) => None,
+        Source::Node(_) | Source::Watch(_) => None,
     });
     (numbers, told.collect())
 }
@@ -542,7 +542,9 @@ fn deed(command: Command) -> Option<Deed> {
         | Command::ArmCron { .. }
         | Command::Forget { .. }
         | Command::Applied
-        | Command::KeepDisabled { .. } => return None,
+        | Command::KeepDisabled { .. }
+        | Command::Announce { .. }
+        | Command::Withdraw { .. } => return None,
     })
 }
 

@@ -64,7 +64,15 @@ impl Channel {
     }
 }
 
-/// The read end of one pipe, and what becomes of what comes out of it.
+/// What the job writes to.
+#[derive(Debug)]
+pub(crate) enum Other {
+    Pipe,
+    /// Its lines end with `\r\n`. We keep its end open until the job is gone.
+    Terminal(Option<OwnedFd>),
+}
+
+/// The read end of one pipe or terminal, and what becomes of what comes out of it.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) key: u64,
@@ -72,6 +80,7 @@ pub(crate) struct Stream {
     pub(crate) channel: Channel,
     pub(crate) log: Log,
     pub(crate) fd: OwnedFd,
+    pub(crate) other: Other,
     /// The beginning of a line whose end has not come yet.
     pub(crate) partial: Vec<u8>,
 }
@@ -82,6 +91,8 @@ enum Post {
     /// The process is gone: read what is there, then close.
     Close(u64),
     Note(String),
+    /// Another `log` for what the job writes from now on.
+    Change(Name, Log),
     Rotate,
     Forget(Name),
     /// Room in the ring again.
@@ -104,6 +115,8 @@ pub(crate) struct Rest {
     pub(crate) streams: Vec<Stream>,
     pub(crate) figures: BTreeMap<Name, LogFigures>,
     pub(crate) gaps: Vec<(Owner, Gap)>,
+    /// What nobody has read yet.
+    pub(crate) told: Vec<Told>,
     pub(crate) forward: [Vec<u8>; 2],
     pub(crate) forward_dropped: u64,
 }
@@ -157,6 +170,10 @@ impl Output {
         self.posts.post(Post::Note(text.into()));
     }
 
+    pub(crate) fn change(&self, job: Name, log: Log) {
+        self.posts.post(Post::Change(job, log));
+    }
+
     pub(crate) fn rotate(&self) {
         self.posts.post(Post::Rotate);
     }
@@ -191,7 +208,7 @@ impl Output {
         let (forward, forward_dropped) = self.ring.take();
         let (streams, gaps) = writer.map(Writer::into_rest).unwrap_or_default();
         let figures = std::mem::take(&mut *lock(&self.figures));
-        Rest { streams, figures, gaps, forward, forward_dropped }
+        Rest { streams, figures, gaps, told: self.told.take(), forward, forward_dropped }
     }
 
     /// Writes out everything; gives a reader that takes nothing a bounded time.

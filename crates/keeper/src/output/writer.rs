@@ -1,7 +1,7 @@
 //! The writer thread: reads every pipe, writes every file.
 
 use super::{
-    Channel, Figures, Owner, Post, Stream, Told,
+    Channel, Figures, Other, Owner, Post, Stream, Told,
     forward::{Exit, Ring},
     lines::{Header, Piece, split},
     lock,
@@ -30,6 +30,8 @@ const CHUNK: usize = 256 << 10;
 /// A pipe that is found this full gets a larger one.
 const NEARLY_FULL: usize = 60 << 10;
 const LARGE_PIPE: usize = 1 << 20;
+/// More than a terminal can hold: one read takes at most a page.
+const TERMINAL_READS: usize = 256;
 
 pub(super) struct Writer {
     logs: PathBuf,
@@ -117,6 +119,7 @@ impl Writer {
                 Post::Open(stream) => self.open(stream),
                 Post::Close(key) => self.close(key),
                 Post::Note(text) => self.note(&text),
+                Post::Change(job, log) => self.change(job, &log),
                 Post::Rotate => self.rotate(),
                 Post::Forget(job) => self.forget(&job),
                 Post::Resume => self.resume(),
@@ -135,11 +138,27 @@ impl Writer {
 
     /// Reads what the pipe holds now: whoever still holds its other end is not of this job's tree.
     fn close(&mut self, key: u64) {
-        let Some(stream) = self.streams.get(&key) else { return };
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        if let Other::Terminal(end) = &mut stream.other {
+            *end = None;
+            return self.close_terminal(key);
+        }
         let mut left = rustix::io::ioctl_fionread(&stream.fd).unwrap_or(0);
         while left > 0 {
             match self.read_once(key) {
                 Some(count) if count > 0 => left = left.saturating_sub(count as u64),
+                _ => break,
+            }
+        }
+        self.end(key);
+    }
+
+    /// With the last other end closed a terminal says when it is empty. What it holds is not told
+    /// before it was brought from one end to the other, which a read does.
+    fn close_terminal(&mut self, key: u64) {
+        for _ in 0..TERMINAL_READS {
+            match self.read_once(key) {
+                Some(count) if count > 0 => {}
                 _ => break,
             }
         }
@@ -286,6 +305,15 @@ impl Writer {
         }
     }
 
+    fn change(&mut self, job: Name, log: &Log) {
+        let owner = Owner::Job(job);
+        for stream in self.streams.values_mut().filter(|stream| stream.owner == owner) {
+            stream.log = log.clone();
+        }
+        // One that is not forwarded any more has no room to wait for.
+        self.resume();
+    }
+
     fn forget(&mut self, job: &Name) {
         self.sinks.remove(&Owner::Job(job.clone()));
         lock(&self.figures).remove(job);
@@ -299,6 +327,7 @@ struct Batch<'a> {
     to_forward: Vec<u8>,
     owner: &'a str,
     channel: Channel,
+    terminal: bool,
     file: FileFormat,
     forward: Option<ForwardFormat>,
     lines: u64,
@@ -323,6 +352,7 @@ impl<'a> Batch<'a> {
             to_forward: Vec::new(),
             owner: stream.owner.as_str(),
             channel: stream.channel,
+            terminal: matches!(stream.other, Other::Terminal(_)),
             file: stream.log.file,
             forward: stream.log.forward.then_some(stream.log.format),
             lines: 0,
@@ -330,7 +360,10 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn add(&mut self, piece: Piece<'_>) {
+    fn add(&mut self, mut piece: Piece<'_>) {
+        if self.terminal && piece.whole {
+            piece.text = piece.text.strip_suffix(b"\r").unwrap_or(piece.text);
+        }
         self.lines += u64::from(piece.whole);
         self.header.to_file(self.file, piece, self.to_file);
         if let Some(format) = self.forward {

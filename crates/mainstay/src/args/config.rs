@@ -1,6 +1,6 @@
 //! What can be typed about configurations and about the command itself.
 
-use super::{JsonArgs, NodeArgs};
+use super::{DirArgs, JsonArgs, NodeArgs, WaitArgs};
 use clap::Args;
 use clap_complete::Shell;
 use mainstay_config::Format;
@@ -17,11 +17,11 @@ pub(crate) struct RunArgs {
     /// /etc/mainstay/]
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["command", "from"])]
     pub(crate) config: Option<PathBuf>,
-    /// Run a file of another supervisor: procfile, supervisord or process-compose
+    /// Run a file of another supervisor: procfile, supervisord, process-compose or containerpilot
     #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"], conflicts_with = "command")]
     pub(crate) from: Vec<String>,
     #[command(flatten)]
-    pub(crate) node: NodeArgs,
+    pub(crate) node: DirArgs,
     /// State directory, with the logs [default: MAINSTAY_STATE_DIR, else /var/lib/mainstay as root,
     /// else $XDG_STATE_HOME/mainstay]
     #[arg(long, value_name = "DIR")]
@@ -65,6 +65,8 @@ pub(crate) struct ReloadArgs {
     #[arg(value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
     #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+    #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
     pub(crate) node: NodeArgs,
@@ -77,7 +79,7 @@ pub(crate) struct ReloadArgs {
 
 What could not be mapped is a comment in the output, and is told on stderr as well.")]
 pub(crate) struct ImportArgs {
-    /// procfile, supervisord or process-compose
+    /// procfile, supervisord, process-compose or containerpilot
     pub(crate) format: Format,
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,

@@ -45,6 +45,7 @@ impl Told {
             Kind::Healthy => Some(Told::Healthy),
             Kind::Unhealthy => Some(Told::Unhealthy),
             Kind::Startup
+            | Kind::Changed { .. }
             | Kind::TimerExpired
             | Kind::EnterMaintenance
             | Kind::ExitMaintenance

@@ -1,0 +1,179 @@
+//! What users measure themselves: `[telemetry] metrics`, fed from outside.
+//!
+//! Whoever feeds or reads is served here and not in the loop. Values outlive the agent in
+//! `metrics.json` of the run directory, which is written at the first change and then at most once
+//! a second. A reload keeps the values of what is measured as before.
+
+mod file;
+mod value;
+
+pub use value::Reading;
+
+use file::File;
+use mainstay_core::plan::{MetricKind, MetricPlan, Plan};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::Notify, task::spawn_blocking, time::sleep};
+use value::Value;
+
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Why values were not taken. None of them was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfed {
+    #[error("there is no metric '{0}'{1}")]
+    Unknown(String, Hint),
+    #[error("'{0}' is a counter: {1} cannot be added to it")]
+    Negative(String, String),
+    #[error("the value of '{0}' is not a finite number")]
+    NotFinite(String),
+}
+
+/// What else may have been meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hint {
+    Near(String),
+    /// Nothing is measured at all.
+    NoneAtAll,
+    None,
+}
+
+impl std::fmt::Display for Hint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Hint::Near(name) => write!(f, ": did you mean '{name}'?"),
+            Hint::NoneAtAll => f.write_str(": the configuration has no [telemetry] metrics"),
+            Hint::None => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Custom {
+    metrics: Mutex<Metrics>,
+    file: File,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Metrics {
+    /// In the order of the file.
+    plans: Vec<MetricPlan>,
+    values: BTreeMap<String, Value>,
+    changed: bool,
+}
+
+impl Custom {
+    /// With what an earlier agent of this run has left.
+    pub(crate) fn open(run_dir: &Path, run: &str, plan: &Plan) -> Arc<Custom> {
+        let file = File::new(run_dir, run);
+        let metrics = Metrics { values: file.read(), ..Metrics::default() };
+        let custom = Custom { metrics: Mutex::new(metrics), file, changed: Notify::new() };
+        custom.define(plan);
+        Arc::new(custom)
+    }
+
+    /// Writes changes down for as long as the runtime lives.
+    pub(crate) fn keep_written(self: &Arc<Custom>) {
+        let custom = self.clone();
+        tokio::spawn(async move {
+            loop {
+                custom.changed.notified().await;
+                let writing = custom.clone();
+                // Fails only when the runtime ends.
+                let _ = spawn_blocking(move || writing.flush()).await;
+                sleep(PAUSE).await;
+            }
+        });
+    }
+
+    /// What a plan says is measured from now on.
+    pub(crate) fn define(&self, plan: &Plan) {
+        let plans = plan.telemetry.as_ref().map(|telemetry| telemetry.metrics.clone());
+        let mut metrics = self.lock();
+        metrics.plans = plans.unwrap_or_default();
+        let mut before = std::mem::take(&mut metrics.values);
+        metrics.values = metrics
+            .plans
+            .iter()
+            .map(|plan| {
+                let kept = before.remove(&plan.name).filter(|value| value.fits(&plan.kind));
+                (plan.name.clone(), kept.unwrap_or_else(|| Value::new(&plan.kind)))
+            })
+            .collect();
+    }
+
+    /// Adds to counters, sets gauges, and lets histograms and summaries see: all, or nothing.
+    ///
+    /// # Errors
+    /// The first value that cannot be taken.
+    pub fn feed(&self, values: &BTreeMap<String, f64>) -> Result<(), Unfed> {
+        let now = mainstay_sys::clock::monotonic();
+        let mut metrics = self.lock();
+        for (name, value) in values {
+            match metrics.plans.iter().find(|plan| plan.name == *name) {
+                None => return Err(Unfed::Unknown(name.clone(), metrics.hint(name))),
+                Some(_) if !value.is_finite() => return Err(Unfed::NotFinite(name.clone())),
+                Some(plan) if plan.kind == MetricKind::Counter && *value < 0.0 => {
+                    return Err(Unfed::Negative(name.clone(), value.to_string()));
+                }
+                Some(_) => {}
+            }
+        }
+        for (name, value) in values {
+            if let Some(held) = metrics.values.get_mut(name) {
+                held.take(*value, now);
+            }
+        }
+        metrics.changed = true;
+        drop(metrics);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Everything that is measured, in the order of the file.
+    #[must_use]
+    pub fn read(&self) -> Vec<(MetricPlan, Reading)> {
+        let now = mainstay_sys::clock::monotonic();
+        let mut metrics = self.lock();
+        let Metrics { plans, values, .. } = &mut *metrics;
+        let reading = |plan: &MetricPlan| {
+            let value = values.get_mut(&plan.name)?;
+            Some((plan.clone(), value.read(&plan.kind, now)))
+        };
+        plans.iter().filter_map(reading).collect()
+    }
+
+    /// Writes what is not written yet: not for the loop.
+    pub fn flush(&self) {
+        let mut metrics = self.lock();
+        if !std::mem::take(&mut metrics.changed) {
+            return;
+        }
+        let values = metrics.values.clone();
+        drop(metrics);
+        self.file.write(&values);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Metrics> {
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Metrics {
+    fn hint(&self, name: &str) -> Hint {
+        let known = self.plans.iter().map(|plan| plan.name.as_str());
+        match mainstay_config::nearest(name, known) {
+            Some(near) => Hint::Near(near.to_owned()),
+            None if self.plans.is_empty() => Hint::NoneAtAll,
+            None => Hint::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! `metrics.json` in the run directory: what users have measured so far in this run.
+
+use super::value::Value;
+use crate::replace::replace;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+#[derive(Debug)]
+pub(super) struct File {
+    path: PathBuf,
+    run: String,
+    failure_told: AtomicBool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Content<V> {
+    run: String,
+    values: V,
+}
+
+impl File {
+    pub(super) fn new(run_dir: &Path, run: &str) -> File {
+        let path = run_dir.join("metrics.json");
+        File { path, run: run.to_owned(), failure_told: AtomicBool::new(false) }
+    }
+
+    /// Empty: there is none of this run.
+    pub(super) fn read(&self) -> BTreeMap<String, Value> {
+        let bytes = match fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    tracing::warn!("what users measured is lost: {error}");
+                }
+                return BTreeMap::new();
+            }
+        };
+        match serde_json::from_slice::<Content<BTreeMap<String, Value>>>(&bytes) {
+            Ok(content) if content.run == self.run => content.values,
+            Ok(_) => BTreeMap::new(),
+            Err(error) => {
+                tracing::warn!("what users measured is lost, metrics.json cannot be read: {error}");
+                BTreeMap::new()
+            }
+        }
+    }
+
+    pub(super) fn write(&self, values: &BTreeMap<String, Value>) {
+        let written = serde_json::to_vec(&Content { run: self.run.clone(), values })
+            .map_err(io::Error::from)
+            .and_then(|bytes| replace(&self.path, 0o600, &bytes));
+        match written {
+            Ok(_) => self.failure_told.store(false, Ordering::Relaxed),
+            Err(error) if !self.failure_told.swap(true, Ordering::Relaxed) => {
+                tracing::error!(
+                    "cannot write {}: {error}; what users measure will not outlive this agent",
+                    self.path.display()
+                );
+            }
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The agent's side of service discovery: what the node wants told becomes registrations, what
+//! comes back becomes inputs.
+//!
+//! Nothing here decides or waits. A job has at most one entry; its id is remembered, so that an
+//! entry under another name is removed when the plan gives it a new one. An engine that is
+//! exchanged is given a while to remove what it holds.
+
+use crate::replace::replace;
+use mainstay_core::{
+    discovery::{Engine, Instance, Query, Registration, Standing},
+    interface::{NoAddress, choose},
+    name::Name,
+    node::Input,
+    plan::{Advertise, JobPlan, Plan, WatchPlan, Watched},
+};
+use mainstay_discovery::{About, Catalogue, Report, addresses};
+use std::{
+    collections::BTreeMap,
+    fs::{self, Permissions},
+    io,
+    net::IpAddr,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::mpsc::UnboundedReceiver,
+    time::{Instant, sleep_until, timeout},
+};
+
+/// How often an address is looked for that was not there.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How long an engine that is no longer used may take to remove what it holds.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+pub(crate) struct Discovery {
+    node: String,
+    /// Where lists of instances are put for jobs.
+    lists: PathBuf,
+    open: Option<Open>,
+    entries: BTreeMap<Name, Entry>,
+    /// Removals under way, by id.
+    leaving: BTreeMap<String, Name>,
+    watches: BTreeMap<Name, WatchPlan>,
+    trouble: BTreeMap<About, String>,
+    look_again: Instant,
+}
+
+struct Open {
+    engine: Engine,
+    catalogue: Catalogue,
+    reports: UnboundedReceiver<Report>,
+}
+
+/// What is told about a job.
+#[derive(Debug)]
+struct Entry {
+    advertise: Advertise,
+    standing: Standing,
+    note: String,
+    /// Or why there is none.
+    registration: Result<Arc<Registration>, String>,
+}
+
+/// An entry, for people.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Announced {
+    pub service: String,
+    pub id: String,
+    /// `None`: the host has none that fits.
+    pub address: Option<String>,
+    pub port: u16,
+    pub standing: Standing,
+    /// What keeps it from being told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+impl Discovery {
+    pub(crate) fn new(run_dir: &Path) -> Discovery {
+        Discovery {
+            node: String::new(),
+            lists: run_dir.join("watches"),
+            open: None,
+            entries: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            trouble: BTreeMap::new(),
+            look_again: Instant::now(),
+        }
+    }
+
+    /// A plan is in force: another engine, other watches.
+    pub(crate) fn apply(&mut self, plan: &Plan) {
+        if self.node != plan.node.name {
+            self.node.clone_from(&plan.node.name);
+            self.rename_entries();
+        }
+        if self.open.as_ref().map(|open| &open.engine) != plan.discovery.as_ref() {
+            self.exchange(plan.discovery.clone());
+        }
+        let wanted: BTreeMap<Name, WatchPlan> =
+            plan.watches.iter().map(|watch| (watch.name.clone(), watch.clone())).collect();
+        let before = std::mem::take(&mut self.watches);
+        for (name, _) in before.iter().filter(|(name, _)| !wanted.contains_key(*name)) {
+            self.unwatch(name);
+        }
+        for (name, watch) in wanted.iter().filter(|(name, it)| before.get(*name) != Some(*it)) {
+            self.watch(name, watch);
+        }
+        self.watches = wanted;
+    }
+
+    /// The node has another name, and with it most entries.
+    fn rename_entries(&mut self) {
+        for (job, entry) in &mut self.entries {
+            let before = std::mem::replace(
+                &mut entry.registration,
+                register(job, &self.node, &entry.advertise),
+            );
+            let Some(open) = &mut self.open else { continue };
+            let before = before.ok().filter(|before| Some(before.id.as_str()) != entry.id());
+            before.into_iter().for_each(|before| open.catalogue.withdraw(&before.id));
+            open.announce(entry);
+        }
+    }
+
+    fn exchange(&mut self, engine: Option<Engine>) {
+        if let Some(old) = self.open.take() {
+            let ids = self.entries.values().filter_map(|it| it.registration.as_ref().ok());
+            let ids = ids.map(|it| it.id.clone()).chain(self.leaving.keys().cloned()).collect();
+            tokio::spawn(old.say_farewell(ids));
+        }
+        self.trouble.clear();
+        self.open = engine.map(|engine| {
+            let (catalogue, reports) = Catalogue::open(engine.clone());
+            Open { engine, catalogue, reports }
+        });
+        // Asked and told again, of whoever answers now.
+        self.watches.clear();
+        let Some(open) = &mut self.open else { return };
+        for entry in self.entries.values() {
+            open.announce(entry);
+        }
+    }
+
+    fn watch(&mut self, name: &Name, watch: &WatchPlan) {
+        let Some(open) = &mut self.open else { return };
+        if let Watched::Service { service, tag, dc } = &watch.of {
+            let query = Query {
+                service: service.clone(),
+                tag: tag.clone(),
+                dc: dc.clone(),
+                interval: watch.interval,
+                debounce: watch.debounce,
+            };
+            open.catalogue.watch(name.as_str(), query);
+        }
+    }
+
+    fn unwatch(&mut self, name: &Name) {
+        if let Some(open) = &mut self.open {
+            open.catalogue.unwatch(name.as_str());
+        }
+        self.trouble.remove(&About::Watch(name.to_string()));
+        // Nobody is pointed to it any more.
+        let _ = fs::remove_file(self.list(name.as_str()));
+    }
+
+    /// Tells about a job, from now on.
+    pub(crate) fn announce(&mut self, plan: &JobPlan, standing: Standing, note: String) {
+        let Some(advertise) = &plan.advertise else { return };
+        let registration = register(&plan.name, &self.node, advertise);
+        if let Err(why) = &registration {
+            tracing::warn!("{} cannot be announced: {why}", plan.name);
+            self.look_again = Instant::now() + LOOK_AGAIN;
+        }
+        let entry = Entry { advertise: advertise.clone(), standing, note, registration };
+        let before = self.entries.get(&plan.name).and_then(Entry::id);
+        if let Some(open) = &mut self.open {
+            if let Some(id) = before.filter(|id| Some(*id) != entry.id()) {
+                open.catalogue.withdraw(id);
+            }
+            open.announce(&entry);
+        }
+        self.leaving.retain(|id, _| Some(id.as_str()) != entry.id());
+        self.entries.insert(plan.name.clone(), entry);
+    }
+
+    /// Removes what was told about a job. `Some`: there is nothing to wait for.
+    pub(crate) fn withdraw(&mut self, job: &Name, plan: Option<&JobPlan>) -> Option<Input> {
+        // An earlier agent may have told it.
+        let id = match self.entries.remove(job) {
+            Some(entry) => entry.id().map(str::to_owned),
+            None => plan
+                .and_then(|plan| plan.advertise.as_ref())
+                .map(|advertise| id(job, &self.node, advertise)),
+        };
+        match (id, &mut self.open) {
+            (Some(id), Some(open)) => {
+                open.catalogue.withdraw(&id);
+                self.leaving.insert(id, job.clone());
+                None
+            }
+            (None, _) | (_, None) => Some(Input::Withdrawn { job: job.clone() }),
+        }
+    }
+
+    /// What comes back. May be dropped at any time.
+    pub(crate) async fn heard(&mut self) -> Input {
+        loop {
+            let looking = self.entries.values().any(|entry| entry.registration.is_err());
+            let report = match &mut self.open {
+                Some(open) => tokio::select! {
+                    report = open.reports.recv() => report,
+                    () = sleep_until(self.look_again), if looking => {
+                        self.look_for_addresses();
+                        continue;
+                    }
+                },
+                None => None,
+            };
+            let Some(report) = report else { return std::future::pending().await };
+            if let Some(input) = self.take(report) {
+                return input;
+            }
+        }
+    }
+
+    fn take(&mut self, report: Report) -> Option<Input> {
+        match report {
+            Report::Announced { id } => {
+                tracing::debug!("{id} is announced");
+                None
+            }
+            Report::Withdrawn { id, .. } => {
+                self.leaving.remove(&id).map(|job| Input::Withdrawn { job })
+            }
+            Report::Instances { watch, instances } => {
+                let name = Name::new(&watch).ok()?;
+                self.watches.contains_key(&name).then_some(())?;
+                self.put_list(&watch, &instances);
+                Some(Input::Instances { watch: name, instances })
+            }
+            Report::Trouble { about, error } => {
+                tracing::warn!("discovery: {about}: {error}");
+                self.trouble.insert(about, error);
+                None
+            }
+            Report::Well { about } => {
+                tracing::info!("discovery: {about}: works again");
+                self.trouble.remove(&about);
+                None
+            }
+        }
+    }
+
+    fn look_for_addresses(&mut self) {
+        self.look_again = Instant::now() + LOOK_AGAIN;
+        for (job, entry) in self.entries.iter_mut().filter(|(_, it)| it.registration.is_err()) {
+            entry.registration = register(job, &self.node, &entry.advertise);
+            if let Some(open) = &mut self.open {
+                open.announce(entry);
+            }
+        }
+    }
+
+    /// Returns when every removal under way has come to an end.
+    pub(crate) async fn settled(&mut self) {
+        while !self.leaving.is_empty() {
+            let Some(open) = &mut self.open else { return };
+            match open.reports.recv().await {
+                Some(report) => drop(self.take(report)),
+                None => return,
+            }
+        }
+    }
+
+    /// Where the list of a watch is put.
+    pub(crate) fn list(&self, watch: &str) -> PathBuf {
+        self.lists.join(format!("{watch}.json"))
+    }
+
+    /// For jobs, whoever they run as.
+    pub(crate) fn put_list(&self, watch: &str, instances: &[Instance]) {
+        if let Err(error) = write_list(&self.lists, &self.list(watch), instances) {
+            tracing::error!("cannot write {}: {error}", self.list(watch).display());
+        }
+    }
+
+    pub(crate) fn announced(&self, job: &str) -> Option<Announced> {
+        let (name, entry) = self.entries.get_key_value(job)?;
+        let id = id(name, &self.node, &entry.advertise);
+        let told = self.trouble.get(&About::Service(id.clone())).cloned();
+        Some(Announced {
+            service: entry.advertise.service.clone(),
+            address: entry.registration.as_ref().ok().map(|it| it.address.clone()),
+            port: entry.advertise.port,
+            standing: entry.standing,
+            trouble: entry.registration.as_ref().err().cloned().or(told),
+            id,
+        })
+    }
+
+    /// What keeps a watch from being answered.
+    pub(crate) fn watch_trouble(&self, watch: &Name) -> Option<&str> {
+        self.trouble.get(&About::Watch(watch.to_string())).map(String::as_str)
+    }
+
+    /// What does not work; `None`: everything does.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.trouble.values().next().map(String::as_str)
+    }
+}
+
+impl Entry {
+    fn id(&self) -> Option<&str> {
+        self.registration.as_ref().ok().map(|it| it.id.as_str())
+    }
+}
+
+impl Open {
+    fn announce(&mut self, entry: &Entry) {
+        if let Ok(registration) = &entry.registration {
+            self.catalogue.announce(registration.clone(), entry.standing, entry.note.clone());
+        }
+    }
+
+    async fn say_farewell(mut self, mut ids: Vec<String>) {
+        ids.iter().for_each(|id| self.catalogue.withdraw(id));
+        let gone = async {
+            while !ids.is_empty() {
+                match self.reports.recv().await {
+                    Some(Report::Withdrawn { id, done: true }) => ids.retain(|it| *it != id),
+                    Some(_) => {}
+                    None => return,
+                }
+            }
+        };
+        // What is left then is left to its ttl.
+        let _ = timeout(FAREWELL, gone).await;
+    }
+}
+
+impl std::fmt::Debug for Discovery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Discovery").field("entries", &self.entries).finish_non_exhaustive()
+    }
+}
+
+fn id(job: &Name, node: &str, advertise: &Advertise) -> String {
+    advertise.id.clone().unwrap_or_else(|| format!("{job}-{node}"))
+}
+
+fn address(advertise: &Advertise) -> Result<IpAddr, String> {
+    let here =
+        addresses().map_err(|error| format!("cannot list this host's addresses: {error}"))?;
+    choose(&advertise.interfaces, &here).map_err(|error: NoAddress| error.to_string())
+}
+
+fn register(job: &Name, node: &str, advertise: &Advertise) -> Result<Arc<Registration>, String> {
+    Ok(Arc::new(Registration {
+        id: id(job, node, advertise),
+        service: advertise.service.clone(),
+        address: address(advertise)?.to_string(),
+        port: advertise.port,
+        tags: advertise.tags.clone(),
+        meta: advertise.meta.clone(),
+        ttl: advertise.ttl,
+        heartbeat: advertise.heartbeat,
+        deregister_critical_after: advertise.deregister_critical_after,
+        enable_tag_override: advertise.enable_tag_override,
+    }))
+}
+
+fn write_list(dir: &Path, file: &Path, instances: &[Instance]) -> io::Result<()> {
+    // Whatever our mask is.
+    let open_to_all = |mode| Permissions::from_mode(mode);
+    match fs::create_dir(dir) {
+        Ok(()) => fs::set_permissions(dir, open_to_all(0o755))?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    let mut text = serde_json::to_vec(instances).map_err(io::Error::other)?;
+    text.push(b'\n');
+    replace(file, 0o644, &text)?.set_permissions(open_to_all(0o644))
+}

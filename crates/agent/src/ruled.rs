@@ -1,0 +1,46 @@
+//! What the keeper was told to hold for each process, so that only what has changed is told again.
+
+use crate::{agent::Agent, identity};
+use mainstay_core::name::Name;
+use mainstay_wire::link::{HeldJob, Rules, ToKeeper};
+use std::collections::BTreeMap;
+
+/// Of each job that was started in this run; `None`: not known.
+#[derive(Debug, Default)]
+pub(crate) struct Ruled {
+    told: BTreeMap<Name, Option<Rules>>,
+}
+
+impl Ruled {
+    /// As the keeper says itself.
+    pub(crate) fn of(held: &[HeldJob]) -> Ruled {
+        let live = held.iter().filter_map(|it| Some((it.job.clone(), it.live.as_ref()?)));
+        Ruled { told: live.map(|(job, live)| (job, live.rules.clone())).collect() }
+    }
+
+    pub(crate) fn spawned(&mut self, job: &Name, rules: Rules) {
+        self.told.insert(job.clone(), Some(rules));
+    }
+
+    pub(crate) fn forget(&mut self, job: &Name) {
+        self.told.remove(job);
+    }
+}
+
+impl Agent {
+    /// Another plan is in force, or another agent: what runs follows it.
+    pub(crate) fn rule_anew(&mut self) {
+        let mut news = Vec::new();
+        for (job, told) in &mut self.ruled.told {
+            let Some(plan) = self.node.job_plan(job.as_str()) else { continue };
+            let rules = identity::rules(plan);
+            if told.as_ref() != Some(&rules) {
+                *told = Some(rules.clone());
+                news.push(ToKeeper::Rule { job: job.clone(), rules: Box::new(rules) });
+            }
+        }
+        for message in news {
+            self.own.extend(self.lanes.send(&mut self.link, message));
+        }
+    }
+}

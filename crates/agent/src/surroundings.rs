@@ -1,0 +1,132 @@
+//! The environment that processes are given beyond what the node was started with and under what
+//! their job says itself.
+//!
+//! | from | variables |
+//! |---|---|
+//! | users (`mainstay environ`) | whatever they have set or taken away |
+//! | jobs that are advertised | `MAINSTAY_<JOB>_IP` |
+//! | watches | `MAINSTAY_WATCH_<NAME>_FILE`; to jobs that name it also `MAINSTAY_WATCH_<NAME>`, if it is small |
+//! | `[containerpilot]` | `CONTAINERPILOT_PID`, `CONTAINERPILOT_<JOB>_IP`, `CONTAINERPILOT_<NAME>_PID` |
+
+use crate::agent::Agent;
+use mainstay_core::{
+    interface::choose,
+    name::Name,
+    plan::{JobPlan, SourceRef, Trigger, Watched},
+};
+use mainstay_discovery::addresses as addresses_here;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    pub(crate) set: Vec<(String, String)>,
+    pub(crate) unset: Vec<String>,
+}
+
+impl Agent {
+    pub(crate) fn surroundings(&self, plan: &JobPlan) -> Surroundings {
+        let mut around = Surroundings::default();
+        for (name, value) in self.node.environ().iter() {
+            match value {
+                Some(value) => around.set.push((name.to_owned(), value.to_owned())),
+                None => around.unset.push(name.to_owned()),
+            }
+        }
+        around.set.extend(addresses("MAINSTAY", &self.addresses));
+        for watch in &self.node.plan().watches {
+            let word = format!("MAINSTAY_WATCH_{}", process_word(&watch.name));
+            if names(plan, &watch.name) {
+                let list = self.list(&watch.name).filter(|list| list.len() <= SMALL);
+                around.set.extend(list.map(|list| (word.clone(), list)));
+            }
+            let file = match &watch.of {
+                Watched::Service { .. } => self.discovery.list(watch.name.as_str()),
+                Watched::File(path) => path.clone(),
+            };
+            around.set.push((format!("{word}_FILE"), file.display().to_string()));
+        }
+        if self.node.plan().containerpilot.is_some() {
+            around.set.extend(addresses(PILOT, &self.addresses));
+            let keeper = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+            let keeper = keeper.map(|pid| (format!("{PILOT}_PID"), pid.to_string()));
+            around.set.extend(keeper);
+            let jobs = self.node.jobs();
+            around.set.extend(jobs.filter_map(|(plan, job)| {
+                Some((format!("{PILOT}_{}_PID", process_word(&plan.name)), job.pid()?.to_string()))
+            }));
+        }
+        around
+    }
+
+    /// The instances of a watch as JSON, as they are in its file.
+    fn list(&self, watch: &Name) -> Option<String> {
+        let known = self.node.watch(watch.as_str()).and_then(|it| it.instances());
+        serde_json::to_string(known.map_or(&[][..], |all| all)).ok()
+    }
+
+    /// Finds out the addresses at which others are told to find jobs.
+    pub(crate) fn look_for_addresses(&mut self) {
+        let jobs = self.node.plan().jobs.iter();
+        let advertised = jobs.filter_map(|plan| Some((&plan.name, plan.advertise.as_ref()?)));
+        let mut here = None;
+        self.addresses = advertised
+            .filter_map(|(job, advertise)| {
+                let here = here.get_or_insert_with(|| addresses_here().unwrap_or_default());
+                let address = choose(&advertise.interfaces, here).ok()?;
+                Some((job.clone(), address.to_string()))
+            })
+            .collect();
+    }
+}
+
+const PILOT: &str = "CONTAINERPILOT";
+/// A longer list is for its file: an environment is no place for it.
+const SMALL: usize = 4 << 10;
+
+/// The job waits for the watch, or follows it.
+fn names(plan: &JobPlan, watch: &Name) -> bool {
+    let is = |source: &SourceRef| matches!(source, SourceRef::Watch(name) if name == watch);
+    let each = match &plan.when.trigger {
+        Some(Trigger::Each(conditions)) => conditions.as_slice(),
+        Some(Trigger::Interval(_) | Trigger::Cron(_)) | None => &[],
+    };
+    plan.when.once.iter().chain(each).any(|condition| is(&condition.source))
+        || plan.follows.as_ref().is_some_and(|follows| is(&follows.source))
+}
+
+fn addresses<'a>(
+    prefix: &'a str,
+    advertised: &'a [(Name, String)],
+) -> impl Iterator<Item = (String, String)> + 'a {
+    advertised.iter().map(move |(job, ip)| {
+        let job = job.as_str().to_ascii_uppercase().replace('-', "_");
+        (format!("{prefix}_{job}_IP"), ip.clone())
+    })
+}
+
+/// Whatever is neither letter nor digit becomes one `_`. ContainerPilot cuts a name at its last dot
+/// before that, which the name of a job has not.
+fn process_word(job: &Name) -> String {
+    let mut word = String::new();
+    for c in job.as_str().chars() {
+        match c.is_ascii_alphanumeric() {
+            true => word.push(c.to_ascii_uppercase()),
+            false if word.ends_with('_') => {}
+            false => word.push('_'),
+        }
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_words() {
+        let name = |text: &str| Name::new(text).expect("a name");
+        assert_eq!(process_word(&name("on-change_-x")), "ON_CHANGE_X");
+        let advertised = [(name("my-web"), "10.0.0.1".to_owned())];
+        let found: Vec<_> = addresses("MAINSTAY", &advertised).collect();
+        assert_eq!(found, [("MAINSTAY_MY_WEB_IP".to_owned(), "10.0.0.1".to_owned())]);
+    }
+}

@@ -1,0 +1,113 @@
+//! A door: a listening TCP socket, and the guard who decides whom it lets in.
+//!
+//! A reload opens the next door before the one in use is closed, and changes nothing at all when it
+//! cannot be opened. What is read from files (token, certificates) is read again each time.
+
+use crate::guard::Guard;
+use mainstay_core::plan::ApiPlan;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::{net::TcpListener, sync::watch, task::spawn_blocking};
+
+const BACKLOG: i32 = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) address: SocketAddr,
+    pub(crate) listener: Arc<TcpListener>,
+    pub(crate) guard: Arc<Guard>,
+    /// Becomes true when it is closed: those who came in through it have to leave.
+    pub(crate) closed: watch::Sender<bool>,
+}
+
+/// The door in use, and the next one while a reload is under way.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Doors(Arc<Mutex<Both>>);
+
+#[derive(Debug, Default)]
+struct Both {
+    used: Option<Arc<Door>>,
+    /// `Some(None)`: the plan to come has none.
+    next: Option<Option<Arc<Door>>>,
+}
+
+impl Doors {
+    pub(crate) fn used(&self) -> Option<Arc<Door>> {
+        self.lock().used.clone()
+    }
+
+    /// Opens what a plan that is about to be applied wants; it is used once that is in force.
+    pub(crate) async fn prepare(&self, plan: &ApiPlan) -> Result<(), String> {
+        let next = self.open(plan).await?;
+        self.lock().next = Some(next);
+        Ok(())
+    }
+
+    /// The plan was not applied after all.
+    pub(crate) fn give_up(&self) {
+        self.lock().next = None;
+    }
+
+    /// Goes over to what the plan in force wants, as prepared if it was.
+    pub(crate) async fn follow(&self, plan: &ApiPlan) -> Result<(), String> {
+        let prepared = self.lock().next.take();
+        let fits = |door: &Option<Arc<Door>>| door.as_ref().map(|it| it.address) == plan.listen;
+        let next = match prepared.filter(fits) {
+            Some(next) => next,
+            None => self.open(plan).await?,
+        };
+        let before = std::mem::replace(&mut self.lock().used, next.clone());
+        if let Some(before) = before
+            && !next.is_some_and(|next| Arc::ptr_eq(&next, &before))
+        {
+            before.closed.send_replace(true);
+        }
+        Ok(())
+    }
+
+    /// The door in use if it would be the same.
+    async fn open(&self, plan: &ApiPlan) -> Result<Option<Arc<Door>>, String> {
+        let Some(address) = plan.listen else { return Ok(None) };
+        let read = plan.clone();
+        let guard = spawn_blocking(move || Guard::new(&read)).await;
+        let guard = guard.map_err(|error| error.to_string())??;
+        let used = self.used().filter(|used| used.address == address);
+        let listener = match used {
+            Some(used) if *used.guard == guard => return Ok(Some(used)),
+            Some(used) => used.listener.clone(),
+            None => Arc::new(listener(address).map_err(|error| {
+                format!("cannot listen on {address}: {error}{}", advice(&error))
+            })?),
+        };
+        let (guard, closed) = (Arc::new(guard), watch::Sender::new(false));
+        Ok(Some(Arc::new(Door { address, listener, guard, closed })))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Both> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "; `ss -ltnp` shows who does",
+        io::ErrorKind::AddrNotAvailable => "; it is not an address of this machine",
+        io::ErrorKind::PermissionDenied => "; ports below 1024 are for root",
+        _ => "",
+    }
+}
+
+/// The address can be taken again at once after an agent has died.
+fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &address)?;
+    listen(&socket, BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}

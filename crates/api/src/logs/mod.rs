@@ -1,0 +1,165 @@
+//! Reading what jobs have written, from the files that the keeper writes.
+//!
+//! Used by the command, which needs neither agent nor keeper for it, and by the route that does the
+//! same for those who are elsewhere.
+
+mod entry;
+mod files;
+mod follow;
+
+pub use entry::Entry;
+
+use files::Files;
+use follow::Follower;
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    iter::Peekable,
+    path::{Path, PathBuf},
+};
+
+/// Our own log, shown only to those who ask for it.
+pub const OWN: &str = "mainstay";
+/// Shown of each job unless more is asked for.
+const LINES: usize = 100;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lines {
+    All,
+    Last(usize),
+}
+
+impl std::str::FromStr for Lines {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Lines, String> {
+        match text {
+            "all" => Ok(Lines::All),
+            _ => text.parse().map(Lines::Last).map_err(|_| "use a number or `all`".to_owned()),
+        }
+    }
+}
+
+/// The time that an age (`10m`) or a time means.
+///
+/// # Errors
+/// What it should be.
+pub fn since(text: &str) -> Result<jiff::Timestamp, String> {
+    let unknown = || format!("'{text}' is neither an age (10m) nor a time (2026-01-31T10:00:00Z)");
+    match mainstay_config::duration(text) {
+        Ok(age) => jiff::Timestamp::now().checked_sub(age).map_err(|_| unknown()),
+        Err(_) => text.parse().map_err(|_| unknown()),
+    }
+}
+
+/// Which part of the logs is wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    /// Of each job; default: the last 100, with `since` all.
+    pub lines: Option<Lines>,
+    pub since: Option<jiff::Timestamp>,
+}
+
+type Entries = Peekable<Box<dyn Iterator<Item = Entry> + Send>>;
+
+/// What was written before, in the order of its times.
+pub struct Backlog(Vec<(String, Entries)>);
+
+/// What is written from then on.
+#[derive(Debug)]
+pub struct Followers {
+    root: PathBuf,
+    /// Also jobs that appear later.
+    everything: bool,
+    of: BTreeMap<String, Follower>,
+}
+
+impl std::fmt::Debug for Backlog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// Every job that has a directory in `root`.
+///
+/// # Errors
+/// It cannot be read.
+pub fn all(root: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name != OWN)
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The logs of these jobs; of all there are and will be if none is named.
+///
+/// # Errors
+/// They cannot be read.
+pub fn open(root: &Path, names: &[String], wanted: Wanted) -> io::Result<(Backlog, Followers)> {
+    let everything = names.is_empty();
+    let names = if everything { all(root)? } else { names.to_vec() };
+    let lines = wanted.lines.unwrap_or(match wanted.since {
+        Some(_) => Lines::All,
+        None => Lines::Last(LINES),
+    });
+    let mut followers = Followers { root: root.to_owned(), everything, of: BTreeMap::new() };
+    let mut streams = Vec::new();
+    for name in names {
+        let files = Files::open(root.join(&name), lines)?;
+        followers.of.insert(name.clone(), files.follower());
+        let entries: Box<dyn Iterator<Item = Entry> + Send> =
+            Box::new(files.entries().filter(younger(wanted)));
+        streams.push((name, entries.peekable()));
+    }
+    Ok((Backlog(streams), followers))
+}
+
+/// What has no time is shown: nobody knows better.
+fn younger(wanted: Wanted) -> impl Fn(&Entry) -> bool + Send {
+    let since = wanted.since.and_then(|since| i64::try_from(since.as_nanosecond()).ok());
+    let since = since.map(mainstay_wire::stamp::rfc3339);
+    move |entry| match (&entry.time, &since) {
+        (Some(time), Some(since)) => time >= since,
+        (None, _) | (_, None) => true,
+    }
+}
+
+impl Iterator for Backlog {
+    type Item = (String, Entry);
+
+    fn next(&mut self) -> Option<(String, Entry)> {
+        let next = self.0.iter_mut().enumerate();
+        let next = next.filter_map(|(at, (_, entries))| Some((entries.peek()?.time.clone(), at)));
+        let (_, at) = next.min()?;
+        let (name, entries) = &mut self.0[at];
+        Some((name.clone(), entries.next()?))
+    }
+}
+
+impl Followers {
+    /// What was written since the last time; nothing: there is no more for now.
+    ///
+    /// # Errors
+    /// The files cannot be read.
+    pub fn read(&mut self) -> io::Result<Vec<(String, Entry)>> {
+        if self.everything {
+            for name in all(&self.root)? {
+                let dir = self.root.join(&name);
+                self.of.entry(name).or_insert_with(|| Follower::from_beginning(dir));
+            }
+        }
+        let mut fresh: Vec<(String, Entry)> = Vec::new();
+        for (name, follower) in &mut self.of {
+            fresh.extend(follower.read()?.into_iter().map(|entry| (name.clone(), entry)));
+        }
+        fresh.sort_by(|(_, one), (_, other)| one.time.cmp(&other.time));
+        Ok(fresh)
+    }
+}

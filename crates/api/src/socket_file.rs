@@ -1,0 +1,44 @@
+//! `[api] socket_group`: who beside its owner may use the unix socket of the node.
+
+use mainstay_agent::Asker;
+use std::{
+    fs, io,
+    os::unix::fs::{PermissionsExt, chown},
+    path::Path,
+};
+use tokio::{sync::watch, task::spawn_blocking};
+
+/// Keeps the socket as the plan in force wants it, until the run is over.
+pub(crate) async fn keep(asker: &Asker, mut ending: watch::Receiver<bool>) {
+    let path = asker.dirs().run.join("mainstay.sock");
+    let mut plan = asker.api();
+    let mut opened: Option<String> = None;
+    loop {
+        let group = plan.borrow_and_update().socket_group.clone();
+        // What nobody has asked to be opened is as the keeper made it.
+        if group.is_some() || opened.is_some() {
+            let (path, wanted) = (path.clone(), group.clone());
+            let done = spawn_blocking(move || open_to(&path, wanted.as_deref())).await;
+            if let Ok(Err(error)) = done {
+                let name = group.as_deref().unwrap_or_default();
+                tracing::error!("cannot open mainstay.sock to the group '{name}': {error}");
+            }
+            opened = group;
+        }
+        tokio::select! {
+            changed = plan.changed() => if changed.is_err() { return },
+            _ = ending.wait_for(|over| *over) => return,
+        }
+    }
+}
+
+fn open_to(path: &Path, group: Option<&str>) -> io::Result<()> {
+    let mode = |mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    // Never open to a group that is not the right one, not even for a moment.
+    mode(0o600)?;
+    let Some(group) = group else { return Ok(()) };
+    let gid = mainstay_sys::user::lookup_group(group)?
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such group"))?;
+    chown(path, None, Some(gid))?;
+    mode(0o660)
+}

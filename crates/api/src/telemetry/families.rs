@@ -1,0 +1,359 @@
+//! Every series there is, and where its value comes from. `docs/telemetry.md` lists the same.
+//!
+//! Labels are names out of the plan, words out of fixed lists, or versions: never free text.
+
+use super::{
+    exposition::{Exposition, Format, Type},
+    process::{Process, Processes, now},
+};
+use crate::outside::Request;
+use mainstay_agent::{Exits, Histogram, JobMeasures, Measures, Reading, Seen};
+use mainstay_core::{
+    job::{Health, Phase, Verdict},
+    node::NodePhase,
+    plan::MetricPlan,
+};
+use mainstay_wire::link::Figures;
+use std::borrow::Cow;
+
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) measures: Measures,
+    /// `None`: the keeper did not answer in time.
+    pub(crate) figures: Option<Figures>,
+    pub(crate) processes: Processes,
+    pub(crate) custom: Vec<(MetricPlan, Reading)>,
+    pub(crate) requests: Vec<(Request, u64)>,
+}
+
+pub(crate) fn text(gathered: &Gathered, format: Format) -> String {
+    let mut out = Exposition::new(format);
+    node(&mut out, gathered);
+    jobs(&mut out, &gathered.measures);
+    checks(&mut out, &gathered.measures);
+    if let Some(figures) = &gathered.figures {
+        output(&mut out, &gathered.measures, figures);
+    }
+    keeper(&mut out, gathered);
+    agent(&mut out, gathered);
+    if gathered.measures.containerpilot {
+        containerpilot(&mut out, gathered);
+    }
+    custom(&mut out, &gathered.custom);
+    out.finish()
+}
+
+fn node(out: &mut Exposition, Gathered { measures, processes, .. }: &Gathered) {
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    out.family("mainstay_build_info", Type::Info, "The version of the agent.").count(&version, 1);
+    out.family("mainstay_node_info", Type::Info, "The name of the node.")
+        .count(&[("node", &measures.node)], 1);
+    let mut family = out.family("mainstay_node_state", Type::Gauge, "1 for the state it is in.");
+    for (word, phase) in [
+        ("starting", NodePhase::Starting),
+        ("running", NodePhase::Running),
+        ("maintenance", NodePhase::Maintenance),
+        ("stopping", NodePhase::Stopping),
+    ] {
+        family.count(&[("state", word)], u64::from(measures.phase == phase));
+    }
+    if let Some(age) = processes.keeper.as_ref().and_then(|keeper| keeper.age) {
+        out.family("mainstay_uptime_seconds", Type::Gauge, "Since this run of the node began.")
+            .sample(&[], age);
+    }
+    let help = "What has happened, by event and by the job or watch it happened to, or global.";
+    let mut family = out.family("mainstay_events_total", Type::Counter, help);
+    for (source, seen) in sources(measures) {
+        for (event, count) in seen.iter() {
+            family.count(&[("event", event), ("source", &source)], count);
+        }
+    }
+    let help = "Instances that a watch sees.";
+    let mut family = out.family("mainstay_watch_instances", Type::Gauge, help);
+    for watch in &measures.watches {
+        family.count(&[("watch", watch.name.as_str())], watch.instances.unwrap_or(0) as u64);
+    }
+}
+
+fn sources(measures: &Measures) -> impl Iterator<Item = (Cow<'_, str>, &Seen)> {
+    let jobs = measures.jobs.iter().map(|job| (Cow::from(job.name.as_str()), &job.events));
+    let watches = measures.watches.iter();
+    let watches = watches.map(|watch| (Cow::from(format!("watch.{}", watch.name)), &watch.events));
+    std::iter::once((Cow::from("global"), &measures.events)).chain(jobs).chain(watches)
+}
+
+fn state_code(phase: Phase) -> u64 {
+    match phase {
+        Phase::Stopped => 0,
+        Phase::Starting => 10,
+        Phase::Running => 20,
+        Phase::Backoff => 30,
+        Phase::Stopping => 40,
+        Phase::Exited => 100,
+        Phase::Fatal => 200,
+        Phase::Unknown => 1000,
+    }
+}
+
+const STATES: [(&str, Phase); 8] = [
+    ("STOPPED", Phase::Stopped),
+    ("STARTING", Phase::Starting),
+    ("RUNNING", Phase::Running),
+    ("BACKOFF", Phase::Backoff),
+    ("STOPPING", Phase::Stopping),
+    ("EXITED", Phase::Exited),
+    ("FATAL", Phase::Fatal),
+    ("UNKNOWN", Phase::Unknown),
+];
+
+fn jobs(out: &mut Exposition, measures: &Measures) {
+    let mut family = out.family("mainstay_jobs", Type::Gauge, "How many jobs are in a state.");
+    for (word, phase) in STATES {
+        let count = measures.jobs.iter().filter(|job| job.phase == phase).count();
+        family.count(&[("state", word)], count as u64);
+    }
+    let help = "Supervisor's code of its state: STOPPED 0, STARTING 10, RUNNING 20, BACKOFF 30, \
+                STOPPING 40, EXITED 100, FATAL 200, UNKNOWN 1000.";
+    each(out, measures, "mainstay_job_state", help, |job| state_code(job.phase) as f64);
+    let help = "1: what is observed of the job is what is desired.";
+    each(out, measures, "mainstay_job_as_desired", help, |job| f64::from(job.as_desired));
+    let help = "1 healthy, 0 unknown, -1 unhealthy.";
+    each(out, measures, "mainstay_job_health", help, |job| match job.health {
+        Health::Healthy => 1.0,
+        Health::Unknown => 0.0,
+        Health::Unhealthy => -1.0,
+    });
+    let help = "When it entered its state, in seconds since the epoch.";
+    each(out, measures, "mainstay_job_state_since_timestamp_seconds", help, |job| {
+        job.since as f64 / 1e9
+    });
+    let help = "How often policy, not a user, has started it again.";
+    let mut family = out.family("mainstay_job_restarts_total", Type::Counter, help);
+    for job in &measures.jobs {
+        family.count(&[("job", job.name.as_str())], job.restarts);
+    }
+    let help = "Ended runs by outcome: success, failure (its code is not expected), signal, oom, \
+                error (it never ran).";
+    let mut family = out.family("mainstay_job_exits_total", Type::Counter, help);
+    for job in &measures.jobs {
+        let Exits { success, failure, signal, oom, error } = job.exits;
+        // What most jobs never see is not shown before it is there.
+        let rare = [("signal", signal), ("oom", oom), ("error", error)];
+        let rare = rare.into_iter().filter(|(_, count)| *count > 0);
+        for (outcome, count) in [("success", success), ("failure", failure)].into_iter().chain(rare)
+        {
+            family.count(&[("job", job.name.as_str()), ("outcome", outcome)], count);
+        }
+    }
+}
+
+fn each(
+    out: &mut Exposition,
+    measures: &Measures,
+    name: &str,
+    help: &str,
+    value: impl Fn(&JobMeasures) -> f64,
+) {
+    let mut family = out.family(name, Type::Gauge, help);
+    for job in &measures.jobs {
+        family.sample(&[("job", job.name.as_str())], value(job));
+    }
+}
+
+fn checks(out: &mut Exposition, measures: &Measures) {
+    let all = || {
+        let jobs = measures.jobs.iter();
+        jobs.flat_map(|job| job.checks.iter().map(move |check| (job.name.as_str(), check)))
+    };
+    let help = "1 passing, 0 unknown, -1 failing.";
+    let mut family = out.family("mainstay_check_state", Type::Gauge, help);
+    for (job, check) in all() {
+        let value = match check.verdict {
+            Verdict::Passing => 1.0,
+            Verdict::Unknown => 0.0,
+            Verdict::Failing => -1.0,
+        };
+        family.sample(&[("job", job), ("check", &check.name)], value);
+    }
+    let help = "Answers of a check.";
+    let mut family = out.family("mainstay_check_results_total", Type::Counter, help);
+    for (job, check) in all() {
+        for (result, count) in [("pass", check.passed), ("fail", check.failed)] {
+            family.count(&[("job", job), ("check", &check.name), ("result", result)], count);
+        }
+    }
+    let help = "How long a check took to answer.";
+    let mut family = out.family("mainstay_check_duration_seconds", Type::Histogram, help);
+    for (job, check) in all() {
+        if let Some(Histogram { bounds, counts, sum }) = &check.durations {
+            family.histogram(&[("job", job), ("check", &check.name)], bounds, counts, *sum);
+        }
+    }
+}
+
+fn output(out: &mut Exposition, measures: &Measures, figures: &Figures) {
+    type Figure = fn(&mainstay_wire::link::LogFigures) -> u64;
+    let families: [(&str, &str, Figure); 3] = [
+        ("mainstay_job_output_bytes_total", "What it has written.", |it| it.bytes),
+        ("mainstay_job_output_lines_total", "Lines it has written.", |it| it.lines),
+        ("mainstay_job_output_dropped_lines_total", "Lines that a full disk cost.", |it| {
+            it.dropped
+        }),
+    ];
+    for (name, help, figure) in families {
+        let mut family = out.family(name, Type::Counter, help);
+        for job in &measures.jobs {
+            if let Some(figures) = figures.logs.get(&job.name) {
+                family.count(&[("job", job.name.as_str())], figure(figures));
+            }
+        }
+    }
+    let help = "Forwarded lines that a stuck reader of stdout cost.";
+    out.family("mainstay_forward_dropped_lines_total", Type::Counter, help)
+        .count(&[], figures.forward_dropped);
+}
+
+fn keeper(out: &mut Exposition, Gathered { figures, processes, .. }: &Gathered) {
+    let help = "1: the keeper answered in time.";
+    out.family("mainstay_keeper_up", Type::Gauge, help).count(&[], u64::from(figures.is_some()));
+    if let Some(figures) = figures {
+        let version = [("version", figures.version.as_str())];
+        let help = "The version of the keeper.";
+        out.family("mainstay_keeper_info", Type::Info, help).count(&version, 1);
+        let help = "The pid of the keeper.";
+        out.family("mainstay_keeper_pid", Type::Gauge, help).count(&[], u64::from(figures.pid));
+        let help = "Processes that the keeper has started since its last upgrade.";
+        out.family("mainstay_keeper_forks_total", Type::Counter, help).count(&[], figures.forks);
+        let help = "Processes of this node that belong to no job.";
+        out.family("mainstay_strays", Type::Gauge, help).count(&[], figures.strays.len() as u64);
+    }
+    if let Some(keeper) = &processes.keeper {
+        of_process(
+            out,
+            keeper,
+            [
+                "mainstay_keeper_cpu_seconds_total",
+                "mainstay_keeper_resident_memory_bytes",
+                "mainstay_keeper_open_fds",
+                "mainstay_keeper_start_time_seconds",
+            ],
+        );
+    }
+}
+
+fn of_process(out: &mut Exposition, process: &Process, names: [&str; 4]) {
+    let [cpu, resident, open, start] = names;
+    let Process { cpu_seconds, resident: bytes, open_files, age } = process;
+    if let Some(seconds) = cpu_seconds {
+        out.family(cpu, Type::Counter, "Processor time.").sample(&[], *seconds);
+    }
+    if let Some(bytes) = bytes {
+        out.family(resident, Type::Gauge, "Resident memory.").count(&[], *bytes);
+    }
+    if let Some(open_files) = open_files {
+        out.family(open, Type::Gauge, "Open file descriptors.").count(&[], *open_files);
+    }
+    if let Some(age) = age {
+        let help = "When it began, in seconds since the epoch.";
+        out.family(start, Type::Gauge, help).sample(&[], now() - age);
+    }
+}
+
+fn agent(out: &mut Exposition, gathered: &Gathered) {
+    let Gathered { measures, processes, requests, .. } = gathered;
+    let help = "How often an agent of this run was replaced.";
+    out.family("mainstay_agent_restarts_total", Type::Counter, help)
+        .count(&[], measures.agent_restarts);
+    let help = "1: the journal can be written.";
+    out.family("mainstay_journal_writable", Type::Gauge, help)
+        .count(&[], u64::from(!measures.journal_failed));
+    let help = "From an input taken by the agent's loop to its commands carried out.";
+    let Histogram { bounds, counts, sum } = &measures.steps;
+    out.family("mainstay_agent_step_seconds", Type::Histogram, help).histogram(
+        &[],
+        bounds,
+        counts,
+        *sum,
+    );
+    let help = "How late the agent's loop came to a timer.";
+    let Histogram { bounds, counts, sum } = &measures.lateness;
+    out.family("mainstay_agent_timer_lateness_seconds", Type::Histogram, help).histogram(
+        &[],
+        bounds,
+        counts,
+        *sum,
+    );
+    let help = "Requests to the telemetry port.";
+    let mut family = out.family("mainstay_telemetry_requests_total", Type::Counter, help);
+    for (request, count) in requests.iter().filter(|(request, _)| !request.is_pilot()) {
+        family.count(&[("code", &request.code.to_string()), ("path", request.path)], *count);
+    }
+    of_process(
+        out,
+        &processes.agent,
+        [
+            "process_cpu_seconds_total",
+            "process_resident_memory_bytes",
+            "process_open_fds",
+            "process_start_time_seconds",
+        ],
+    );
+}
+
+/// The names that ContainerPilot has for these events; it has no others.
+fn pilot_code(event: &str) -> Option<&'static str> {
+    Some(match event {
+        "startup" => "Startup",
+        "exitSuccess" => "ExitSuccess",
+        "exitFailed" => "ExitFailed",
+        "healthy" => "StatusHealthy",
+        "unhealthy" => "StatusUnhealthy",
+        "changed" => "StatusChanged",
+        "stopping" => "Stopping",
+        "stopped" => "Stopped",
+        "timerExpired" => "TimerExpired",
+        "enterMaintenance" => "EnterMaintenance",
+        "exitMaintenance" => "ExitMaintenance",
+        "signal" => "Signal",
+        _ => return None,
+    })
+}
+
+fn containerpilot(out: &mut Exposition, Gathered { measures, requests, .. }: &Gathered) {
+    let mut family =
+        out.family("containerpilot_events", Type::Counter, "As mainstay_events_total.");
+    for (source, seen) in sources(measures) {
+        for (event, count) in seen.iter() {
+            if let Some(code) = pilot_code(event) {
+                family.count(&[("code", code), ("source", &source)], count);
+            }
+        }
+    }
+    let help = "Requests to /v3.";
+    let mut family = out.family("containerpilot_control_http_requests", Type::Counter, help);
+    for (request, count) in requests.iter().filter(|(request, _)| request.is_pilot()) {
+        family.count(&[("code", &request.code.to_string()), ("path", request.path)], *count);
+    }
+    let help = "As mainstay_watch_instances.";
+    let mut family = out.family("containerpilot_watch_instances", Type::Gauge, help);
+    for watch in &measures.watches {
+        family.count(&[("service", watch.name.as_str())], watch.instances.unwrap_or(0) as u64);
+    }
+}
+
+fn custom(out: &mut Exposition, custom: &[(MetricPlan, Reading)]) {
+    for (MetricPlan { name, help, .. }, reading) in custom {
+        match reading {
+            Reading::Counter(value) => {
+                out.family(name, Type::Counter, help).sample(&[], *value);
+            }
+            Reading::Gauge(value) => out.family(name, Type::Gauge, help).sample(&[], *value),
+            Reading::Histogram { bounds, counts, sum } => {
+                out.family(name, Type::Histogram, help).histogram(&[], bounds, counts, *sum);
+            }
+            Reading::Summary { quantiles, count, sum } => {
+                out.family(name, Type::Summary, help).summary(&[], quantiles, *count, *sum);
+            }
+        }
+    }
+}

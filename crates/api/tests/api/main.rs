@@ -1,0 +1,5 @@
+//! The API as its clients see it.
+
+mod driven;
+mod remote;
+mod routes;

@@ -1,0 +1,139 @@
+//! The words of service discovery: what is told to a catalogue, what is asked, what it answers.
+//!
+//! Plain data. `config` makes it, the machines decide with it, the crate `discovery` carries it.
+
+use crate::secret::Secret;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+
+/// Which catalogue, and how to reach it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    Consul(Consul),
+    File(FileCatalogue),
+}
+
+/// The agent of a Consul cluster, usually the one on the same machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consul {
+    /// `host:port`, `[ip6]:port` or `unix:/path`.
+    pub address: String,
+    pub https: bool,
+    pub token: Option<Secret>,
+    #[serde(default)]
+    pub tls: Tls,
+}
+
+impl Consul {
+    /// Where a Consul agent listens unless told otherwise.
+    pub const ADDRESS: &str = "127.0.0.1:8500";
+}
+
+impl Default for Consul {
+    fn default() -> Consul {
+        Consul {
+            address: Consul::ADDRESS.to_owned(),
+            https: false,
+            token: None,
+            tls: Tls::default(),
+        }
+    }
+}
+
+/// How the server proves itself to us, and we to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tls {
+    /// Certificates to trust instead of the machine's.
+    pub ca_file: Option<PathBuf>,
+    /// A directory of such files.
+    pub ca_path: Option<PathBuf>,
+    /// Our own certificate and its key.
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    /// The name in the server's certificate, where it is not the host of the address.
+    pub server_name: Option<String>,
+    pub verify: bool,
+}
+
+impl Default for Tls {
+    fn default() -> Tls {
+        Tls { ca_file: None, ca_path: None, cert: None, key: None, server_name: None, verify: true }
+    }
+}
+
+/// A directory that the nodes of one machine share: a file for each service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileCatalogue {
+    pub directory: PathBuf,
+}
+
+/// One service to be announced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registration {
+    /// Unique in the catalogue of the machine.
+    pub id: String,
+    /// What watches ask for.
+    pub service: String,
+    pub address: String,
+    pub port: u16,
+    pub tags: Vec<String>,
+    pub meta: BTreeMap<String, String>,
+    /// Not heard of for so long, the service counts as critical.
+    pub ttl: Duration,
+    /// How often it is heard of.
+    pub heartbeat: Duration,
+    /// Critical for so long, the catalogue forgets the service by itself.
+    pub deregister_critical_after: Option<Duration>,
+    pub enable_tag_override: bool,
+}
+
+/// How well an announced service is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    Passing,
+    Warning,
+    Critical,
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Standing::Passing => "passing",
+            Standing::Warning => "warning",
+            Standing::Critical => "critical",
+        })
+    }
+}
+
+/// What a watch asks: which instances of a service are passing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Query {
+    pub service: String,
+    pub tag: Option<String>,
+    /// Data centre, where the catalogue knows more than one.
+    pub dc: Option<String>,
+    /// The longest time between two looks.
+    pub interval: Duration,
+    /// The shortest time between two answers.
+    pub debounce: Duration,
+}
+
+impl Query {
+    pub const DEBOUNCE: Duration = Duration::from_millis(100);
+}
+
+/// One answer to a watch. This JSON is handed to jobs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Instance {
+    pub id: String,
+    pub name: String,
+    pub address: String,
+    pub port: u16,
+    pub tags: Vec<String>,
+    pub meta: BTreeMap<String, String>,
+    /// The machine, as the catalogue calls it.
+    pub node: String,
+}

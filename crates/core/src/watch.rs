@@ -1,0 +1,79 @@
+//! One watch: what is known of the instances of a service, and what follows from an answer.
+//!
+//! ```text
+//!            an instance: changed, healthy
+//!  none ─────────────────────────────────────► some ──┐ other instances: changed
+//!    ▲                                           │ ▲──┘
+//!    └───────────────────────────────────────────┘
+//!            no instance: changed, unhealthy
+//! ```
+//!
+//! Before the first answer there is none; a first answer without instances says nothing.
+
+use crate::{discovery::Instance, event::Kind, history::History, plan::Awaited};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Journaled with the life of the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Watch {
+    /// Sorted. `None`: there was no answer yet.
+    instances: Option<Arc<[Instance]>>,
+    /// When they last changed: wall clock, ns.
+    since: i64,
+    history: History,
+}
+
+impl Watch {
+    #[must_use]
+    pub fn instances(&self) -> Option<&Arc<[Instance]>> {
+        self.instances.as_ref()
+    }
+
+    /// When they last changed: wall clock, ns.
+    #[must_use]
+    pub fn since(&self) -> i64 {
+        self.since
+    }
+
+    /// Whether there is an instance.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.count() > 0
+    }
+
+    pub(crate) fn has_said(&self, event: Awaited) -> bool {
+        self.history.has(event)
+    }
+
+    pub(crate) fn note(&mut self, event: Awaited) {
+        self.history.note(event);
+    }
+
+    /// Takes an answer, and gives back what it means.
+    pub(crate) fn answered(&mut self, wall: i64, mut instances: Vec<Instance>) -> Vec<Kind> {
+        instances.sort();
+        instances.dedup();
+        let (before, now) = (self.count(), instances.len());
+        let known = self.instances.is_some();
+        let same = self.instances.as_deref().unwrap_or_default() == instances;
+        if known && same {
+            return Vec::new();
+        }
+        self.instances = Some(instances.into());
+        self.since = wall;
+        if same {
+            return Vec::new();
+        }
+        let changed = Kind::Changed { instances: now };
+        match (before, now) {
+            (0, _) => vec![changed, Kind::Healthy],
+            (_, 0) => vec![changed, Kind::Unhealthy],
+            (_, _) => vec![changed],
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.instances.as_ref().map_or(0, |all| all.len())
+    }
+}

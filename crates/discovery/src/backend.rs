@@ -1,0 +1,66 @@
+//! What a catalogue must be able to do. One implementation for each kind of server.
+//!
+//! Each call is one try with a time limit of its own; trying again is the caller's part. At most one
+//! call about a service and one about a watch is under way at a time.
+
+use mainstay_core::discovery::{Instance, Query, Registration, Standing};
+use std::future::Future;
+
+pub(crate) trait Backend: Send + Sync + 'static {
+    /// What is remembered between two looks of one watch.
+    type Glass: Send;
+
+    /// Makes or replaces an entry.
+    fn register(
+        &self,
+        registration: &Registration,
+        standing: Standing,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Tells the standing of an entry, and thereby that whoever announced it is alive.
+    fn tell(
+        &self,
+        registration: &Registration,
+        standing: Standing,
+        note: &str,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Removes an entry; well done if there is none. `service` where it is known.
+    fn remove(
+        &self,
+        id: &str,
+        service: Option<&str>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    fn glass(&self, query: &Query) -> Self::Glass;
+
+    /// All passing instances: the first time at once, then when there may be news or the query's
+    /// interval is over. May be dropped at any time.
+    fn look(
+        &self,
+        glass: &mut Self::Glass,
+    ) -> impl Future<Output = Result<Vec<Instance>, Failure>> + Send;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The catalogue has no such entry.
+    Unknown,
+    /// In words.
+    Failed(String),
+}
+
+impl Failure {
+    pub(crate) fn into_words(self) -> String {
+        match self {
+            Failure::Unknown => "the catalogue does not have this entry".to_owned(),
+            Failure::Failed(error) => error,
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(error: String) -> Failure {
+        Failure::Failed(error)
+    }
+}

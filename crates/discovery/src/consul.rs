@@ -1,0 +1,225 @@
+//! A Consul agent, spoken to over its HTTP interface.
+//!
+//! An entry and its ttl check `service:<id>` are made in one registration. Whether an entry is
+//! there is learned by telling its standing: an agent that has lost it does not know the check.
+//! Watches wait at the agent (blocking queries), each on a connection of its own as long as there
+//! are few enough; the others ask once in each interval.
+
+mod client;
+mod connect;
+mod tls;
+mod words;
+
+use crate::backend::{Backend, Failure};
+use client::{Answer, Ask, Client};
+use hyper::{Method, StatusCode};
+use mainstay_core::discovery::{Consul, Instance, Query, Registration, Standing};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::sleep,
+};
+use words::{Entry, Registered, escaped};
+
+/// Connections for short requests, however many services there are.
+const CALLS: usize = 16;
+/// Connections on which watches wait: an agent takes 200 from one address unless told otherwise.
+const WAITING: usize = 64;
+/// And those on which watches ask without waiting.
+const ASKING: usize = 16;
+
+const CALL_LIMIT: Duration = Duration::from_secs(5);
+/// Another data centre may be far away.
+const LOOK_LIMIT: Duration = Duration::from_secs(10);
+const SHORTEST_WAIT: Duration = Duration::from_millis(20);
+/// The agent itself allows no more.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+#[derive(Debug)]
+pub(crate) struct ConsulBackend {
+    calls: Client,
+    looks: Client,
+    waiting: Arc<Semaphore>,
+}
+
+impl ConsulBackend {
+    pub(crate) fn new(consul: &Consul) -> ConsulBackend {
+        ConsulBackend {
+            calls: Client::new(consul, CALLS),
+            looks: Client::new(consul, WAITING + ASKING),
+            waiting: Arc::new(Semaphore::new(WAITING)),
+        }
+    }
+
+    async fn put(&self, path: &str, body: Vec<u8>) -> Result<(), Failure> {
+        let ask = Ask { method: Method::PUT, path, body, limit: CALL_LIMIT, lasting: true };
+        let answer = self.calls.ask(ask).await?;
+        match answer.status.is_success() {
+            true => Ok(()),
+            false if does_not_know(&answer) => Err(Failure::Unknown),
+            false => Err(Failure::Failed(words::refused(&answer))),
+        }
+    }
+}
+
+/// Up to 1.10 the agent has no status of its own for an entry that it does not have.
+fn does_not_know(answer: &Answer) -> bool {
+    let said = answer.text().to_lowercase();
+    answer.status == StatusCode::NOT_FOUND
+        || answer.status == StatusCode::INTERNAL_SERVER_ERROR
+            && ["does not have associated ttl", "unknown check", "unknown service"]
+                .iter()
+                .any(|words| said.contains(words))
+}
+
+impl Backend for ConsulBackend {
+    type Glass = Glass;
+
+    async fn register(
+        &self,
+        registration: &Registration,
+        standing: Standing,
+    ) -> Result<(), Failure> {
+        let body = serde_json::to_vec(&Registered::new(registration, standing))
+            .map_err(|error| format!("the registration cannot be written: {error}"))?;
+        // Checks that an earlier registration had under this id must not go on.
+        match self.put("/v1/agent/service/register?replace-existing-checks=true", body).await {
+            Err(Failure::Unknown) => Err(Failure::Failed(
+                "the server does not know how to register a service: is it a Consul agent?".into(),
+            )),
+            done => done,
+        }
+    }
+
+    async fn tell(
+        &self,
+        registration: &Registration,
+        standing: Standing,
+        note: &str,
+    ) -> Result<(), Failure> {
+        let word = match standing {
+            Standing::Passing => "pass",
+            Standing::Warning => "warn",
+            Standing::Critical => "fail",
+        };
+        let (id, note) = (escaped(&registration.id), escaped(words::short(note)));
+        self.put(&format!("/v1/agent/check/{word}/service:{id}?note={note}"), Vec::new()).await
+    }
+
+    async fn remove(&self, id: &str, _: Option<&str>) -> Result<(), Failure> {
+        self.put(&format!("/v1/agent/service/deregister/{}", escaped(id)), Vec::new()).await
+    }
+
+    fn glass(&self, query: &Query) -> Glass {
+        Glass { query: query.clone(), seen: Seen::Nothing, place: None }
+    }
+
+    async fn look(&self, glass: &mut Glass) -> Result<Vec<Instance>, Failure> {
+        let Glass { query, seen, place } = glass;
+        let index = match *seen {
+            Seen::Nothing => None,
+            Seen::Unnumbered => {
+                sleep(query.interval).await;
+                None
+            }
+            Seen::Up(index) => {
+                if place.is_none() {
+                    *place = self.waiting.clone().try_acquire_owned().ok();
+                }
+                if place.is_none() {
+                    sleep(query.interval).await;
+                }
+                place.as_ref().map(|_| index)
+            }
+        };
+        let path = words::health(query, index, wait(query));
+        let limit = match index {
+            None => LOOK_LIMIT,
+            Some(_) => query.interval.min(LONGEST_WAIT) + LOOK_LIMIT,
+        };
+        let ask = Ask {
+            method: Method::GET,
+            path: &path,
+            body: Vec::new(),
+            limit,
+            lasting: index.is_none(),
+        };
+        let answer = self.looks.ask(ask).await?;
+        if !answer.status.is_success() {
+            return Err(Failure::Failed(words::refused(&answer)));
+        }
+        *seen = seen.next(answer.index);
+        let entries: Vec<Entry> = serde_json::from_slice(&answer.body).map_err(|error| {
+            format!("the answer about '{}' makes no sense: {error}", query.service)
+        })?;
+        Ok(entries.into_iter().map(Instance::from).collect())
+    }
+}
+
+/// The agent waits up to a sixteenth longer than it is asked to; and when it is asked to wait for
+/// no time at all, as long as it likes.
+fn wait(query: &Query) -> Duration {
+    query.interval.clamp(SHORTEST_WAIT, LONGEST_WAIT) * 16 / 17
+}
+
+/// What one watch has seen.
+#[derive(Debug)]
+pub(crate) struct Glass {
+    query: Query,
+    seen: Seen,
+    /// Kept for the life of the watch.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// The state that has this number.
+    Up(u64),
+    /// A state without a number: news cannot be waited for.
+    Unnumbered,
+}
+
+impl Seen {
+    /// A number that goes backwards is another server's, or that of a restored one: what it counts
+    /// is not what we have seen.
+    fn next(self, index: Option<u64>) -> Seen {
+        match (self, index) {
+            (_, None | Some(0)) => Seen::Unnumbered,
+            (Seen::Up(before), Some(index)) if index < before => Seen::Nothing,
+            (_, Some(index)) => Seen::Up(index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_goes_backwards_or_is_missing_is_not_waited_on() {
+        assert_eq!(Seen::Nothing.next(Some(7)), Seen::Up(7));
+        assert_eq!(Seen::Up(7).next(Some(7)), Seen::Up(7));
+        assert_eq!(Seen::Up(7).next(Some(9)), Seen::Up(9));
+        assert_eq!(Seen::Up(7).next(Some(6)), Seen::Nothing);
+        assert_eq!(Seen::Up(7).next(Some(0)), Seen::Unnumbered);
+        assert_eq!(Seen::Up(7).next(None), Seen::Unnumbered);
+        assert_eq!(Seen::Unnumbered.next(Some(3)), Seen::Up(3));
+    }
+
+    #[test]
+    fn what_an_agent_says_of_an_unknown_check_is_understood_in_all_versions() {
+        let said = |status, text: &str| {
+            does_not_know(&Answer { status, index: None, body: text.as_bytes().to_vec() })
+        };
+        let (error, missing) = (StatusCode::INTERNAL_SERVER_ERROR, StatusCode::NOT_FOUND);
+        assert!(said(error, r#"CheckID "service:a" does not have associated TTL"#));
+        assert!(said(error, r#"Unknown check "service:a""#));
+        assert!(said(
+            missing,
+            r#"Unknown check ID "service:a". Ensure that the check ID is passed"#
+        ));
+        assert!(!said(error, "No cluster leader"));
+        assert!(!said(StatusCode::FORBIDDEN, "Permission denied"));
+    }
+}

@@ -1,0 +1,221 @@
+//! The JSON, paths and words of Consul's HTTP interface, as far as they are needed.
+
+use super::client::Answer;
+use hyper::StatusCode;
+use mainstay_core::discovery::{Instance, Query, Registration, Standing};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fmt::Write, time::Duration};
+
+/// So much of a note is passed on.
+const NOTE: usize = 1 << 10;
+/// So much of what the server says about a refusal is shown.
+const REFUSAL: usize = 300;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Registered<'a> {
+    #[serde(rename = "ID")]
+    id: &'a str,
+    name: &'a str,
+    address: &'a str,
+    port: u16,
+    tags: &'a [String],
+    meta: &'a BTreeMap<String, String>,
+    enable_tag_override: bool,
+    check: Check,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Check {
+    #[serde(rename = "CheckID")]
+    id: String,
+    name: String,
+    #[serde(rename = "TTL")]
+    ttl: String,
+    notes: &'static str,
+    status: Standing,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deregister_critical_service_after: Option<String>,
+}
+
+impl<'a> Registered<'a> {
+    pub(super) fn new(registration: &'a Registration, standing: Standing) -> Registered<'a> {
+        let Registration {
+            id,
+            service,
+            address,
+            port,
+            tags,
+            meta,
+            ttl,
+            heartbeat: _,
+            deregister_critical_after,
+            enable_tag_override,
+        } = registration;
+        Registered {
+            id,
+            name: service,
+            address,
+            port: *port,
+            tags,
+            meta,
+            enable_tag_override: *enable_tag_override,
+            check: Check {
+                id: format!("service:{id}"),
+                name: format!("Service '{service}' check"),
+                ttl: milliseconds(*ttl),
+                notes: "told by mainstay",
+                status: standing,
+                deregister_critical_service_after: deregister_critical_after.map(milliseconds),
+            },
+        }
+    }
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{}ms", time.as_millis())
+}
+
+/// One element of an answer about the health of a service.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Entry {
+    node: Node,
+    service: Service,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Node {
+    node: String,
+    address: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Service {
+    #[serde(rename = "ID")]
+    id: String,
+    service: String,
+    /// Empty: that of the node.
+    #[serde(default)]
+    address: String,
+    port: u16,
+    /// The server writes nothing for none.
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+    #[serde(default)]
+    meta: Option<BTreeMap<String, String>>,
+}
+
+impl From<Entry> for Instance {
+    fn from(Entry { node, service }: Entry) -> Instance {
+        Instance {
+            id: service.id,
+            name: service.service,
+            address: if service.address.is_empty() { node.address } else { service.address },
+            port: service.port,
+            tags: service.tags.unwrap_or_default(),
+            meta: service.meta.unwrap_or_default(),
+            node: node.node,
+        }
+    }
+}
+
+/// The question for the passing instances; with an index, for what comes after it.
+pub(super) fn health(query: &Query, index: Option<u64>, wait: Duration) -> String {
+    let mut path = format!("/v1/health/service/{}?passing=1", escaped(&query.service));
+    for (key, value) in [("tag", &query.tag), ("dc", &query.dc)] {
+        if let Some(value) = value {
+            let _ = write!(path, "&{key}={}", escaped(value));
+        }
+    }
+    if let Some(index) = index {
+        let _ = write!(path, "&index={index}&wait={}", milliseconds(wait));
+    }
+    path
+}
+
+/// Whatever is not certain to mean itself in a path or a query, as `%XX`.
+pub(super) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(escaped, "%{byte:02X}");
+            }
+        }
+    }
+    escaped
+}
+
+/// The beginning of a note.
+pub(super) fn short(note: &str) -> &str {
+    beginning(note, NOTE)
+}
+
+fn beginning(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// What a refusal means to a person.
+pub(super) fn refused(answer: &Answer) -> String {
+    let text = answer.text();
+    let said: Vec<&str> = beginning(&text, REFUSAL).split_whitespace().collect();
+    let pause = if said.is_empty() { "" } else { ": " };
+    let hint = match answer.status {
+        StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => {
+            "; give a token that may do this with discovery.token"
+        }
+        _ => "",
+    };
+    format!("the server answers {}{pause}{}{hint}", answer.status, said.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_carries_tag_data_centre_and_index() {
+        let query = Query {
+            service: "a b/c".to_owned(),
+            tag: Some("x&y".to_owned()),
+            dc: Some("west".to_owned()),
+            interval: Duration::from_secs(5),
+            debounce: Query::DEBOUNCE,
+        };
+        assert_eq!(
+            health(&query, Some(7), Duration::from_millis(1500)),
+            "/v1/health/service/a%20b%2Fc?passing=1&tag=x%26y&dc=west&index=7&wait=1500ms"
+        );
+        let plain = Query { tag: None, dc: None, service: "web".to_owned(), ..query };
+        assert_eq!(health(&plain, None, Duration::ZERO), "/v1/health/service/web?passing=1");
+    }
+
+    #[test]
+    fn an_entry_without_an_address_has_that_of_its_node() {
+        let entry = |address: &str| {
+            let text = format!(
+                r#"{{"Node":{{"Node":"n","Address":"10.0.0.1","Meta":null}},"Checks":[],
+                    "Service":{{"ID":"w-1","Service":"w","Address":"{address}","Port":80,
+                                "Tags":null,"Meta":null,"Weights":{{}}}}}}"#
+            );
+            Instance::from(serde_json::from_str::<Entry>(&text).expect("an entry"))
+        };
+        assert_eq!(entry("").address, "10.0.0.1");
+        assert_eq!(entry("10.0.0.2").address, "10.0.0.2");
+    }
+
+    #[test]
+    fn a_long_note_is_cut_between_characters() {
+        let note = "ä".repeat(1000);
+        assert_eq!(short(&note).len(), NOTE);
+        assert_eq!(short("fine"), "fine");
+        assert_eq!(short(&format!("x{note}")).len(), NOTE - 1);
+    }
+}

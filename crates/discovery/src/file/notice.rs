@@ -1,0 +1,78 @@
+//! Notices changes in the directory, for all watches together.
+//!
+//! Where the kernel does not tell (a limit, a network file system), watches still look once in
+//! each interval; the task tries again now and then.
+
+use super::shelf::Shelf;
+use futures_util::StreamExt;
+use inotify::{EventMask, Inotify, WatchMask};
+use std::{io, os::unix::ffi::OsStrExt, sync::Arc, time::Duration};
+use tokio::{
+    sync::watch,
+    task::{AbortHandle, spawn_blocking},
+    time::sleep,
+};
+
+const AGAIN: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Notice {
+    news: watch::Receiver<u64>,
+    task: AbortHandle,
+}
+
+impl Notice {
+    pub(super) fn new(shelf: Arc<Shelf>) -> Notice {
+        let (tell, news) = watch::channel(0);
+        let task = tokio::spawn(async move {
+            loop {
+                // Whatever ends it, the directory may have changed while nobody noticed.
+                let _ = notice(&shelf, &tell).await;
+                tell.send_modify(|count| *count += 1);
+                sleep(AGAIN).await;
+            }
+        });
+        Notice { news, task: task.abort_handle() }
+    }
+
+    pub(super) fn news(&self) -> watch::Receiver<u64> {
+        self.news.clone()
+    }
+}
+
+impl Drop for Notice {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Until the directory is gone or the kernel gives up.
+async fn notice(shelf: &Arc<Shelf>, tell: &watch::Sender<u64>) -> io::Result<()> {
+    // One that is not there yet is made: a watch may come before the first service.
+    let making = shelf.clone();
+    spawn_blocking(move || making.make()).await.map_err(io::Error::other)??;
+    let inotify = Inotify::init()?;
+    let changes = WatchMask::MOVED_TO
+        | WatchMask::MOVED_FROM
+        | WatchMask::CLOSE_WRITE
+        | WatchMask::DELETE
+        | WatchMask::DELETE_SELF
+        | WatchMask::MOVE_SELF
+        | WatchMask::ONLYDIR;
+    inotify.watches().add(shelf.directory(), changes)?;
+    let mut events = inotify.into_event_stream([0; 4096])?;
+    tell.send_modify(|count| *count += 1);
+    while let Some(event) = events.next().await {
+        let event = event?;
+        if event.mask.intersects(EventMask::IGNORED | EventMask::DELETE_SELF | EventMask::MOVE_SELF)
+        {
+            return Ok(());
+        }
+        // The lock, and what is written beside a file, begin with a dot; without a name, more has
+        // happened than the kernel could keep.
+        if event.name.is_none_or(|name| !name.as_bytes().starts_with(b".")) {
+            tell.send_modify(|count| *count += 1);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! Everything that talks to service discovery, and nothing that decides.
+//!
+//! A [`Catalogue`] takes what is wanted (these services with this standing, those watches) and
+//! works towards it in the background, each service and each watch by itself; what it finds comes
+//! back as [`Report`]s. Whoever holds it never waits. Dropped, it ends what it has under way, and
+//! leaves announced services to their ttl.
+
+mod backend;
+mod catalogue;
+mod consul;
+mod file;
+mod looking;
+mod pace;
+mod service;
+mod trouble;
+
+pub use catalogue::{About, Catalogue, Report};
+pub use mainstay_core::{
+    discovery::{Consul, Engine, FileCatalogue, Instance, Query, Registration, Standing, Tls},
+    interface::{InterfaceSpec, NoAddress, choose},
+    secret::Secret,
+};
+pub use mainstay_sys::interface::addresses;

@@ -1,0 +1,296 @@
+//! From a description to a keeper that goes on where the other one stopped.
+//!
+//! In two steps: [`Handover::prepare`] gets what can be wanting and leaves everything that was
+//! handed over as it is, so that the old image can still go on; [`Handover::restore`] takes it.
+
+use super::{Handover, HeldClient, HeldJob, HeldPhase, HeldProcess, HeldStream, HeldTask};
+use crate::{
+    agent::Succession,
+    askers::Asker,
+    control::Client,
+    deadline::{Deadline, Deadlines},
+    dirs::RunDir,
+    job::{Job, Phase, Process},
+    keeper::{Child, Keeper, Part},
+    launch::Ground,
+    node::{Means, NodePart},
+    output::{Other, Output, Rest, Stream},
+    poller::{Interest, Kind, Poller},
+    sockets::HeldSocket,
+    task::{Leftover, Task, Words},
+    tree::Tree,
+};
+use mainstay_sys::{
+    cgroup::{self, Group},
+    fd,
+    signal::Signals,
+};
+use mainstay_wire::frame::Decoder;
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::OwnedFd,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+/// What a keeper needs besides what is handed over. All that can fail for want of something
+/// (threads, descriptors) is in here.
+pub(in crate::upgrade) struct Fresh {
+    output: Output,
+    exe: OwnedFd,
+    poller: Poller,
+    deadlines: Deadlines,
+    signals: Signals,
+}
+
+/// A machine that is short of processes is asked again for so long: there are jobs to keep.
+const PATIENCE: Duration = Duration::from_secs(10);
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+impl Handover {
+    pub(in crate::upgrade) fn prepare(&self) -> io::Result<Fresh> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.try_prepare() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < end => {
+                    std::thread::sleep(ASK_AGAIN);
+                }
+                prepared => return prepared,
+            }
+        }
+    }
+
+    fn try_prepare(&self) -> io::Result<Fresh> {
+        let rest = Rest {
+            streams: Vec::new(),
+            figures: self.figures.clone(),
+            gaps: self.gaps.clone(),
+            told: Vec::new(),
+            forward: self.forward.clone().map(Vec::from),
+            forward_dropped: self.forward_dropped,
+        };
+        Ok(Fresh {
+            output: Output::start(self.state_dir.join("logs"), rest)?,
+            exe: crate::own_executable()?,
+            poller: Poller::new()?,
+            deadlines: Deadlines::new()?,
+            signals: Signals::block_all()?,
+        })
+    }
+
+    /// A keeper that goes on where the other one stopped.
+    pub(in crate::upgrade) fn restore(self, fresh: Fresh) -> io::Result<Keeper> {
+        let Fresh { output, exe, poller, deadlines, signals } = fresh;
+        for held in self.streams {
+            output.open(restore_stream(held)?);
+        }
+        let askers: io::Result<BTreeMap<u64, Asker>> = self
+            .askers
+            .into_iter()
+            .map(|(id, number)| {
+                Ok((id, Asker { fd: fd::take(number)?, decoder: Decoder::default() }))
+            })
+            .collect();
+        let means = Means {
+            dir: RunDir::adopt(self.run_dir, fd::take(self.lock)?),
+            state_lock: self.state_lock.map(fd::take).transpose()?,
+            exe,
+            api: fd::take(self.api)?,
+            socket: fd::take(self.socket)?,
+            output,
+        };
+        let mut node = NodePart::new(means, self.state_dir, self.options);
+        node.succession = Succession::resume(self.restarts);
+        node.records = self.records.into();
+        node.next_record = self.next_record;
+        node.untaken = self.untaken.into_iter().collect();
+        node.next_token = self.next_token;
+        node.lost = self.lost;
+        node.done = self.done;
+        node.upgraded = self.upgraded;
+        node.upgrades = self.upgrades;
+        node.stop_timeout = self.stop_timeout;
+        node.main_exit = self.main_exit;
+        node.askers = askers?;
+        // The old image's executable is not needed any more.
+        drop(fd::take(self.exe));
+        let ground = Ground {
+            run: self.run,
+            env: self.env,
+            ignored: self.ignored,
+            nofile: self.nofile,
+            cgroup: self.cgroup.map(cgroup::Root::at),
+            null: fd::take(self.null)?,
+        };
+        let part = Part::Node(Box::new(node));
+        let mut keeper = Keeper::of(poller, deadlines, signals, ground, part)?;
+        keeper.next_id = self.next_id;
+        keeper.next_stream = self.next_stream;
+        for job in self.jobs {
+            keeper.adopt_job(restore_job(job)?)?;
+        }
+        for held in self.clients {
+            keeper.adopt_client(held)?;
+        }
+        for held in self.tasks {
+            keeper.adopt_task(held)?;
+        }
+        keeper.adopt_leftovers();
+        keeper.telling = self.deadlines.iter().any(|(_, deadline)| *deadline == Deadline::Tell);
+        for (at, deadline) in self.deadlines {
+            keeper.deadlines.at(at, deadline);
+        }
+        Ok(keeper)
+    }
+}
+
+impl Keeper {
+    fn adopt_job(&mut self, job: Job) -> io::Result<()> {
+        let id = job.id;
+        if let Some(socket) = &job.control {
+            self.poller.add(socket, Kind::Control, id, Interest::Read)?;
+        }
+        if let Some(socket) = &job.notify {
+            self.poller.add(socket, Kind::Notify, id, Interest::Read)?;
+        }
+        if let Some(process) = &job.process {
+            if let Phase::Execing { failure } = &process.phase {
+                self.poller.add(failure, Kind::Exec, id, Interest::Read)?;
+            }
+            if let Some(pipe) = &process.ready {
+                self.poller.add(pipe, Kind::ReadyPipe, id, Interest::Read)?;
+            }
+            if !matches!(process.phase, Phase::Clearing { .. }) {
+                self.children.insert(process.pid, Child::Job(id));
+            }
+        }
+        self.names.insert(job.name.clone(), id);
+        self.jobs.insert(id, job);
+        Ok(())
+    }
+
+    fn adopt_client(&mut self, held: HeldClient) -> io::Result<()> {
+        let mut client = Client::new(fd::take(held.fd)?, held.job);
+        client.resume(held.decoder, held.unsent.into(), held.newest.map(Vec::from));
+        (client.deaf, client.leaving) = (held.deaf, held.leaving);
+        let interest = if held.deaf { Interest::Write } else { Interest::ReadWrite };
+        self.poller.add(client.fd(), Kind::ControlClient, held.id, interest)?;
+        if let Some(job) = self.jobs.get_mut(&held.job).filter(|_| !held.leaving) {
+            job.clients.push(held.id);
+        }
+        self.clients.insert(held.id, client);
+        Ok(())
+    }
+
+    /// Groups of tasks that had ended.
+    fn adopt_leftovers(&mut self) {
+        let groups = self.ground.cgroup.as_ref().map(cgroup::Root::all_tasks).unwrap_or_default();
+        for group in groups {
+            let held = |task: &Task| task.tree.group().is_some_and(|it| it.path() == group.path());
+            if !self.tasks.values().any(held) {
+                group.kill();
+                // No process has this number: nobody else is hit.
+                let (task, pid) = (u64::MAX, u32::MAX);
+                self.leftovers.push(Leftover { task, pid, tree: Tree::new(Some(group)) });
+            }
+        }
+        self.clear_leftovers();
+    }
+
+    fn adopt_task(&mut self, held: HeldTask) -> io::Result<()> {
+        let task = Task {
+            id: held.task,
+            pid: held.pid,
+            tree: restore_tree(held.cgroup),
+            failure: held.failure.map(fd::take).transpose()?,
+            words: Words {
+                pipe: held.pipe.map(fd::take).transpose()?,
+                text: held.output.into(),
+                truncated: held.truncated,
+            },
+            timed_out: held.timed_out,
+            attempt: held.attempt,
+        };
+        if let Some(pipe) = &task.words.pipe {
+            self.poller.add(pipe, Kind::Task, held.id, Interest::Read)?;
+        }
+        self.children.insert(task.pid, Child::Task(held.id));
+        self.tasks.insert(held.id, task);
+        Ok(())
+    }
+}
+
+fn restore_stream(held: HeldStream) -> io::Result<Stream> {
+    Ok(Stream {
+        key: held.key,
+        owner: held.owner,
+        channel: held.channel,
+        log: held.log,
+        fd: fd::take(held.fd)?,
+        other: match held.terminal {
+            Some(end) => Other::Terminal(Some(fd::take(end)?)),
+            None => Other::Pipe,
+        },
+        partial: held.partial.into(),
+    })
+}
+
+fn restore_job(held: HeldJob) -> io::Result<Job> {
+    let sockets: io::Result<Vec<HeldSocket>> = held
+        .sockets
+        .into_iter()
+        .map(|(socket, number)| Ok(HeldSocket { socket, fd: fd::take(number)? }))
+        .collect();
+    Ok(Job {
+        id: held.id,
+        name: held.name,
+        dir: held.dir,
+        highest: held.highest,
+        spawns: held.spawns,
+        ooms: held.ooms,
+        sockets: sockets?,
+        notify: held.notify.map(fd::take).transpose()?,
+        process: held.process.map(restore_process).transpose()?,
+        control: held.control.map(fd::take).transpose()?,
+        clients: Vec::new(),
+        state_error: held.state_error,
+        forgotten: held.forgotten,
+    })
+}
+
+/// Whether it is spent is not known: then the next incarnation gets another one.
+fn restore_tree(cgroup: Option<PathBuf>) -> Tree {
+    match cgroup {
+        Some(path) => Tree::Cgroup { group: Group::at(path), spent: true },
+        None => Tree::Group,
+    }
+}
+
+fn restore_process(held: HeldProcess) -> io::Result<Process> {
+    Ok(Process {
+        incarnation: held.incarnation,
+        pid: held.pid,
+        main: held.main,
+        tree: restore_tree(held.cgroup),
+        unenforced: held.unenforced,
+        phase: match held.phase {
+            HeldPhase::Execing { failure } => Phase::Execing { failure: fd::take(failure)? },
+            HeldPhase::Failed { exit } => Phase::Failed { exit },
+            HeldPhase::Up => Phase::Up,
+            HeldPhase::Clearing { ended } => {
+                Phase::Clearing { ended, events: None, recheck: false }
+            }
+        },
+        asked: held.asked,
+        fenced: held.fenced,
+        fence_at: held.fence_at,
+        stop: held.stop,
+        log: held.log,
+        streams: held.streams,
+        oom_before: held.oom_before,
+        notified: held.notified,
+        ready: held.ready.map(fd::take).transpose()?,
+        attempt: held.attempt,
+    })
+}

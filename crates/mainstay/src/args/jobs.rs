@@ -1,0 +1,148 @@
+//! What can be typed about jobs and apps.
+
+use super::{JsonArgs, NodeArgs, duration};
+use clap::{Args, ValueEnum};
+use mainstay_core::{plan::Reach, signal::Signal};
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exits with 3 if some job is not as it should be, so scripts can ask, too:
+  mainstay status web > /dev/null && echo fine")]
+pub(crate) struct StatusArgs {
+    /// Only this job, or the instances of it
+    pub(crate) job: Option<String>,
+    /// Every job, also when the terminal is not high enough [default: then those that need a look]
+    #[arg(long, conflicts_with_all = ["failed", "job"])]
+    pub(crate) all: bool,
+    /// Only jobs that are not as they should be
+    #[arg(long, conflicts_with = "job")]
+    pub(crate) failed: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// The job to explain
+    pub(crate) job: String,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct WaitArgs {
+    /// Wait until it is done; this is the default
+    #[arg(long, conflicts_with = "no_wait")]
+    wait: bool,
+    /// Do not wait until it is done
+    #[arg(long, conflicts_with = "timeout")]
+    no_wait: bool,
+    /// Wait so long at most
+    #[arg(long, default_value = "30s", value_parser = duration, value_name = "TIME")]
+    timeout: Duration,
+}
+
+impl WaitArgs {
+    pub(crate) fn patience(&self) -> Duration {
+        if self.no_wait { Duration::ZERO } else { self.timeout }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ControlArgs {
+    /// Names of jobs, as in the configuration; one with `instances` stands for all of them
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay start web                waits for what web's `when` asks for
+  mainstay start web --now          does not
+  mainstay start web -- --verbose   with more arguments, for as long as it is wanted")]
+pub(crate) struct StartArgs {
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+    /// Do not wait for what its `when` asks for
+    #[arg(long)]
+    pub(crate) now: bool,
+    /// Added to the command of the job
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) args: Option<Vec<String>>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+    /// Added to the command of the job, in place of those it was started with
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) args: Option<Vec<String>>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SignalArgs {
+    /// For example SIGHUP, USR1 or 15
+    pub(crate) signal: Signal,
+    /// Names of jobs, as in the configuration
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+    /// Whom it reaches: leader, group or tree
+    #[arg(long, default_value = "leader", value_parser = reach)]
+    pub(crate) to: Reach,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Deed {
+    Start,
+    Stop,
+    Restart,
+}
+
+impl Deed {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Deed::Start => "start",
+            Deed::Stop => "stop",
+            Deed::Restart => "restart",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AppArgs {
+    /// What to do with it
+    pub(crate) deed: Deed,
+    /// Name of the app, as in the configuration
+    #[arg(value_name = "APP")]
+    pub(crate) app: String,
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+fn reach(text: &str) -> Result<Reach, String> {
+    match text {
+        "leader" => Ok(Reach::Leader),
+        "group" => Ok(Reach::Group),
+        "tree" => Ok(Reach::Tree),
+        _ => Err("use leader, group or tree".to_owned()),
+    }
+}
