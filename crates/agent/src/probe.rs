@@ -205,5 +205,11 @@ async fn tcp(address: &str) -> Verdict {
     }
 }
 
+/// One http check against a server that says this, whatever it is asked, and closes.
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz_http(answer: &[u8]) -> (bool, String) {
+    http::fuzz_exchange(answer)
+}
+
 #[cfg(test)]
 mod tests;

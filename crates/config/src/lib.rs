@@ -23,6 +23,8 @@ mod duration;
 mod env_file;
 mod expand;
 mod find;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod health;
 mod http;
 mod import;

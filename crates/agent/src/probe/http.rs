@@ -202,3 +202,30 @@ fn headers(http: &Http, authority: &str) -> Result<HeaderMap, String> {
     }
     Ok(headers)
 }
+
+#[cfg(feature = "fuzz")]
+pub(super) fn fuzz_exchange(answer: &[u8]) -> (bool, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let http = Http {
+        url: "http://localhost/".to_owned(),
+        method: "GET".to_owned(),
+        headers: Vec::new(),
+        status: vec![(200, 299)],
+        body_matches: Some("ok|[a-z]+ready$".to_owned()),
+        unix: None,
+        tls: mainstay_core::plan::HttpTls::default(),
+    };
+    let probe = HttpProbe::new(&http).expect("a valid check");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let verdict = runtime.block_on(async {
+        let (ours, mut theirs) = tokio::io::duplex(4096);
+        let serve = async {
+            let _ = theirs.read(&mut [0; 4096]).await;
+            let _ = theirs.write_all(answer).await;
+            drop(theirs);
+        };
+        tokio::join!(probe.exchange(ours), serve).0
+    });
+    let verdict = verdict.unwrap_or_else(Verdict::failed);
+    (verdict.passed, verdict.output)
+}
