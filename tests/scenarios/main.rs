@@ -1,9 +1,12 @@
 //! Every promise of Mainstay, seen from outside: one folder a capability.
 
+mod api;
 mod command;
 mod container;
+mod containerpilot;
 mod control;
 mod crash;
+mod discovery;
 mod faults;
 mod hold;
 mod life;
@@ -14,5 +17,6 @@ mod output;
 mod process;
 mod soak;
 mod sockets;
+mod telemetry;
 mod torture;
 mod upgrade;

@@ -47,6 +47,8 @@ pub enum Selection {
     /// The job of this name, else the instances of what is written under it.
     Named(String),
     OfApp(Name),
+    /// Those that start with their app.
+    StartedWith(Name),
     /// Those of them that there are.
     These(Vec<Name>),
 }

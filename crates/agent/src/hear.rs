@@ -258,6 +258,9 @@ impl Agent {
                 None => those(&|plan| is(&plan.instance_of, name)),
             },
             Selection::OfApp(app) => those(&|plan| is(&plan.app, app.as_str())),
+            Selection::StartedWith(app) => {
+                those(&|plan| is(&plan.app, app.as_str()) && plan.place.start_sequence > 0)
+            }
             Selection::These(names) => {
                 names.iter().filter_map(|name| self.job(name.as_str())).collect()
             }

@@ -2,7 +2,7 @@
 
 use crate::pursuit::Incarnations;
 use mainstay_agent::view::JobStatus;
-use mainstay_core::job::Phase;
+use mainstay_core::job::{Desired, Phase};
 use std::time::Duration;
 
 /// How long a request waits for its goal unless it says otherwise.
@@ -42,6 +42,10 @@ impl Goal {
             Goal::Up { beyond } => match job.state {
                 Phase::Running if job.incarnation > beyond => Progress::Reached,
                 Phase::Exited if job.ended_well() => Progress::Reached,
+                // It runs whenever its trigger says so.
+                Phase::Stopped if job.as_desired && job.desired == Desired::Run => {
+                    Progress::Reached
+                }
                 // The run that was asked for has failed, even if another try will follow.
                 Phase::Exited | Phase::Fatal | Phase::Backoff => Progress::Failed,
                 Phase::Running

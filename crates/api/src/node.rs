@@ -114,7 +114,7 @@ pub(crate) async fn reload(
     let touched = changes.jobs.iter().map(|change| change.job.clone()).collect();
     let goal = |job: &JobStatus| goal_of(&changes, job)?.after(&before, job);
     match pursuit.wait(Selection::These(touched), goal).await {
-        Ok(_) => Ok(Json(changes)),
+        Ok(()) => Ok(Json(changes)),
         Err(problem) => Err(problem.after(changes)),
     }
 }

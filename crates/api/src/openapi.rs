@@ -166,6 +166,7 @@ fn schemas() -> Value {
         "Maintenance": object(json!({ "on": flag })),
         "Environ": { "type": "object", "additionalProperties": maybe_text },
         "Metrics": { "type": "object", "additionalProperties": { "type": "number" } },
+        "Changed": object(json!({ "changed": texts })),
         "Taken": object(json!({ "taken": number })),
         "Upgrade": object(json!({ "binary": maybe_text })),
     })

@@ -78,6 +78,16 @@ impl Subject {
         }
     }
 
+    /// Whom a goal is for: what does not start with its app is not waited for.
+    fn concerned(&self, goal: Goal) -> Selection {
+        match (self, goal) {
+            (Subject::App(name), Goal::Up { .. } | Goal::Anew) => {
+                Selection::StartedWith(name.clone())
+            }
+            (Subject::Job(_) | Subject::Instances(..) | Subject::App(_), _) => self.selection(),
+        }
+    }
+
     pub(crate) async fn jobs(&self, reach: &Reach) -> Result<Vec<JobStatus>, Problem> {
         Ok(reach.asker.jobs(self.selection()).await?)
     }
@@ -117,10 +127,10 @@ impl Subject {
         let before = incarnations(&self.jobs(reach).await?);
         let (accepted, refused) = send(reach, self.requests(request)).await?;
         let before = before.into_iter().chain(accepted).collect();
-        let jobs = pursuit.wait(self.selection(), |job| goal.after(&before, job)).await?;
+        pursuit.wait(self.concerned(goal), |job| goal.after(&before, job)).await?;
         match refused {
             Some(refusal) => Err(refusal.into()),
-            None => self.answer(jobs),
+            None => self.answer(self.jobs(reach).await?),
         }
     }
 }
@@ -163,17 +173,17 @@ impl Pursuit<'_> {
         Pursuit { reach, patience, deadline, changes: reach.asker.events().subscribe() }
     }
 
-    /// The jobs when all of them have got there.
+    /// Returns when all of them have got there.
     pub(crate) async fn wait(
         mut self,
         selection: Selection,
         goal: impl Fn(&JobStatus) -> Option<Goal>,
-    ) -> Result<Vec<JobStatus>, Problem> {
+    ) -> Result<(), Problem> {
         loop {
             self.changes.mark_unchanged();
             let jobs = self.reach.asker.jobs(selection.clone()).await?;
             if self.patience.is_zero() {
-                return Ok(jobs);
+                return Ok(());
             }
             let mut slow = None;
             for job in &jobs {
@@ -191,7 +201,7 @@ impl Pursuit<'_> {
                     }
                 }
             }
-            let Some(slow) = slow.cloned() else { return Ok(jobs) };
+            let Some(slow) = slow.cloned() else { return Ok(()) };
             if timeout_at(self.deadline, self.changes.changed()).await.is_err() {
                 return Err(Problem::time_over(too_slow(&slow, self.patience)).about(slow));
             }

@@ -50,7 +50,10 @@ fn local(args: &LogsArgs, run_dir: &Path) -> Result<i32, Failure> {
         printer.show(&name, &entry)?;
     }
     printer.flush()?;
-    while args.follow {
+    if !args.follow {
+        return Ok(0);
+    }
+    loop {
         let fresh = read_failed(&root, followers.read())?;
         for (name, entry) in &fresh {
             printer.show(name, entry)?;
@@ -60,7 +63,6 @@ fn local(args: &LogsArgs, run_dir: &Path) -> Result<i32, Failure> {
             thread::sleep(LOOK_AGAIN);
         }
     }
-    Ok(0)
 }
 
 /// The job of this name; else the instances of it, as far as they have written anything.

@@ -16,6 +16,8 @@ use std::time::Duration;
 /// A configuration is read and applied by then.
 const PATIENCE: Duration = Duration::from_secs(60);
 const INVALID: u16 = 422;
+/// What concerns the whole node and is a table of its own.
+const TABLES: [&str; 2] = ["telemetry", "containerpilot"];
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
@@ -82,9 +84,12 @@ fn lines(changes: &Changes, nothing: &str) -> String {
         text.push_str(&tinted(&line, tint, color));
         text.push('\n');
     }
-    if !changes.node.is_empty() {
-        text.push_str(&format!("~ [node]  {} applied live\n", changes.node.join(", ")));
+    let (tables, keys): (Vec<&str>, Vec<&str>) =
+        changes.node.iter().map(String::as_str).partition(|key| TABLES.contains(key));
+    if !keys.is_empty() {
+        text.push_str(&format!("~ [node]  {} applied live\n", keys.join(", ")));
     }
+    tables.iter().for_each(|table| text.push_str(&format!("~ [{table}]  applied live\n")));
     if !changes.api.is_empty() {
         text.push_str(&format!("~ [api]  {} applied live\n", changes.api.join(", ")));
     }

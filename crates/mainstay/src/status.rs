@@ -8,7 +8,7 @@ use crate::{
     term::{self, Tint, print, print_json, stdout_color, table, tinted},
 };
 use jiff::Timestamp;
-use mainstay_agent::view::{JobStatus, Status};
+use mainstay_agent::view::{Door, JobStatus, Status};
 use mainstay_core::{
     exit::Exit,
     job::{Desired, Health, Phase},
@@ -33,7 +33,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
                 }
                 (false, jobs) => {
                     let all: Vec<&JobStatus> = jobs.iter().collect();
-                    print(&(jobs_table(jobs.iter()) + &all_notes(&all, term::height())))?;
+                    print(&(jobs_table(jobs.iter()) + &all_notes(&all, None)))?;
                 }
             }
             Ok(code(&jobs))
@@ -76,7 +76,7 @@ impl Shown {
             (true, _) => Shown::Failed,
             (false, true) => Shown::All,
             (false, false) => match term::height() {
-                Some(height) if status.jobs.len() + HEAD > height => Shown::Notable,
+                Some(height) if status.jobs.len() + AROUND > height => Shown::Notable,
                 Some(_) | None => Shown::All,
             },
         }
@@ -90,10 +90,10 @@ impl Shown {
     }
 }
 
-/// Lines around the table.
-const HEAD: usize = 4;
-/// On a terminal that is not high enough, so many lines are about single jobs at least.
-const FEW: usize = 10;
+/// Lines around the table and its notes, and that of the next prompt.
+const AROUND: usize = 5;
+/// However low a terminal is, so many lines are about jobs.
+const FEW: usize = 9;
 
 /// How many lines there are; `None`: nobody counts them.
 type Height = Option<usize>;
@@ -101,6 +101,19 @@ type Height = Option<usize>;
 /// Who asks for all of it gets it, and so does what is not a terminal.
 fn room(args: &StatusArgs) -> Height {
     if args.all { None } else { term::height() }
+}
+
+/// How many jobs have a row and how many lines their notes have: where not all fits, the notes get
+/// a third.
+fn divided(jobs: &[&JobStatus], height: Height) -> (usize, Height) {
+    let Some(height) = height else { return (jobs.len(), None) };
+    let room = height.saturating_sub(AROUND).max(FEW);
+    let notes = jobs.iter().map(|job| notes(job).len()).sum::<usize>();
+    if jobs.len() + notes <= room {
+        return (jobs.len(), None);
+    }
+    let lines = notes.min((room / 3).max(room.saturating_sub(jobs.len())));
+    (jobs.len().min(room - lines), Some(lines))
 }
 
 fn whole(status: &Status, shown: Shown, height: Height) -> String {
@@ -118,13 +131,12 @@ fn whole(status: &Status, shown: Shown, height: Height) -> String {
         status.version
     );
     let wanted: Vec<&JobStatus> = status.jobs.iter().filter(|job| shown.shows(job)).collect();
-    let fits = height.map_or(usize::MAX, |height| height.saturating_sub(HEAD).max(FEW));
-    let listed = &wanted[..wanted.len().min(fits)];
+    let (rows, lines) = divided(&wanted, height);
+    let listed = &wanted[..rows];
     if !listed.is_empty() {
         text.push_str(&jobs_table(listed.iter().copied()));
     }
-    let left = height.map(|_| fits.saturating_sub(listed.len()));
-    text.push_str(&all_notes(listed, left));
+    text.push_str(&all_notes(listed, lines));
     if wanted.len() > listed.len() {
         let more = wanted.len() - listed.len();
         text.push_str(&format!("{more} more are not as they should be (--all shows them)\n"));
@@ -135,6 +147,13 @@ fn whole(status: &Status, shown: Shown, height: Height) -> String {
             text.push_str(&format!("{others} more are as they should be (--all shows them)\n"));
         }
         Shown::All | Shown::Notable | Shown::Failed => {}
+    }
+    for (what, door) in
+        [("telemetry", &status.telemetry), ("the ContainerPilot socket", &status.containerpilot)]
+    {
+        if let Some(Door { at, error: Some(error) }) = door {
+            text.push_str(&format!("{what} is not open at {at}: {error}; it is tried again\n"));
+        }
     }
     match &status.strays {
         None => text
@@ -236,7 +255,7 @@ fn checks(job: &JobStatus) -> String {
 /// What should not be missed, in so many lines if they are counted; the rest is a number.
 fn all_notes(jobs: &[&JobStatus], lines: Height) -> String {
     let notes: Vec<String> = jobs.iter().flat_map(|job| notes(job)).collect();
-    let fits = lines.map_or(usize::MAX, |lines| lines.max(FEW / 2));
+    let fits = lines.unwrap_or(usize::MAX);
     let shown = if notes.len() > fits { fits.saturating_sub(1) } else { notes.len() };
     let mut text: String = notes[..shown].iter().map(|note| format!("{note}\n")).collect();
     if notes.len() > shown {
@@ -285,5 +304,46 @@ fn waits(job: &JobStatus) -> Option<String> {
         _ if each.is_empty() => None,
         0 => Some(each.join(" and ")),
         more => Some(format!("{} and {more} more", each.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn status(waiting: usize) -> Status {
+        let job = |number: usize| {
+            let waiting: Vec<Value> = (0..4)
+                .map(|source| {
+                    json!({ "source": format!("s{source}"), "event": "healthy", "since": "", "reason": null })
+                })
+                .collect();
+            json!({
+                "name": format!("job-{number}"), "state": "STOPPED", "desired": "run",
+                "health": "unknown", "as_desired": false, "checks": [], "pid": null,
+                "incarnation": 0, "restarts": 0, "exit": null, "since": "", "waiting": waiting,
+                "app": null, "args": [], "tree": null, "unenforced": [], "log": null,
+            })
+        };
+        let jobs: Vec<Value> = (0..waiting).map(job).collect();
+        let status = json!({
+            "node": "n", "version": "1", "state": "running", "run": "r", "run_dir": "/r",
+            "state_dir": "/s", "agent_restarts": 0, "keeper": null, "jobs": jobs, "watches": [],
+            "fleet": null, "rollout": null, "strays": [],
+        });
+        serde_json::from_value(status).expect("a status")
+    }
+
+    #[test]
+    fn five_jobs_that_wait_fit_a_screen_with_a_line_each_and_five_hundred_are_counted() {
+        let five = whole(&status(5), Shown::All, Some(24));
+        assert!(five.lines().count() < 24, "{five}");
+        assert!(five.contains("job-4: waits for s0 healthy, s1 healthy and 2 more"), "{five}");
+        let many = whole(&status(500), Shown::Notable, Some(24));
+        assert!(many.lines().count() < 24, "{many}");
+        assert!(many.contains("more are not as they should be (--all shows them)"), "{many}");
+        let all = whole(&status(500), Shown::All, None);
+        assert_eq!(all.matches("waits for").count(), 500);
     }
 }

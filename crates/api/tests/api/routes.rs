@@ -311,3 +311,23 @@ fn what_jobs_have_written_can_be_read_and_followed() {
     write("web", &line(4, "four"));
     until("four\n");
 }
+
+#[test]
+fn an_app_is_up_although_a_job_of_it_is_not_started_with_it() {
+    let node = Node::with(|_| {
+        "[apps.shop]\nstart_sequence = 0\n\
+         [jobs.cart]\nexec = \"cart\"\napp = \"shop\"\n\
+         [jobs.tool]\nexec = \"tool\"\napp = \"shop\"\nplace = { start_sequence = 0 }\n\
+         [jobs.often]\nexec = \"often\"\napp = \"shop\"\nwhen = { each = \"SIGHUP\" }\n"
+            .to_owned()
+    });
+    let (status, body) = node.post("/v1/apps/shop/start", "");
+    assert_eq!(status, 200, "{body}");
+    let states: Vec<_> = body["jobs"].as_array().expect("a list").iter().collect();
+    let states: Vec<_> = states.iter().map(|job| job["state"].as_str().expect("a state")).collect();
+    assert_eq!(states, ["RUNNING", "STOPPED", "STOPPED"]);
+    let (status, body) = node.post("/v1/apps/shop/restart", "");
+    assert_eq!(status, 200, "{body}");
+    let (status, body) = node.post("/v1/apps/shop/stop", "");
+    assert_eq!((status, &body["jobs"][0]["state"]), (200, &"STOPPED".into()));
+}

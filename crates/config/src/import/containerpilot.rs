@@ -124,9 +124,6 @@ fn proven(
     places: &Places,
     ctx: &Context,
 ) -> Result<(), Errors> {
-    if crate::keys().iter().all(|key| key.table != "containerpilot") {
-        return Ok(());
-    }
     let Err(errors) = crate::parse(&source.name, &imported.toml, ctx) else { return Ok(()) };
     let all = errors.iter().map(|found| {
         let mut found = found.clone();
@@ -377,8 +374,8 @@ fn about(draft: &mut Draft, r: &Reader<'_>, jobs: &[Job], whens: &[When], consul
             });
         if free {
             let message = format!(
-                "'{}' has a minute when the node stops; 3.8.0 waited for it without end. Its timeout \
-                 says otherwise",
+                "'{}' has a minute when the node stops; 3.8.0 waited for it without end. Give it a \
+                 timeout to change that",
                 job.name
             );
             draft.note(r.line(&job.at), message);

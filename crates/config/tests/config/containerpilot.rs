@@ -76,10 +76,6 @@ fn every_mistake_is_told_at_its_place_in_the_file() {
 }
 
 fn loads(imported: &Imported) {
-    // Tables that are designed and not built.
-    if mainstay_config::keys().iter().all(|key| key.table != "containerpilot") {
-        return;
-    }
     if let Err(errors) = parse("imported.toml", &imported.toml, &context()) {
         panic!("{}\n{errors}", imported.toml);
     }

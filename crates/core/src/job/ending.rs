@@ -78,6 +78,10 @@ impl Job {
         }
         let stable = self.was_stable(turn);
         match self.budget.spend(&turn.plan.restart, turn.mono(), stable) {
+            // Nothing has failed: it has run as often as it was to.
+            None if expected && self.has_started(turn) => {
+                self.end_run(turn, State::Exited { well: true });
+            }
             None => self.end_run(turn, State::Fatal),
             Some(Duration::ZERO) => {
                 self.restarts += 1;
@@ -88,6 +92,19 @@ impl Job {
                 self.enter(turn, State::Backoff { until });
                 turn.wake(self.incarnation, Wait::Backoff, until);
             }
+        }
+    }
+
+    /// It got past `start_seconds`.
+    fn has_started(&self, turn: &Turn<'_>) -> bool {
+        match self.state {
+            State::Running { .. } => true,
+            State::Starting { .. } => turn.plan.start_seconds.is_zero(),
+            State::Stopped
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => false,
         }
     }
 

@@ -1,0 +1,4 @@
+//! A node reached from elsewhere, and what people see of one that is right here.
+
+mod elsewhere;
+mod seen;
