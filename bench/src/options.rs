@@ -18,7 +18,7 @@ mainstay-bench: Mainstay beside its peers and the floor, in one run
   --megabytes N     how much output (500)
   --samples N       how many crashes per peer (200)
   --only ROW        start memory crash idle lines meanwhile agent upgrade
-                    chain checks reload; may be repeated
+                    chain checks reload scrape; may be repeated
   --peer NAME       mainstay s6 runit supervisord pm2 floor; may be repeated
 ";
 
@@ -45,7 +45,7 @@ pub(crate) struct Options {
     pub publish: bool,
 }
 
-const ROWS: [&str; 11] = [
+const ROWS: [&str; 12] = [
     "start",
     "memory",
     "crash",
@@ -57,6 +57,7 @@ const ROWS: [&str; 11] = [
     "chain",
     "checks",
     "reload",
+    "scrape",
 ];
 const PEERS: [&str; 6] = ["mainstay", "s6", "runit", "supervisord", "pm2", "floor"];
 

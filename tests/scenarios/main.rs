@@ -3,8 +3,10 @@
 mod api;
 mod command;
 mod container;
+mod containerpilot;
 mod control;
 mod crash;
+mod discovery;
 mod faults;
 mod hold;
 mod life;
@@ -15,5 +17,6 @@ mod output;
 mod process;
 mod soak;
 mod sockets;
+mod telemetry;
 mod torture;
 mod upgrade;

@@ -147,8 +147,18 @@ impl Consul {
     }
 
     /// It goes on listening and answers nothing.
+    ///
+    /// # Panics
+    /// When it does not stop.
     pub fn freeze(&self) {
         signal(self.pid(), Signal::STOP);
+        let tasks = format!("/proc/{}/task", self.pid());
+        // A thread that runs stops a moment after the signal was sent.
+        until("every thread of consul is stopped", || {
+            let all = fs::read_dir(&tasks).ok()?;
+            let mut stats = all.map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok());
+            stats.all(|stat| stat.is_none_or(|stat| stat.contains(") T "))).then_some(())
+        });
     }
 
     pub fn thaw(&self) {

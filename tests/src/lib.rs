@@ -50,14 +50,17 @@ impl Scratch {
     pub fn new() -> Scratch {
         use std::sync::atomic::{AtomicU64, Ordering};
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!(
-            "mainstay-test-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("the temporary directory can be written");
-        Scratch { path }
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("mainstay-test-{}-{number}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Scratch { path },
+                // Left behind by a test that was killed and had the same pid.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => panic!("{} cannot be made: {error}", path.display()),
+            }
+        }
     }
 
     #[must_use]

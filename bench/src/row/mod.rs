@@ -7,6 +7,7 @@
 //! - `chain`: jobs that wait for each other, per link
 //! - `checks`: many http checks
 //! - `reload`: a reload that changes nothing
+//! - `scrape`: reading /metrics
 
 pub(crate) mod agent;
 pub(crate) mod chain;
@@ -18,6 +19,7 @@ pub(crate) mod lines;
 pub(crate) mod meanwhile;
 pub(crate) mod memory;
 pub(crate) mod reload;
+pub(crate) mod scrape;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -144,6 +146,9 @@ pub(crate) fn measure(scene: &Scene) -> Result<Vec<Figure>> {
         }
         if wants("reload") {
             figures.extend(reload::measure(scene, mainstay, &mut watch));
+        }
+        if wants("scrape") {
+            figures.extend(scrape::measure(scene, mainstay, &mut watch));
         }
     }
     Ok(figures)

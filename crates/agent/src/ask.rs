@@ -26,7 +26,7 @@ pub(crate) enum Ask {
     Status(oneshot::Sender<Status>),
     Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
     Why(String, oneshot::Sender<Option<Why>>),
-    Compare(Box<Plan>, oneshot::Sender<Changes>),
+    Compare(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
     Apply(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
     Figures(oneshot::Sender<Figures>),
     Measures(oneshot::Sender<Measures>),
@@ -150,8 +150,8 @@ impl Asker {
     /// What applying a plan would change.
     ///
     /// # Errors
-    /// [`Gone`]
-    pub async fn compare(&self, plan: Plan) -> Result<Changes, Gone> {
+    /// [`Gone`], or inside: why it would not be taken.
+    pub async fn compare(&self, plan: Plan) -> Result<Result<Changes, Refusal>, Gone> {
         self.ask(|answer| Ask::Compare(Box::new(plan), answer)).await
     }
 

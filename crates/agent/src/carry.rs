@@ -86,15 +86,8 @@ impl Agent {
 
     /// Nobody can ask `why` once the run has ended.
     fn say_why_stuck(&self) {
-        for (plan, _) in self.node.jobs().filter(|(_, job)| job.incarnation() == 0) {
-            let waited: Vec<String> = plan
-                .when
-                .once
-                .iter()
-                .map(|condition| format!("{} {}", condition.source, condition.event))
-                .chain(plan.follows.iter().map(|follows| format!("{} to be up", follows.source)))
-                .collect();
-            tracing::error!("{} never ran: it waited for {}", plan.name, waited.join(" and "));
+        for line in self.node.why_stuck() {
+            tracing::error!("{line}");
         }
         tracing::error!("nothing can progress any more: the run ends");
     }
@@ -114,7 +107,7 @@ impl Agent {
         match probe {
             Probe::Exec(_) => {
                 let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
-                let around = self.surroundings();
+                let around = self.surroundings(plan);
                 self.lanes.run(&mut self.link, plan, Run::Task { id, deadline }, around)
             }
             Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
@@ -175,7 +168,7 @@ impl Agent {
 
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
         let plan = self.node.job_plan(job.as_str())?;
-        let around = self.surroundings();
+        let around = self.surroundings(plan);
         self.lanes.run(&mut self.link, plan, run, around)
     }
 }

@@ -95,7 +95,7 @@ impl Crons {
     }
 }
 
-fn next(cron: &Cron, after: i64) -> Result<i64, String> {
+pub(crate) fn next(cron: &Cron, after: i64) -> Result<i64, String> {
     let zone = match &cron.tz {
         Some(name) => TimeZone::get(name).map_err(|error| error.to_string())?,
         None => TimeZone::system(),

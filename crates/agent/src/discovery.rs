@@ -13,7 +13,7 @@ use mainstay_core::{
     node::Input,
     plan::{Advertise, JobPlan, Plan, WatchPlan, Watched},
 };
-use mainstay_discovery::{About, Catalogue, Report, addresses};
+use mainstay_discovery::{About, Catalogue, Documents, Report, addresses};
 use std::{
     collections::BTreeMap,
     fs::{self, Permissions},
@@ -39,6 +39,8 @@ pub(crate) struct Discovery {
     /// Where lists of instances are put for jobs.
     lists: PathBuf,
     open: Option<Open>,
+    documents: Documents,
+    about_documents: UnboundedReceiver<Report>,
     entries: BTreeMap<Name, Entry>,
     /// Removals under way, by id.
     leaving: BTreeMap<String, Name>,
@@ -79,7 +81,10 @@ pub struct Announced {
 
 impl Discovery {
     pub(crate) fn new(run_dir: &Path) -> Discovery {
+        let (documents, about_documents) = Documents::new();
         Discovery {
+            documents,
+            about_documents,
             node: String::new(),
             lists: run_dir.join("watches"),
             open: None,
@@ -107,6 +112,8 @@ impl Discovery {
             self.unwatch(name);
         }
         for (name, watch) in wanted.iter().filter(|(name, it)| before.get(*name) != Some(*it)) {
+            // What it was before may have been of the other kind.
+            self.look_away(name);
             self.watch(name, watch);
         }
         self.watches = wanted;
@@ -146,26 +153,32 @@ impl Discovery {
     }
 
     fn watch(&mut self, name: &Name, watch: &WatchPlan) {
-        let Some(open) = &mut self.open else { return };
-        if let Watched::Service { service, tag, dc } = &watch.of {
-            let query = Query {
-                service: service.clone(),
-                tag: tag.clone(),
-                dc: dc.clone(),
-                interval: watch.interval,
-                debounce: watch.debounce,
-            };
-            open.catalogue.watch(name.as_str(), query);
+        let (interval, debounce) = (watch.interval, watch.debounce);
+        match (&watch.of, &mut self.open) {
+            (Watched::File(path), _) => {
+                self.documents.watch(name.as_str(), path, interval, debounce);
+            }
+            (Watched::Service { service, tag, dc }, Some(open)) => {
+                let (service, tag, dc) = (service.clone(), tag.clone(), dc.clone());
+                let query = Query { service, tag, dc, interval, debounce };
+                open.catalogue.watch(name.as_str(), query);
+            }
+            (Watched::Service { .. }, None) => {}
         }
     }
 
     fn unwatch(&mut self, name: &Name) {
-        if let Some(open) = &mut self.open {
-            open.catalogue.unwatch(name.as_str());
-        }
+        self.look_away(name);
         self.trouble.remove(&About::Watch(name.to_string()));
         // Nobody is pointed to it any more.
         let _ = fs::remove_file(self.list(name.as_str()));
+    }
+
+    fn look_away(&mut self, name: &Name) {
+        self.documents.unwatch(name.as_str());
+        if let Some(open) = &mut self.open {
+            open.catalogue.unwatch(name.as_str());
+        }
     }
 
     /// Tells about a job, from now on.
@@ -211,17 +224,14 @@ impl Discovery {
     pub(crate) async fn heard(&mut self) -> Input {
         loop {
             let looking = self.entries.values().any(|entry| entry.registration.is_err());
-            let report = match &mut self.open {
-                Some(open) => tokio::select! {
-                    report = open.reports.recv() => report,
-                    () = sleep_until(self.look_again), if looking => {
-                        self.look_for_addresses();
-                        continue;
-                    }
-                },
-                None => None,
+            let report = tokio::select! {
+                Some(report) = next(self.open.as_mut()) => report,
+                Some(report) = self.about_documents.recv() => report,
+                () = sleep_until(self.look_again), if looking => {
+                    self.look_for_addresses();
+                    continue;
+                }
             };
-            let Some(report) = report else { return std::future::pending().await };
             if let Some(input) = self.take(report) {
                 return input;
             }
@@ -349,12 +359,18 @@ impl std::fmt::Debug for Discovery {
     }
 }
 
+async fn next(open: Option<&mut Open>) -> Option<Report> {
+    match open {
+        Some(open) => open.reports.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
 fn id(job: &Name, node: &str, advertise: &Advertise) -> String {
     advertise.id.clone().unwrap_or_else(|| format!("{job}-{node}"))
 }
 
-/// The address that a job is announced with.
-pub(crate) fn address(advertise: &Advertise) -> Result<IpAddr, String> {
+fn address(advertise: &Advertise) -> Result<IpAddr, String> {
     let here =
         addresses().map_err(|error| format!("cannot list this host's addresses: {error}"))?;
     choose(&advertise.interfaces, &here).map_err(|error: NoAddress| error.to_string())

@@ -3,7 +3,7 @@
 use crate::{
     agent::{Agent, End, Origin},
     ask::{Ask, Selection},
-    lane, secret,
+    clock, lane, secret,
     view::{self, Changes, Facts, JobStatus, Status},
     why,
 };
@@ -180,8 +180,10 @@ impl Agent {
             }
             Ask::Status(asker) => drop(asker.send(self.status())),
             Ask::Jobs(which, asker) => drop(asker.send(self.selected(&which))),
-            Ask::Why(name, asker) => drop(asker.send(why::why(&self.node, &name))),
-            Ask::Compare(plan, asker) => drop(asker.send(view::changes(&self.node, &plan))),
+            Ask::Why(name, asker) => drop(asker.send(why::why(&self.node, clock::now(), &name))),
+            Ask::Compare(plan, asker) => {
+                drop(asker.send(view::changes(&self.node, clock::now(), &plan)));
+            }
             Ask::Apply(plan, asker) => return self.apply(plan, asker),
             Ask::Measures(asker) => drop(asker.send(self.measures())),
             Ask::Environ(asker) => drop(asker.send(self.node.environ().clone())),
@@ -204,7 +206,13 @@ impl Agent {
         plan: Box<Plan>,
         asker: oneshot::Sender<Result<Changes, Refusal>>,
     ) -> Result<(), End> {
-        let changes = view::changes(&self.node, &plan);
+        let changes = match view::changes(&self.node, clock::now(), &plan) {
+            Ok(changes) => changes,
+            Err(refusal) => {
+                let _ = asker.send(Err(refusal));
+                return Ok(());
+            }
+        };
         let (sender, mut answer) = oneshot::channel();
         self.take(Input::Request(Request::Apply { plan }), Origin::Asker(sender))?;
         // A step answers before it returns.

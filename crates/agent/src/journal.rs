@@ -410,5 +410,79 @@ impl Recovered {
     }
 }
 
+#[cfg(feature = "fuzz")]
+fn fuzz_header() -> Header {
+    Header { format: FORMAT, run: "fuzz".to_owned(), boot: "fuzz".to_owned() }
+}
+
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz_read(lines: &[u8]) -> Option<usize> {
+    let mut bytes = Vec::new();
+    for line in lines.split(|byte| *byte == b'\n') {
+        bytes.extend_from_slice(format!("{:08x} ", crc32fast::hash(line)).as_bytes());
+        bytes.extend_from_slice(line);
+        bytes.push(b'\n');
+    }
+    let (mut recovered, valid) = read(&bytes, &fuzz_header())?;
+    recovered.plan_in_force(None);
+    Some(valid)
+}
+
+/// A job that starts, runs and dies, and a base made of that.
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz_sample() -> Vec<u8> {
+    use mainstay_core::{
+        clock::Mono,
+        exit::{Asked, Exit},
+        plan::{ExitRule, JobPlan, NodePlan},
+    };
+    let name = Name::new("web").expect("a name");
+    let node = NodePlan {
+        name: "node".to_owned(),
+        stop_timeout: Duration::from_secs(8),
+        exit: ExitRule::Never,
+        log_level: "info".to_owned(),
+    };
+    let jobs = vec![JobPlan::new(name.clone(), vec!["true".to_owned()])];
+    let mut node = Node::new(Plan::new(node, jobs));
+    let mut bytes = Vec::new();
+    let mut write = |line: &Written<'_>| encode(&mut bytes, line).expect("into memory");
+    write(&Written::Header(&fuzz_header()));
+    let (job, incarnation) = (name.clone(), 1);
+    let exited = Exit::Code { code: 1 };
+    let inputs = [
+        Input::Boot,
+        Input::Spawned { job: job.clone(), incarnation, pid: 7 },
+        Input::Exited { job, incarnation, exit: exited, asked: Asked::None },
+    ];
+    for (input, at) in inputs.into_iter().zip(1..) {
+        let now = Now { mono: Mono(at * 1_000_000), wall: 0 };
+        let outcome = node.step(now, input.clone());
+        write(&Written::Step(&Step {
+            now,
+            input: Some(&input),
+            plan: (at == 1).then(|| node.plan()),
+            forgotten: Vec::new(),
+            events: &outcome.events,
+            jobs: outcome
+                .touched
+                .iter()
+                .filter_map(|it| Some((it, node.job(it.as_str())?)))
+                .collect(),
+            life: Some(node.life()),
+            environ: None,
+            taken: Some(at),
+            upgrade: Some(at),
+        }));
+    }
+    let taken = Taken::default();
+    let jobs = node.job("web").map(|job| (&name, job)).into_iter().collect();
+    let plan = Some(node.plan());
+    let (life, environ) = (node.life(), node.environ());
+    write(&Written::Base { life, jobs, taken: &taken, upgrade: 3, environ, plan });
+    let lines = bytes.split(|byte| *byte == b'\n').filter_map(|line| line.get(9..));
+    lines.collect::<Vec<_>>().join(&b'\n')
+}
+
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,8 @@ mod cron;
 mod custom;
 mod disabled;
 pub mod discovery;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod hear;
 mod histogram;
 mod identity;

@@ -1,7 +1,10 @@
 //! What an agent is started with.
 
 use mainstay_config::{Context, Errors, Format};
-use mainstay_core::{environ::Environ, plan::Plan};
+use mainstay_core::{
+    environ::Environ,
+    plan::{Plan, Written},
+};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -46,12 +49,13 @@ impl Source {
             }
             Source::Import { format, file } => {
                 let invalid = |errors: Errors| errors.render(false);
-                let imported = mainstay_config::import_file(*format, file).map_err(invalid)?;
+                let imported =
+                    mainstay_config::import_file(*format, file, &context).map_err(invalid)?;
                 let name = format!("{} (as imported)", file.display());
                 let loaded =
                     mainstay_config::parse(&name, &imported.toml, &context).map_err(invalid)?;
                 let notes = imported.notes.iter().map(|note| format!("mainstay: {note}\n"));
-                Ok(Loaded { plan: loaded.plan, warnings: notes.collect() })
+                Ok(Loaded { plan: located(loaded), warnings: notes.collect() })
             }
             Source::Config(path) => {
                 let path = mainstay_config::find(path.as_deref(), &context)?;
@@ -60,10 +64,21 @@ impl Source {
                 })?;
                 let warnings = loaded.warnings.iter();
                 let warnings = warnings.map(|warning| warning.render(false) + "\n").collect();
-                Ok(Loaded { plan: loaded.plan, warnings })
+                Ok(Loaded { plan: located(loaded), warnings })
             }
         }
     }
+}
+
+/// The plan, with each job knowing where it is written.
+pub(crate) fn located(loaded: mainstay_config::Loaded) -> Plan {
+    let mainstay_config::Loaded { mut plan, places, .. } = loaded;
+    for (job, place) in plan.jobs.iter_mut().zip(places) {
+        if job.name == place.job {
+            job.written = Some(Written { at: place.at, when: place.when });
+        }
+    }
+    plan
 }
 
 /// What a configuration may refer to: this process's host name and environment.

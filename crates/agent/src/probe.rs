@@ -5,19 +5,13 @@
 //! and is only counted here. What a probe needs (a compiled expression, certificates) is made once
 //! and kept for as long as the plan says the same.
 
-mod connect;
 mod http;
-mod tls;
 mod words;
 
 use crate::clock;
 use http::HttpProbe;
 use mainstay_core::{clock::Mono, name::Name, node::Input, plan::Probe};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, task::AbortHandle, time::timeout};
 
 pub(crate) use words::of_task;
@@ -205,15 +199,16 @@ impl Ready {
 }
 
 async fn tcp(address: &str) -> Verdict {
-    match connect::tcp(address).await {
+    match mainstay_reach::tcp(address).await {
         Ok(_) => Verdict::passed(format!("connected to {address}")),
         Err(error) => Verdict::failed(format!("cannot connect to {address}: {error}")),
     }
 }
 
-/// A lock that no panic can spoil: what it guards is replaced as a whole.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// One http check against a server that says this, whatever it is asked, and closes.
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz_http(answer: &[u8]) -> (bool, String) {
+    http::fuzz_exchange(answer)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ mod tests {
     use mainstay_core::name::Name;
 
     fn plan(env: &[(&str, &str)]) -> JobPlan {
-        let mut plan = JobPlan::new(Name::new("job").unwrap(), vec!["true".to_owned()]);
+        let mut plan = JobPlan::new(Name::new("job").expect("a name"), vec!["true".to_owned()]);
         plan.env =
             env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         plan.secrets = vec!["TOKEN".to_owned(), "KEY".to_owned(), "NONE".to_owned()];

@@ -5,10 +5,16 @@
 //! |---|---|
 //! | users (`mainstay environ`) | whatever they have set or taken away |
 //! | jobs that are advertised | `MAINSTAY_<JOB>_IP` |
+//! | watches | `MAINSTAY_WATCH_<NAME>_FILE`; to jobs that name it also `MAINSTAY_WATCH_<NAME>`, if it is small |
 //! | `[containerpilot]` | `CONTAINERPILOT_PID`, `CONTAINERPILOT_<JOB>_IP`, `CONTAINERPILOT_<NAME>_PID` |
 
-use crate::{agent::Agent, discovery};
-use mainstay_core::{name::Name, plan::JobPlan};
+use crate::agent::Agent;
+use mainstay_core::{
+    interface::choose,
+    name::Name,
+    plan::{JobPlan, SourceRef, Trigger, Watched},
+};
+use mainstay_discovery::addresses as addresses_here;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Surroundings {
@@ -17,7 +23,7 @@ pub(crate) struct Surroundings {
 }
 
 impl Agent {
-    pub(crate) fn surroundings(&self) -> Surroundings {
+    pub(crate) fn surroundings(&self, plan: &JobPlan) -> Surroundings {
         let mut around = Surroundings::default();
         for (name, value) in self.node.environ().iter() {
             match value {
@@ -26,6 +32,18 @@ impl Agent {
             }
         }
         around.set.extend(addresses("MAINSTAY", &self.addresses));
+        for watch in &self.node.plan().watches {
+            let word = format!("MAINSTAY_WATCH_{}", process_word(&watch.name));
+            if names(plan, &watch.name) {
+                let list = self.list(&watch.name).filter(|list| list.len() <= SMALL);
+                around.set.extend(list.map(|list| (word.clone(), list)));
+            }
+            let file = match &watch.of {
+                Watched::Service { .. } => self.discovery.list(watch.name.as_str()),
+                Watched::File(path) => path.clone(),
+            };
+            around.set.push((format!("{word}_FILE"), file.display().to_string()));
+        }
         if self.node.plan().containerpilot.is_some() {
             around.set.extend(addresses(PILOT, &self.addresses));
             let keeper = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
@@ -39,17 +57,41 @@ impl Agent {
         around
     }
 
+    /// The instances of a watch as JSON, as they are in its file.
+    fn list(&self, watch: &Name) -> Option<String> {
+        let known = self.node.watch(watch.as_str()).and_then(|it| it.instances());
+        serde_json::to_string(known.map_or(&[][..], |all| all)).ok()
+    }
+
     /// Finds out the addresses at which others are told to find jobs.
     pub(crate) fn look_for_addresses(&mut self) {
-        let advertised = |plan: &JobPlan| {
-            let address = discovery::address(plan.advertise.as_ref()?).ok()?;
-            Some((plan.name.clone(), address.to_string()))
-        };
-        self.addresses = self.node.plan().jobs.iter().filter_map(advertised).collect();
+        let jobs = self.node.plan().jobs.iter();
+        let advertised = jobs.filter_map(|plan| Some((&plan.name, plan.advertise.as_ref()?)));
+        let mut here = None;
+        self.addresses = advertised
+            .filter_map(|(job, advertise)| {
+                let here = here.get_or_insert_with(|| addresses_here().unwrap_or_default());
+                let address = choose(&advertise.interfaces, here).ok()?;
+                Some((job.clone(), address.to_string()))
+            })
+            .collect();
     }
 }
 
 const PILOT: &str = "CONTAINERPILOT";
+/// A longer list is for its file: an environment is no place for it.
+const SMALL: usize = 4 << 10;
+
+/// The job waits for the watch, or follows it.
+fn names(plan: &JobPlan, watch: &Name) -> bool {
+    let is = |source: &SourceRef| matches!(source, SourceRef::Watch(name) if name == watch);
+    let each = match &plan.when.trigger {
+        Some(Trigger::Each(conditions)) => conditions.as_slice(),
+        Some(Trigger::Interval(_) | Trigger::Cron(_)) | None => &[],
+    };
+    plan.when.once.iter().chain(each).any(|condition| is(&condition.source))
+        || plan.follows.as_ref().is_some_and(|follows| is(&follows.source))
+}
 
 fn addresses<'a>(
     prefix: &'a str,

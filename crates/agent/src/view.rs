@@ -2,12 +2,13 @@
 
 use crate::discovery::{Announced, Discovery};
 use mainstay_core::{
+    clock::Now,
     discovery::Engine,
     event::{Event, Kind, Source},
     exit::Exit,
     job::{CheckState, Desired, Health, Job, Phase, Verdict},
     name::Name,
-    node::{self, Effect, Node, NodePhase, Preview},
+    node::{self, Effect, Foresight, Node, NodePhase, Preview, Refusal},
     plan::{self, Check, JobChange, JobPlan, Plan, WatchPlan, Watched, diff},
 };
 use mainstay_wire::{
@@ -155,6 +156,13 @@ pub struct Changes {
     pub added: Vec<Name>,
     pub removed: Vec<Name>,
     pub changed: Vec<Change>,
+    /// Every job that is touched: those above, and those that are the same and follow another one,
+    /// run because it stops, or have waited for it.
+    #[serde(default)]
+    pub jobs: Vec<Change>,
+    /// Nothing is left to run for: the node ends.
+    #[serde(default)]
+    pub ends: bool,
     /// Keys of the node that differ.
     pub node: Vec<String>,
     /// Keys of the API that differ.
@@ -170,9 +178,16 @@ pub struct Changes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     pub job: Name,
+    pub change: plan::Change,
     pub keys: Vec<String>,
-    /// What becomes of the job.
+    /// What becomes of the job, if all goes well.
     pub effect: Effect,
+    /// What moves it, if not its own change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// What it will wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<String>,
 }
 
 /// Why a job is as it is, for people.
@@ -298,19 +313,28 @@ impl<'a> From<&'a Event> for EventView<'a> {
     }
 }
 
-pub(crate) fn changes(node: &Node, plan: &Plan) -> Changes {
+pub(crate) fn changes(node: &Node, now: Now, plan: &Plan) -> Result<Changes, Refusal> {
     let whole = diff(node.plan(), plan);
+    let Foresight { jobs, ends } = node.preview(now, plan)?;
     let mut changes =
-        Changes { node: whole.node, api: whole.api, apps: whole.apps, ..Changes::default() };
-    for Preview { change: JobChange { job, change, keys }, effect } in node.preview(plan) {
+        Changes { node: whole.node, api: whole.api, apps: whole.apps, ends, ..Changes::default() };
+    for Preview { change: JobChange { job, change, keys }, effect, because, waits } in jobs {
+        let waits = waits.iter().map(awaited).collect();
+        let one = Change { job: job.clone(), change, keys, effect, because, waits };
         match change {
             plan::Change::Added => changes.added.push(job),
             plan::Change::Removed => changes.removed.push(job),
-            plan::Change::Live | plan::Change::Restart => {
-                changes.changed.push(Change { job, keys, effect });
-            }
+            plan::Change::Live | plan::Change::Restart => changes.changed.push(one.clone()),
+            plan::Change::Unchanged if effect == Effect::Keep => continue,
             plan::Change::Unchanged => {}
         }
+        changes.jobs.push(one);
     }
-    changes
+    Ok(changes)
+}
+
+fn awaited(waiting: &node::Waiting) -> String {
+    let node::Waiting { source, event, reason, .. } = waiting;
+    let never = reason.as_ref().map(|reason| format!(", which can never come: {reason}"));
+    format!("{source} {event}{}", never.unwrap_or_default())
 }

@@ -327,6 +327,9 @@ async fn live(keeper: &Keeper, dir: &Dir, asker: &Asker) -> bool {
     if !until(asker, "flaky", |phase, run| phase == Phase::Running && run == 2).await {
         return false;
     }
+    if !changes_environment(dir, asker).await {
+        return false;
+    }
     let stop = Request::Stop { job: name("hooked") };
     if asker.request(stop).await.is_err() {
         return false;
@@ -350,6 +353,26 @@ async fn live(keeper: &Keeper, dir: &Dir, asker: &Asker) -> bool {
     }
     // The rest happens by itself.
     std::future::pending().await
+}
+
+/// What a user was told is taken, every later agent has.
+async fn changes_environment(dir: &Dir, asker: &Asker) -> bool {
+    let told = dir.0.join("told");
+    if told.exists() {
+        return match asker.environ().await {
+            Ok(environ) => {
+                assert_eq!(environ.iter().collect::<Vec<_>>(), [("A", Some("1")), ("B", None)]);
+                true
+            }
+            Err(_) => false,
+        };
+    }
+    let changes = [("A".to_owned(), Some("1".to_owned())), ("B".to_owned(), None)].into();
+    let taken = asker.request(Request::Environ { changes }).await;
+    if taken.is_ok() {
+        fs::write(told, "").expect("our own directory");
+    }
+    taken.is_ok()
 }
 
 async fn begin(keeper: &Keeper, dir: &Dir, crash: Crash) -> Option<(Agent, Asker)> {

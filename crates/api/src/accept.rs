@@ -4,6 +4,7 @@ use crate::{
     Reach,
     connection::{self, Ends, Visitor},
     crowd::Crowd,
+    environ,
     outside::{self, Which},
     pilot, remote, routes, socket_file, telemetry,
 };
@@ -25,7 +26,7 @@ pub async fn serve(listener: UnixListener, asker: Asker, ending: watch::Receiver
     let open = |which, routes| outside::keep(which, reach.clone(), routes, ending.clone());
     tokio::join!(
         local(listener, routes.clone(), ending.clone(), most),
-        remote::serve(&reach, routes, ending.clone(), most / 2),
+        remote::serve(&reach, environ::from_afar(routes), ending.clone(), most / 2),
         socket_file::keep(&reach.asker, ending.clone()),
         open(Which::Telemetry, telemetry::routes(reach.clone())),
         open(Which::Pilot, pilot::routes(reach.clone())),

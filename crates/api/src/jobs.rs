@@ -41,13 +41,35 @@ pub(crate) async fn start(
     Asked(wait): Asked<Wait>,
     Body(StartBody { args, now }): Body<StartBody>,
 ) -> Answer {
-    if args.iter().flatten().any(|word| word.contains('\0')) {
-        let detail = "an argument holds a NUL character: no program can be given one";
-        return Err(Problem::bad_request(detail));
-    }
+    fit(args.as_deref())?;
     let request = |job| Request::Start { job, args: args.clone(), now };
     let subject = Subject::of_job(&reach, &name).await?;
     subject.pursue(&reach, request, Goal::Up { beyond: 0 }, &wait).await
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RestartBody {
+    args: Option<Vec<String>>,
+}
+
+pub(crate) async fn restart(
+    State(reach): State<Reach>,
+    InPath(name): InPath,
+    Asked(wait): Asked<Wait>,
+    Body(RestartBody { args }): Body<RestartBody>,
+) -> Answer {
+    fit(args.as_deref())?;
+    let request = |job| Request::Restart { job, args: args.clone() };
+    Subject::of_job(&reach, &name).await?.pursue(&reach, request, Goal::Anew, &wait).await
+}
+
+fn fit(args: Option<&[String]>) -> Result<(), Problem> {
+    if args.iter().copied().flatten().any(|word| word.contains('\0')) {
+        let detail = "an argument holds a NUL character: no program can be given one";
+        return Err(Problem::bad_request(detail));
+    }
+    Ok(())
 }
 
 /// Routes whose body is empty and that wait for a goal.
@@ -68,7 +90,6 @@ macro_rules! pursuing {
 pursuing! {
     stop Stop Goal::Down;
     kill Kill Goal::Down;
-    restart Restart Goal::Anew;
     disable Disable Goal::Down;
     enable Enable Goal::Begun;
 }

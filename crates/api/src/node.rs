@@ -88,7 +88,7 @@ pub(crate) async fn plan(
     Asked(Nothing {}): Asked<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
     let loaded = reach.asker.load().await?.map_err(Problem::invalid)?;
-    let mut changes = reach.asker.compare(loaded.plan).await?;
+    let mut changes = reach.asker.compare(loaded.plan).await??;
     changes.warnings = loaded.warnings;
     Ok(Json(changes))
 }
@@ -111,8 +111,7 @@ pub(crate) async fn reload(
     }
     let mut changes = applied??;
     changes.warnings = loaded.warnings;
-    let touched = changes.changed.iter().map(|change| &change.job);
-    let touched = touched.chain(&changes.added).chain(&changes.removed).cloned().collect();
+    let touched = changes.jobs.iter().map(|change| change.job.clone()).collect();
     let goal = |job: &JobStatus| goal_of(&changes, job)?.after(&before, job);
     match pursuit.wait(Selection::These(touched), goal).await {
         Ok(()) => Ok(Json(changes)),
@@ -122,19 +121,17 @@ pub(crate) async fn reload(
 
 /// What a reload is to lead to; `None`: the job need not be waited for.
 fn goal_of(changes: &Changes, job: &JobStatus) -> Option<Goal> {
-    if changes.removed.contains(&job.name) {
-        // Until it is in the list no more.
-        return Some(Goal::Down);
-    }
-    if changes.added.contains(&job.name) {
-        return Some(Goal::Begun);
-    }
-    let change = changes.changed.iter().find(|change| change.job == job.name)?;
+    let change = changes.jobs.iter().find(|change| change.job == job.name)?;
     match change.effect {
         Effect::Restart => Some(Goal::Anew),
         Effect::Start => Some(Goal::Begun),
         Effect::Stop => Some(Goal::Down),
-        Effect::Keep | Effect::Live | Effect::NotAgain | Effect::Later => None,
+        Effect::Keep
+        | Effect::Live
+        | Effect::Wait
+        | Effect::StopAndWait
+        | Effect::NotAgain
+        | Effect::Later => None,
     }
 }
 

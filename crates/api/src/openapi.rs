@@ -140,10 +140,16 @@ fn schemas() -> Value {
         })),
         "Why": object(json!({ "job": text, "lines": texts })),
         "Changes": object(json!({
-            "added": texts, "removed": texts, "changed": list("Change"), "node": texts,
-            "api": texts, "apps": flag, "warnings": text,
+            "added": texts, "removed": texts, "changed": list("Change"), "jobs": list("Change"),
+            "ends": flag, "node": texts, "api": texts, "apps": flag, "warnings": text,
         })),
-        "Change": object(json!({ "job": text, "keys": texts, "effect": text })),
+        "Change": object(json!({
+            "job": text, "change": words(&["added", "removed", "unchanged", "live", "restart"]),
+            "keys": texts,
+            "effect": words(&["keep", "live", "start", "restart", "wait", "stop-and-wait", "stop",
+                              "not-again", "later"]),
+            "because": text, "waits": texts,
+        })),
         "App": object(json!({ "app": text, "jobs": list("Job") })),
         "State": object(json!({ "state": text })),
         "Event": object(json!({
@@ -155,10 +161,12 @@ fn schemas() -> Value {
             "changes": reference("Changes"),
         })),
         "Start": object(json!({ "args": texts, "now": flag })),
+        "Restart": object(json!({ "args": texts })),
         "Signal": object(json!({ "signal": text, "to": words(&["leader", "group", "tree"]) })),
         "Maintenance": object(json!({ "on": flag })),
         "Environ": { "type": "object", "additionalProperties": maybe_text },
         "Metrics": { "type": "object", "additionalProperties": { "type": "number" } },
+        "Changed": object(json!({ "changed": texts })),
         "Taken": object(json!({ "taken": number })),
         "Upgrade": object(json!({ "binary": maybe_text })),
     })

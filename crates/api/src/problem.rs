@@ -138,6 +138,7 @@ impl From<Refusal> for Problem {
             Refusal::Environ(_) => StatusCode::BAD_REQUEST,
             Refusal::NoSuchJob(_) | Refusal::NoSuchApp(_) => StatusCode::NOT_FOUND,
             Refusal::NotRunning(_)
+            | Refusal::RunsAlready(_)
             | Refusal::NoReload(_)
             | Refusal::Disabled(_)
             | Refusal::NodeStopping => StatusCode::CONFLICT,

@@ -65,7 +65,7 @@ table! {
         "Starts a job, and waits until it runs";
     post "/v1/jobs/{job}/stop" jobs::stop: Nothing -> Job ["wait"]
         "Stops a job, and waits until nothing of it is left";
-    post "/v1/jobs/{job}/restart" jobs::restart: Nothing -> Job ["wait"]
+    post "/v1/jobs/{job}/restart" jobs::restart: Restart -> Job ["wait"]
         "Stops a job and starts it again";
     post "/v1/jobs/{job}/kill" jobs::kill: Nothing -> Job ["wait"]
         "Kills a job without grace";
@@ -85,7 +85,7 @@ table! {
         "Stops the jobs of an app and starts them again, in order";
     get "/v1/environ" environ::show: Nothing -> Environ
         "Variables that users have changed for later starts; null: taken away";
-    put "/v1/environ" environ::change: Environ -> Environ
+    put "/v1/environ" environ::change: Environ -> Changed
         "Sets variables for later starts, and takes some away (null)";
     post "/v1/metrics" metrics::feed: Metrics -> Taken
         "Feeds metrics of [telemetry]: adds to counters, sets gauges, observes";

@@ -8,6 +8,7 @@
 //! no counterpart, is a comment above the table it belongs to and a [`Note`], with the line of the
 //! original.
 
+mod containerpilot;
 mod draft;
 mod ini;
 mod process_compose;
@@ -15,8 +16,12 @@ mod procfile;
 mod supervisord;
 mod yaml;
 
-use crate::{diag::Errors, source::Sources};
-use std::{fmt, path::Path, str::FromStr};
+use crate::{Context, diag::Errors, source::Sources};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 /// A file of another supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +29,7 @@ pub enum Format {
     Procfile,
     Supervisord,
     ProcessCompose,
+    ContainerPilot,
 }
 
 /// A configuration made of a foreign file.
@@ -53,7 +59,8 @@ impl fmt::Display for Note {
 }
 
 impl Format {
-    pub const ALL: [Format; 3] = [Format::Procfile, Format::Supervisord, Format::ProcessCompose];
+    pub const ALL: [Format; 4] =
+        [Format::Procfile, Format::Supervisord, Format::ProcessCompose, Format::ContainerPilot];
 
     /// As it is written on the command line.
     #[must_use]
@@ -62,6 +69,7 @@ impl Format {
             Format::Procfile => "procfile",
             Format::Supervisord => "supervisord",
             Format::ProcessCompose => "process-compose",
+            Format::ContainerPilot => "containerpilot",
         }
     }
 }
@@ -84,7 +92,7 @@ impl fmt::Display for Format {
 
 /// Writes the configuration that does what `text` says. `path` is where it came from: it stands in
 /// the notes, and files that it includes are looked for beside it.
-pub fn import(format: Format, text: &str, path: &Path) -> Result<Imported, Errors> {
+pub fn import(format: Format, text: &str, path: &Path, ctx: &Context) -> Result<Imported, Errors> {
     let name = path.to_string_lossy();
     // For its cap on size and its line numbers.
     let sources = Sources::text(&name, text)?;
@@ -92,11 +100,23 @@ pub fn import(format: Format, text: &str, path: &Path) -> Result<Imported, Error
         Format::Procfile => procfile::import(&sources),
         Format::Supervisord => supervisord::import(&sources, path),
         Format::ProcessCompose => process_compose::import(&sources),
+        Format::ContainerPilot => containerpilot::import(&sources, ctx),
     }
 }
 
 /// As [`import`], of a file.
-pub fn import_file(format: Format, path: &Path) -> Result<Imported, Errors> {
+pub fn import_file(format: Format, path: &Path, ctx: &Context) -> Result<Imported, Errors> {
     let text = Sources::read_file(path)?;
-    import(format, &text, path)
+    import(format, &text, path, ctx)
+}
+
+/// A ContainerPilot file with its template rendered, and nothing else done to it.
+pub fn containerpilot_render(path: &Path, ctx: &Context) -> Result<String, Errors> {
+    let text = Sources::read_file(path)?;
+    containerpilot::render(&Sources::text(&path.to_string_lossy(), &text)?, ctx)
+}
+
+/// The control socket that a ContainerPilot file names, however broken the rest of it is.
+pub fn containerpilot_socket(path: &Path, ctx: &Context) -> Result<PathBuf, Errors> {
+    Ok(containerpilot::socket(&Sources::read_file(path)?, ctx))
 }

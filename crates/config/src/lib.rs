@@ -23,6 +23,8 @@ mod duration;
 mod env_file;
 mod expand;
 mod find;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod health;
 mod http;
 mod import;
@@ -50,7 +52,9 @@ mod words;
 
 pub use diag::{Diagnostic, Errors, Severity, Spot};
 pub use find::find;
-pub use import::{Format, Imported, Note, import, import_file};
+pub use import::{
+    Format, Imported, Note, containerpilot_render, containerpilot_socket, import, import_file,
+};
 pub use key::{Key, Kind, Reload, keys};
 pub use nearest::nearest;
 pub use reference::reference;

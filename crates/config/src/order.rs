@@ -301,7 +301,7 @@ fn circles(r: &mut Reader<'_>, jobs: &[Placed]) {
 }
 
 /// `a → b → a`; of a long circle its two ends.
-fn drawn(names: &[&str]) -> String {
+pub(crate) fn drawn(names: &[&str]) -> String {
     const SHOWN: usize = 12;
     let back = names.first().copied().unwrap_or_default();
     if names.len() <= SHOWN {
@@ -313,7 +313,7 @@ fn drawn(names: &[&str]) -> String {
 }
 
 /// The circles that a walk through the graph runs into, each from its first job in the file.
-fn find(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub(crate) fn find(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
         New,

@@ -3,6 +3,7 @@
 //! Plain data. `config` makes it, the machines decide with it, the crate `discovery` carries it.
 
 use crate::secret::Secret;
+pub use crate::tls::Tls;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
@@ -38,28 +39,6 @@ impl Default for Consul {
             token: None,
             tls: Tls::default(),
         }
-    }
-}
-
-/// How the server proves itself to us, and we to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Tls {
-    /// Certificates to trust instead of the machine's.
-    pub ca_file: Option<PathBuf>,
-    /// A directory of such files.
-    pub ca_path: Option<PathBuf>,
-    /// Our own certificate and its key.
-    pub cert: Option<PathBuf>,
-    pub key: Option<PathBuf>,
-    /// The name in the server's certificate, where it is not the host of the address.
-    pub server_name: Option<String>,
-    pub verify: bool,
-}
-
-impl Default for Tls {
-    fn default() -> Tls {
-        Tls { ca_file: None, ca_path: None, cert: None, key: None, server_name: None, verify: true }
     }
 }
 

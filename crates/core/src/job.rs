@@ -53,6 +53,7 @@ mod turn;
 pub(crate) use gate::{Pass, is_triggered};
 pub use health::{CheckState, Verdict};
 pub(crate) use stop::Force;
+pub use stop::Rung;
 pub(crate) use turn::{Shutting, Turn};
 
 use crate::{
@@ -102,6 +103,21 @@ pub enum Health {
     Unhealthy,
 }
 
+/// Why a job rests that has not ended by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resting {
+    /// Somebody wanted that.
+    #[default]
+    User,
+    /// Its app has not come to it.
+    Turn,
+    /// The start of its app was aborted before it came to it.
+    Aborted,
+    /// Its app was stopped, because one of its jobs failed.
+    AppFailed,
+}
+
 /// Serialised into the journal, so it is a format: see `wire::link::FORMAT`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
@@ -136,6 +152,15 @@ pub struct Job {
     renewal: Renewal,
     #[serde(default, skip_serializing_if = "Notice::is_absent")]
     notice: Notice,
+    #[serde(default, skip_serializing_if = "Resting::is_default")]
+    resting: Resting,
+}
+
+impl Resting {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Resting::default()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -175,10 +200,11 @@ struct Process {
 impl Job {
     /// A job that has not run yet. The plan wants it to run, unless an app has to say when.
     pub(crate) fn new(plan: &JobPlan) -> Job {
-        Job {
-            desired: if plan.app.is_none() { Desired::Run } else { Desired::Rest },
-            ..Job::fresh()
-        }
+        let (desired, resting) = match plan.app {
+            None => (Desired::Run, Resting::User),
+            Some(_) => (Desired::Rest, Resting::Turn),
+        };
+        Job { desired, resting, ..Job::fresh() }
     }
 
     fn fresh() -> Job {
@@ -200,6 +226,7 @@ impl Job {
             leaving: false,
             renewal: Renewal::None,
             notice: Notice::Absent,
+            resting: Resting::User,
         }
     }
 
@@ -280,6 +307,37 @@ impl Job {
         }
     }
 
+    /// When the process that is up, and shall stay so, was started.
+    #[must_use]
+    pub fn up_since(&self) -> Option<Mono> {
+        self.process().map(|process| process.since)
+    }
+
+    /// It has run for longer than it may and is being killed.
+    #[must_use]
+    pub fn overran(&self) -> bool {
+        self.overran == Some(self.incarnation) && self.holds()
+    }
+
+    /// When `when.timeout` gives it up, while it waits.
+    #[must_use]
+    pub fn gives_up_at(&self) -> Option<Mono> {
+        self.gate.give_up_at.filter(|_| self.waits())
+    }
+
+    /// `when.timeout` has given it up.
+    #[must_use]
+    pub fn was_given_up_waiting(&self) -> bool {
+        let given_up = self.phase() == Phase::Fatal && self.desired != Desired::Run;
+        given_up && self.incarnation == 0 && self.has_said(Awaited::TimerExpired)
+    }
+
+    /// When its interval starts it next.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Mono> {
+        self.gate.next
+    }
+
     /// Behind the arguments of the plan, for as long as it is desired.
     #[must_use]
     pub fn args(&self) -> &[String] {
@@ -322,10 +380,28 @@ impl Job {
         self.restarts_at().is_some()
     }
 
-    /// It is there, will be again, or rests only because a user wanted that.
+    /// It is there, will be again, or rests until somebody or its app comes to it.
     pub(crate) fn may_run_anyway(&self) -> bool {
-        let stopped_by_user = self.desired == Desired::Rest && self.ended_for_good().is_none();
-        self.holds() || self.backs_off() || stopped_by_user
+        let called_for = match self.resting() {
+            Some(Resting::User | Resting::Turn) => true,
+            Some(Resting::Aborted | Resting::AppFailed) | None => false,
+        };
+        self.holds() || self.backs_off() || called_for
+    }
+
+    /// Its last run ended as expected, and nothing follows it.
+    #[must_use]
+    pub fn ended_well(&self) -> bool {
+        self.ended_for_good() == Some(true)
+    }
+
+    /// Why it rests, if it does and has not ended by itself.
+    #[must_use]
+    pub fn resting(&self) -> Option<Resting> {
+        match (self.desired, self.ended_for_good()) {
+            (Desired::Rest, None) => Some(self.resting),
+            (Desired::Rest, Some(_)) | (Desired::Run | Desired::Disabled, _) => None,
+        }
     }
 
     /// `Some` once it has ended by itself and nothing but a user brings it back: did it end well?

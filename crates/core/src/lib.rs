@@ -19,4 +19,5 @@ mod outbox;
 pub mod plan;
 pub mod secret;
 pub mod signal;
+pub mod tls;
 pub mod watch;

@@ -11,11 +11,12 @@
 //! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
 //! them: boot and takeover, what people ask for (`request`), what follows from an event (`settle`,
 //! along the `wiring` of the plan), what can still happen (`outlook`), apps (`apps`), a new plan
-//! (`apply`), and the end (`shutdown`, in which `order`).
+//! (`apply`, told before in `foresee`), and the end (`shutdown`, in which `order`).
 
 mod apply;
 mod apps;
 mod command;
+mod foresee;
 mod input;
 mod life;
 mod order;
@@ -25,9 +26,9 @@ mod settle;
 mod shutdown;
 mod wiring;
 
-pub use apply::{Effect, Preview};
 pub use apps::AppPhase;
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
+pub use foresee::{Effect, Foresight, Preview};
 pub use input::{Held, Input, Refusal, Request};
 pub use life::{Life, NodePhase};
 pub use outlook::Waiting;
@@ -39,7 +40,7 @@ use crate::{
     event::{Event, Kind, Source},
     exit::Exit,
     history::awaited,
-    job::{Job, Turn},
+    job::{Desired, Job, Turn},
     name::Name,
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
@@ -66,6 +67,8 @@ pub struct Node {
     renewing: usize,
     /// Fewer than before in this step: who waits for them is looked at again.
     renewed: bool,
+    /// Why nothing can progress any more, once that has ended the node.
+    stuck: Vec<String>,
 }
 
 impl Node {
@@ -83,14 +86,16 @@ impl Node {
 
     /// A node as an earlier agent journaled it. A job without a journaled state is new.
     #[must_use]
-    pub fn restore(plan: Plan, life: Life, mut jobs: BTreeMap<Name, Job>) -> Node {
+    pub fn restore(plan: Plan, mut life: Life, mut states: BTreeMap<Name, Job>) -> Node {
         let wiring = Wiring::new(&plan);
-        let state = |job: &JobPlan| jobs.remove(&job.name).unwrap_or_else(|| Job::new(job));
+        let state = |job: &JobPlan| states.remove(&job.name).unwrap_or_else(|| Job::new(job));
         let jobs: Vec<Job> = plan.jobs.iter().map(state).collect();
+        let absent = states.into_iter().filter(|(_, job)| job.desired() == Desired::Disabled);
+        life.disabled_absent.extend(absent.map(|(name, _)| name));
         let renewing = jobs.iter().filter(|job| job.renews()).count();
-        let (touched, moved, renewed) = (BTreeMap::new(), false, false);
+        let (touched, moved, renewed, stuck) = (BTreeMap::new(), false, false, Vec::new());
         let environ = Environ::default();
-        Node { plan, life, environ, jobs, wiring, touched, moved, renewing, renewed }
+        Node { plan, life, environ, jobs, wiring, touched, moved, renewing, renewed, stuck }
     }
 
     /// With the environment that users had changed when it was journaled.
@@ -322,6 +327,8 @@ impl Node {
             }
             (false, false) | (true, true) => {}
         }
+        // Whoever waited for its errand waits for its end now.
+        self.moved |= before.is_errand() && !job.is_errand();
         if *job != before {
             self.touched.entry(at).or_insert(Some(before));
         }

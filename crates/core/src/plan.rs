@@ -149,6 +149,17 @@ pub struct JobPlan {
     pub secrets: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advertise: Option<Advertise>,
+    /// `None`: in no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
+}
+
+/// Where a job is written, as `file:line`, for those who ask why it is as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    pub at: String,
+    /// Its `when`, if it has one.
+    pub when: Option<String>,
 }
 
 /// What `mainstay reload JOB` does.
@@ -345,6 +356,7 @@ impl JobPlan {
             instance_of: None,
             secrets: Vec::new(),
             advertise: None,
+            written: None,
         }
     }
 }

@@ -7,7 +7,6 @@
 
 mod client;
 mod connect;
-mod tls;
 mod words;
 
 use crate::backend::{Backend, Failure};

@@ -3,11 +3,12 @@
 //! A [`Catalogue`] takes what is wanted (these services with this standing, those watches) and
 //! works towards it in the background, each service and each watch by itself; what it finds comes
 //! back as [`Report`]s. Whoever holds it never waits. Dropped, it ends what it has under way, and
-//! leaves announced services to their ttl.
+//! leaves announced services to their ttl. [`Documents`] are files that are watched in the same way.
 
 mod backend;
 mod catalogue;
 mod consul;
+mod document;
 mod file;
 mod looking;
 mod pace;
@@ -15,6 +16,7 @@ mod service;
 mod trouble;
 
 pub use catalogue::{About, Catalogue, Report};
+pub use document::Documents;
 pub use mainstay_core::{
     discovery::{Consul, Engine, FileCatalogue, Instance, Query, Registration, Standing, Tls},
     interface::{InterfaceSpec, NoAddress, choose},

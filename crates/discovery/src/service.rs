@@ -18,6 +18,7 @@ use crate::{
 };
 use mainstay_core::discovery::{Registration, Standing};
 use std::{
+    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -171,18 +172,20 @@ impl<B: Backend> Service<B> {
             Ok(()) => {
                 self.trouble.over();
                 self.backoff.reset();
-                let unsure = std::mem::take(&mut self.unsure);
-                if std::mem::take(&mut self.fresh) {
+                let (fresh, unsure) = (mem::take(&mut self.fresh), mem::take(&mut self.unsure));
+                if fresh {
                     let _ = self.reports.send(Report::Announced { id: self.id.clone() });
-                    return Next::After(pace::first_beat(&self.id, registration.heartbeat));
                 }
                 // A catalogue that forgets critical services by itself is not kept from it.
                 let beats = unsure
                     || standing != Standing::Critical
                     || registration.deregister_critical_after.is_none();
-                match beats {
-                    true => Next::After(registration.heartbeat.saturating_sub(begun.elapsed())),
-                    false => Next::OnNews,
+                match (beats, fresh) {
+                    (true, true) => Next::After(pace::first_beat(&self.id, registration.heartbeat)),
+                    (true, false) => {
+                        Next::After(registration.heartbeat.saturating_sub(begun.elapsed()))
+                    }
+                    (false, _) => Next::OnNews,
                 }
             }
             Err(failure) => {

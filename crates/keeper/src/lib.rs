@@ -12,6 +12,8 @@ mod control;
 mod deadline;
 mod dirs;
 mod end;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod hold;
 mod job;
 mod keeper;

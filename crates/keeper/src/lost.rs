@@ -76,10 +76,10 @@ mod tests {
 
     #[test]
     fn what_is_lost_while_the_agent_is_told_is_added_up_and_told_after() {
-        let (a, b) = (Name::new("a").unwrap(), Name::new("b").unwrap());
+        let (a, b) = (Name::new("a").expect("a name"), Name::new("b").expect("a name"));
         let mut lost = Lost::default();
         let mut tokens = 0..;
-        let mut next = |lost: &mut Lost| lost.next(|| tokens.next().unwrap());
+        let mut next = |lost: &mut Lost| lost.next(|| tokens.next().expect("endless"));
         lost.add(a.clone(), 3);
         let first = ToAgent::LogGap { token: 0, job: a.clone(), lines: 3 };
         assert_eq!(next(&mut lost), std::slice::from_ref(&first));

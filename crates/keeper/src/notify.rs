@@ -39,7 +39,7 @@ pub(crate) fn receive(socket: &OwnedFd) -> Option<Notice> {
     Some(Notice { sender: received.sender, fields: parse(&bytes[..received.length]) })
 }
 
-fn parse(bytes: &[u8]) -> BTreeMap<String, String> {
+pub(crate) fn parse(bytes: &[u8]) -> BTreeMap<String, String> {
     let text = String::from_utf8_lossy(bytes);
     text.lines()
         .filter_map(|line| line.split_once('='))

@@ -350,3 +350,8 @@ pub(crate) fn check() -> Result<(), String> {
     println!("{}", confirmation(read_handover(&memfd)?.run()));
     Ok(())
 }
+
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz_read(bytes: &[u8]) -> Result<(), String> {
+    Handover::read(bytes).map(|handover| drop(handover.descriptors()))
+}

@@ -8,7 +8,9 @@ pub(crate) use config::{
     CheckArgs, CompletionsArgs, ImportArgs, ManArgs, PlanArgs, ReloadArgs, RunArgs, SchemaArgs,
 };
 
-pub(crate) use jobs::{AppArgs, ControlArgs, SignalArgs, StartArgs, StatusArgs, WaitArgs, WhyArgs};
+pub(crate) use jobs::{
+    AppArgs, ControlArgs, RestartArgs, SignalArgs, StartArgs, StatusArgs, WaitArgs, WhyArgs,
+};
 pub(crate) use node::{DirArgs, NodeArgs, RemoteArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -38,7 +40,7 @@ pub(crate) enum Command {
     /// Stop jobs: their stop signal, then SIGKILL when their time is over
     Stop(ControlArgs),
     /// Stop jobs and start them again
-    Restart(ControlArgs),
+    Restart(RestartArgs),
     /// Kill jobs without grace
     Kill(ControlArgs),
     /// Send a signal to jobs

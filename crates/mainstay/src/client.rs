@@ -32,6 +32,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(crate) const PROMPT: Duration = Duration::from_secs(5);
 const LONGEST_HEAD: usize = 16 << 10;
 const UNAUTHORIZED: u16 = 401;
+const LONGEST_TEXT: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) enum Client {
@@ -302,6 +303,30 @@ fn explain_remote(remote: &Remote, broken: &Broken) -> Failure {
     }
 }
 
+/// One question to a socket that is no node's own, and its answer as text.
+pub(crate) fn once(
+    socket: &Path,
+    method: &str,
+    path: &str,
+    body: Option<&str>,
+    patience: Duration,
+) -> io::Result<(u16, String)> {
+    let dir = socket.parent().unwrap_or(Path::new("."));
+    let name = socket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let mut stream = socket::connect(dir, name, patience)?;
+    let body = body.unwrap_or_default();
+    let request = format!(
+        "{method} {path} HTTP/1.0\r\nHost: mainstay\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes())?;
+    let head = Head::read(&mut stream)?;
+    let mut text = Vec::new();
+    stream.take(LONGEST_TEXT).read_to_end(&mut text)?;
+    Ok((head.status, String::from_utf8_lossy(&text).into_owned()))
+}
+
 impl Broken {
     /// Of the kind that a restarting agent causes.
     fn may_pass(&self) -> bool {
@@ -323,7 +348,7 @@ struct Head {
 
 impl Head {
     /// Byte by byte: a head is short, and nothing of what follows it may be taken.
-    fn read(stream: &mut Stream) -> io::Result<Head> {
+    fn read(stream: &mut impl Read) -> io::Result<Head> {
         let mut bytes = Vec::new();
         let mut byte = [0; 1];
         while !bytes.ends_with(b"\r\n\r\n") {

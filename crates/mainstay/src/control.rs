@@ -1,7 +1,7 @@
 //! `mainstay start`, `stop`, `restart`, `kill`, `enable`, `disable`, `signal` and `app`.
 
 use crate::{
-    args::{AppArgs, ControlArgs, SignalArgs, StartArgs},
+    args::{AppArgs, ControlArgs, RestartArgs, SignalArgs, StartArgs},
     client::{Answer, Client, PROMPT},
     failure::{FAILED, Failure, USAGE},
     term::{print, print_json},
@@ -17,12 +17,21 @@ pub(crate) fn control(verb: &str, args: &ControlArgs) -> Result<i32, Failure> {
 }
 
 pub(crate) fn start(args: &StartArgs) -> Result<i32, Failure> {
-    let jobs = args.control.jobs.len();
-    if args.args.is_some() && jobs > 1 {
+    for_one(&args.control, args.args.as_deref())?;
+    carry_out("start", &args.control, &json!({ "args": args.args, "now": args.now }))
+}
+
+pub(crate) fn restart(args: &RestartArgs) -> Result<i32, Failure> {
+    for_one(&args.control, args.args.as_deref())?;
+    carry_out("restart", &args.control, &json!({ "args": args.args }))
+}
+
+fn for_one(control: &ControlArgs, args: Option<&[String]>) -> Result<(), Failure> {
+    if args.is_some() && control.jobs.len() > 1 {
         let text = "arguments after -- are for one job: start the others without them";
         return Err(Failure::new(USAGE, text));
     }
-    carry_out("start", &args.control, &json!({ "args": args.args, "now": args.now }))
+    Ok(())
 }
 
 fn carry_out(verb: &str, args: &ControlArgs, body: &Value) -> Result<i32, Failure> {

@@ -10,14 +10,15 @@ use std::io::{self, IsTerminal};
 
 pub(crate) fn import(args: &ImportArgs) -> Result<i32, Failure> {
     for file in &args.files {
-        let imported = match mainstay_config::import_file(args.format, file) {
-            Ok(imported) => imported,
-            Err(errors) => {
-                let color = term::color(io::stderr().is_terminal());
-                eprintln!("{}", errors.render(color).trim_end());
-                return Ok(CONFIG);
-            }
-        };
+        let imported =
+            match mainstay_config::import_file(args.format, file, &mainstay_agent::context()) {
+                Ok(imported) => imported,
+                Err(errors) => {
+                    let color = term::color(io::stderr().is_terminal());
+                    eprintln!("{}", errors.render(color).trim_end());
+                    return Ok(CONFIG);
+                }
+            };
         if args.json.json {
             let notes = imported.notes.iter();
             let notes = notes.map(

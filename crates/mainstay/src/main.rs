@@ -5,6 +5,7 @@ mod agent;
 mod args;
 mod check;
 mod client;
+mod containerpilot;
 mod control;
 mod dirs;
 mod environ;
@@ -36,7 +37,11 @@ fn main() {
     if let Some(code) = mainstay_keeper::take_over() {
         std::process::exit(code);
     }
-    let code = match dispatch(Cli::parse().command) {
+    let outcome = match containerpilot::is_called() {
+        true => containerpilot::containerpilot(),
+        false => dispatch(Cli::parse().command),
+    };
+    let code = match outcome {
         Ok(code) => code,
         Err(failure) => {
             failure.tell();
@@ -63,7 +68,7 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Why(args) => why::why(&args),
         Command::Start(args) => control::start(&args),
         Command::Stop(args) => control::control("stop", &args),
-        Command::Restart(args) => control::control("restart", &args),
+        Command::Restart(args) => control::restart(&args),
         Command::Kill(args) => control::control("kill", &args),
         Command::Signal(args) => control::signal(&args),
         Command::Enable(args) => control::control("enable", &args),

@@ -7,8 +7,8 @@ use crate::{
     failure::{CONFIG, Failure},
     term::{Tint, print, print_json, stdout_color, tinted},
 };
-use mainstay_agent::view::Changes;
-use mainstay_core::node::Effect;
+use mainstay_agent::view::{Change, Changes};
+use mainstay_core::{node::Effect, plan};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -16,6 +16,8 @@ use std::time::Duration;
 /// A configuration is read and applied by then.
 const PATIENCE: Duration = Duration::from_secs(60);
 const INVALID: u16 = 422;
+/// What concerns the whole node and is a table of its own.
+const TABLES: [&str; 2] = ["telemetry", "containerpilot"];
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
@@ -70,28 +72,32 @@ fn understood(body: &Value) -> Result<Changes, Failure> {
 fn lines(changes: &Changes, nothing: &str) -> String {
     let color = stdout_color();
     let mut text = String::new();
-    for job in &changes.removed {
-        text.push_str(&tinted(&format!("- {job}  is stopped and forgotten"), Tint::Red, color));
+    for change in &changes.jobs {
+        let (mark, tint) = match change.change {
+            plan::Change::Added => ('+', Tint::Green),
+            plan::Change::Removed => ('-', Tint::Red),
+            plan::Change::Unchanged | plan::Change::Live | plan::Change::Restart => {
+                ('~', Tint::Yellow)
+            }
+        };
+        let line = format!("{mark} {}  {}{}", change.job, effect(change), reason(change));
+        text.push_str(&tinted(&line, tint, color));
         text.push('\n');
     }
-    for change in &changes.changed {
-        let keys = change.keys.join(", ");
-        let line = format!("~ {}  {} ({keys})", change.job, effect(change.effect));
-        text.push_str(&tinted(&line, Tint::Yellow, color));
-        text.push('\n');
+    let (tables, keys): (Vec<&str>, Vec<&str>) =
+        changes.node.iter().map(String::as_str).partition(|key| TABLES.contains(key));
+    if !keys.is_empty() {
+        text.push_str(&format!("~ [node]  {} applied live\n", keys.join(", ")));
     }
-    for job in &changes.added {
-        text.push_str(&tinted(&format!("+ {job}"), Tint::Green, color));
-        text.push('\n');
-    }
-    if !changes.node.is_empty() {
-        text.push_str(&format!("~ [node]  {} applied live\n", changes.node.join(", ")));
-    }
+    tables.iter().for_each(|table| text.push_str(&format!("~ [{table}]  applied live\n")));
     if !changes.api.is_empty() {
         text.push_str(&format!("~ [api]  {} applied live\n", changes.api.join(", ")));
     }
     if changes.apps {
         text.push_str("~ [apps]  applied live\n");
+    }
+    if changes.ends {
+        text.push_str("the node ends: nothing is left for it to run\n");
     }
     if text.is_empty() {
         text = format!("{nothing}\n");
@@ -99,14 +105,29 @@ fn lines(changes: &Changes, nothing: &str) -> String {
     text
 }
 
-fn effect(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Keep => "is the same",
-        Effect::Live => "goes on with what has changed",
-        Effect::Start => "is started",
-        Effect::Restart => "is restarted",
-        Effect::Stop => "is stopped",
-        Effect::NotAgain => "has ended well and is not run again",
-        Effect::Later => "rests, and has it when it is started next",
+fn effect(change: &Change) -> String {
+    let waits = || match change.waits.is_empty() {
+        true => "waits".to_owned(),
+        false => format!("waits for {}", change.waits.join(" and ")),
+    };
+    match (change.effect, change.change) {
+        (Effect::Keep, _) => "is the same".to_owned(),
+        (Effect::Live, _) => "goes on with what has changed".to_owned(),
+        (Effect::Start, _) => "is started".to_owned(),
+        (Effect::Restart, _) => "is restarted".to_owned(),
+        (Effect::Wait, _) => waits(),
+        (Effect::StopAndWait, _) => format!("is stopped, and {}", waits()),
+        (Effect::Stop, plan::Change::Removed) => "is stopped and forgotten".to_owned(),
+        (Effect::Stop, _) => "is stopped".to_owned(),
+        (Effect::NotAgain, _) => "has ended well and is not run again".to_owned(),
+        (Effect::Later, plan::Change::Added) => "rests until it is started".to_owned(),
+        (Effect::Later, _) => "rests, and has it when it is started next".to_owned(),
     }
+}
+
+/// The keys that differ, or what moves it although none does.
+fn reason(change: &Change) -> String {
+    let keys = (!change.keys.is_empty()).then(|| change.keys.join(", "));
+    let all: Vec<String> = keys.into_iter().chain(change.because.clone()).collect();
+    if all.is_empty() { String::new() } else { format!(" ({})", all.join("; ")) }
 }

@@ -8,7 +8,7 @@ use crate::{
     term::{self, Tint, print, print_json, stdout_color, table, tinted},
 };
 use jiff::Timestamp;
-use mainstay_agent::view::{JobStatus, Status};
+use mainstay_agent::view::{Door, JobStatus, Status};
 use mainstay_core::{
     exit::Exit,
     job::{Desired, Health, Phase},
@@ -147,6 +147,13 @@ fn whole(status: &Status, shown: Shown, height: Height) -> String {
             text.push_str(&format!("{others} more are as they should be (--all shows them)\n"));
         }
         Shown::All | Shown::Notable | Shown::Failed => {}
+    }
+    for (what, door) in
+        [("telemetry", &status.telemetry), ("the ContainerPilot socket", &status.containerpilot)]
+    {
+        if let Some(Door { at, error: Some(error) }) = door {
+            text.push_str(&format!("{what} is not open at {at}: {error}; it is tried again\n"));
+        }
     }
     match &status.strays {
         None => text

@@ -158,3 +158,24 @@ fn a_status_of_many_jobs_can_be_narrowed_down() {
     assert_eq!(failed.status.code(), Some(3));
     assert!(node.ask(&["status"]).stdout.len() > failed.stdout.len());
 }
+
+#[test]
+fn arguments_for_a_job_that_runs_are_refused_and_taken_by_a_restart() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.web]
+        exec = ["sh", "-c", "echo got $*; exec sleep 1000", "sh"]
+    "#;
+    let node = Setup::config(config).start();
+    let first = node.running("web");
+    let refused = node.ask(&["start", "web", "--", "-v"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(text.contains("mainstay restart web -- ARGS"), "{text}");
+    assert_eq!(node.running("web"), first);
+    node.must(&["restart", "web", "--", "-v"]);
+    assert_ne!(node.running("web"), first);
+    node.until_logged("web", "got -v");
+    assert_eq!(node.job("web")["args"], serde_json::json!(["-v"]));
+}

@@ -8,6 +8,7 @@ mod quickstart;
 mod reload;
 mod stuck;
 mod when;
+mod why;
 
 use mainstay_tests::Events;
 use serde_json::Value;

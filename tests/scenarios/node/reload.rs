@@ -114,3 +114,79 @@ fn another_log_holds_at_once_for_what_a_running_job_writes() {
     assert_eq!(node.log("job"), ["one", "two"]);
     assert_eq!(node.running("job"), pid);
 }
+
+#[test]
+fn those_who_follow_a_changed_job_are_in_the_plan_and_go_down_before_it() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.db]
+        exec = ["sleep", "1000"]
+        [jobs.web]
+        exec = ["sleep", "1000"]
+        while = { source = "db" }
+        [jobs.tick]
+        exec = "true"
+        when = { interval = "15m" }
+        [jobs.night]
+        exec = "true"
+        when = { cron = "0 3 * * *" }
+        [jobs.still]
+        exec = ["sleep", "1000"]
+    "#;
+    let node = Setup::config(config).start();
+    let before = ["db", "web", "still"].map(|job| node.running(job));
+    node.until_state("tick", "EXITED");
+    let after = config
+        .replacen("[\"sleep\", \"1000\"]", "[\"sleep\", \"2000\"]", 1)
+        .replace("15m", "30m")
+        .replace("0 3", "0 4");
+    node.configure(&after);
+    let plan = node.must(&["plan"]);
+    for line in [
+        "~ db  is restarted (exec)",
+        "~ web  is restarted (follows db)",
+        "~ tick  waits for interval 1800s (when)",
+        "~ night  waits for cron 0 4 * * * (when)",
+    ] {
+        assert!(plan.lines().any(|it| it == line), "no '{line}' in\n{plan}");
+    }
+    assert!(!plan.contains("still"), "{plan}");
+
+    let mut events = node.events();
+    assert_eq!(node.must(&["reload"]), plan);
+    let told = events.wait_for("web", "stopped")["seq"].as_u64();
+    assert!(told < events.wait_for("db", "stopping")["seq"].as_u64(), "the follower goes first");
+    until("both run anew", || {
+        (node.running("db") != before[0] && node.running("web") != before[1]).then_some(())
+    });
+    assert_eq!(node.running("still"), before[2]);
+    assert_eq!(node.job("tick")["incarnation"], 1, "an interval counts from the last start");
+}
+
+#[test]
+fn a_disabled_job_that_leaves_comes_back_disabled_over_runs_too() {
+    let config = "[node]\nexit = \"never\"\n[jobs.same]\nexec = [\"sleep\", \"1000\"]\n";
+    let with = format!("{config}[jobs.web]\nexec = [\"sleep\", \"1000\"]\n");
+    let mut node = Setup::config(&with).start();
+    node.running("web");
+    node.must(&["disable", "web"]);
+    node.configure(config);
+    node.must(&["reload"]);
+    node.configure(&with);
+    node.must(&["reload"]);
+    assert_eq!(node.job("web")["desired"], "disabled");
+
+    // A run that does not know the job keeps its name.
+    node.configure(config);
+    node.must(&["shutdown"]);
+    assert!(node.wait().success());
+    node.launch_again();
+    node.wait_until_ready();
+    node.running("same");
+    node.must(&["disable", "same"]);
+    node.must(&["enable", "same"]);
+    node.configure(&with);
+    node.must(&["reload"]);
+    assert_eq!(node.job("web")["desired"], "disabled");
+}

@@ -1,6 +1,6 @@
 //! The http check: one request on a connection of its own.
 
-use super::{Verdict, connect, tls::Tls, words::short};
+use super::{Verdict, words::short};
 use http_body_util::{BodyExt, Empty};
 use hyper::{
     Method, Request, StatusCode, Uri,
@@ -9,7 +9,11 @@ use hyper::{
     header::{self, HeaderMap, HeaderName, HeaderValue},
 };
 use hyper_util::rt::TokioIo;
-use mainstay_core::plan::Http;
+use mainstay_core::{
+    plan::{Http, HttpTls},
+    tls::Tls,
+};
+use mainstay_reach::Secure;
 use regex::bytes::Regex;
 use std::{path::PathBuf, pin::pin};
 use tokio::{
@@ -27,7 +31,7 @@ pub(super) struct HttpProbe {
     host: String,
     port: u16,
     unix: Option<PathBuf>,
-    tls: Option<Tls>,
+    tls: Option<Secure>,
     method: Method,
     target: Uri,
     headers: HeaderMap,
@@ -42,7 +46,7 @@ impl HttpProbe {
         let authority = url.authority().ok_or_else(|| format!("'{}' names no host", http.url))?;
         let (tls, default_port) = match url.scheme_str() {
             Some("http") => (None, 80),
-            Some("https") => (Some(Tls::new(&http.tls, authority.host())?), 443),
+            Some("https") => (Some(secure(&http.tls, authority.host())?), 443),
             _ => return Err(format!("'{}' begins with neither http: nor https:", http.url)),
         };
         let target = url.path_and_query().map_or("/", |target| target.as_str());
@@ -86,7 +90,7 @@ impl HttpProbe {
                 .await
             }
             None => {
-                let stream = connect::to(&self.host, self.port).await;
+                let stream = mainstay_reach::to(&self.host, self.port).await;
                 self.secure(stream.map_err(|error| {
                     format!("cannot connect to {}:{}: {error}", self.host, self.port)
                 })?)
@@ -95,12 +99,20 @@ impl HttpProbe {
         }
     }
 
+    /// What it connects to, for people.
+    fn address(&self) -> String {
+        match &self.unix {
+            Some(path) => path.display().to_string(),
+            None => format!("{}:{}", self.host, self.port),
+        }
+    }
+
     async fn secure<S>(&self, stream: S) -> Result<Verdict, String>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         match &self.tls {
-            Some(tls) => self.exchange(tls.connect(stream).await?).await,
+            Some(tls) => self.exchange(tls.shake(stream, &self.address()).await?).await,
             None => self.exchange(stream).await,
         }
     }
@@ -148,6 +160,12 @@ impl HttpProbe {
     }
 }
 
+fn secure(http: &HttpTls, host: &str) -> Result<Secure, String> {
+    let HttpTls { ca, insecure, server_name } = http.clone();
+    let settings = Tls { ca_file: ca, verify: !insecure, server_name, ..Tls::default() };
+    Secure::new(&settings, host, "tls.ca")
+}
+
 fn broken(error: hyper::Error) -> String {
     format!("the exchange failed: {error}")
 }
@@ -183,4 +201,31 @@ fn headers(http: &Http, authority: &str) -> Result<HeaderMap, String> {
         set(name, value)?;
     }
     Ok(headers)
+}
+
+#[cfg(feature = "fuzz")]
+pub(super) fn fuzz_exchange(answer: &[u8]) -> (bool, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let http = Http {
+        url: "http://localhost/".to_owned(),
+        method: "GET".to_owned(),
+        headers: Vec::new(),
+        status: vec![(200, 299)],
+        body_matches: Some("ok|[a-z]+ready$".to_owned()),
+        unix: None,
+        tls: mainstay_core::plan::HttpTls::default(),
+    };
+    let probe = HttpProbe::new(&http).expect("a valid check");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let verdict = runtime.block_on(async {
+        let (ours, mut theirs) = tokio::io::duplex(4096);
+        let serve = async {
+            let _ = theirs.read(&mut [0; 4096]).await;
+            let _ = theirs.write_all(answer).await;
+            drop(theirs);
+        };
+        tokio::join!(probe.exchange(ours), serve).0
+    });
+    let verdict = verdict.unwrap_or_else(Verdict::failed);
+    (verdict.passed, verdict.output)
 }

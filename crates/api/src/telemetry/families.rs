@@ -1,6 +1,6 @@
 //! Every series there is, and where its value comes from. `docs/telemetry.md` lists the same.
 //!
-//! Labels are names out of the plan, words out of fixed lists, or versions: never free text.
+//! The label of a job is `job_name`: scrapers give `job` themselves. Labels are names out of the plan, words out of fixed lists, or versions: never free text.
 
 use super::{
     exposition::{Exposition, Format, Type},
@@ -130,7 +130,7 @@ fn jobs(out: &mut Exposition, measures: &Measures) {
     let help = "How often policy, not a user, has started it again.";
     let mut family = out.family("mainstay_job_restarts_total", Type::Counter, help);
     for job in &measures.jobs {
-        family.count(&[("job", job.name.as_str())], job.restarts);
+        family.count(&[("job_name", job.name.as_str())], job.restarts);
     }
     let help = "Ended runs by outcome: success, failure (its code is not expected), signal, oom, \
                 error (it never ran).";
@@ -142,7 +142,7 @@ fn jobs(out: &mut Exposition, measures: &Measures) {
         let rare = rare.into_iter().filter(|(_, count)| *count > 0);
         for (outcome, count) in [("success", success), ("failure", failure)].into_iter().chain(rare)
         {
-            family.count(&[("job", job.name.as_str()), ("outcome", outcome)], count);
+            family.count(&[("job_name", job.name.as_str()), ("outcome", outcome)], count);
         }
     }
 }
@@ -156,7 +156,7 @@ fn each(
 ) {
     let mut family = out.family(name, Type::Gauge, help);
     for job in &measures.jobs {
-        family.sample(&[("job", job.name.as_str())], value(job));
+        family.sample(&[("job_name", job.name.as_str())], value(job));
     }
 }
 
@@ -173,20 +173,20 @@ fn checks(out: &mut Exposition, measures: &Measures) {
             Verdict::Unknown => 0.0,
             Verdict::Failing => -1.0,
         };
-        family.sample(&[("job", job), ("check", &check.name)], value);
+        family.sample(&[("job_name", job), ("check", &check.name)], value);
     }
     let help = "Answers of a check.";
     let mut family = out.family("mainstay_check_results_total", Type::Counter, help);
     for (job, check) in all() {
         for (result, count) in [("pass", check.passed), ("fail", check.failed)] {
-            family.count(&[("job", job), ("check", &check.name), ("result", result)], count);
+            family.count(&[("job_name", job), ("check", &check.name), ("result", result)], count);
         }
     }
     let help = "How long a check took to answer.";
     let mut family = out.family("mainstay_check_duration_seconds", Type::Histogram, help);
     for (job, check) in all() {
         if let Some(Histogram { bounds, counts, sum }) = &check.durations {
-            family.histogram(&[("job", job), ("check", &check.name)], bounds, counts, *sum);
+            family.histogram(&[("job_name", job), ("check", &check.name)], bounds, counts, *sum);
         }
     }
 }
@@ -204,7 +204,7 @@ fn output(out: &mut Exposition, measures: &Measures, figures: &Figures) {
         let mut family = out.family(name, Type::Counter, help);
         for job in &measures.jobs {
             if let Some(figures) = figures.logs.get(&job.name) {
-                family.count(&[("job", job.name.as_str())], figure(figures));
+                family.count(&[("job_name", job.name.as_str())], figure(figures));
             }
         }
     }

@@ -5,6 +5,7 @@ use mainstay_core::name::{Name, NameError};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
+    ops::Range,
 };
 
 /// Comments beyond this say nothing new.
@@ -23,8 +24,18 @@ pub(super) struct Table {
     pub(super) header: String,
     file: String,
     notes: Vec<Note>,
-    lines: Vec<(String, String)>,
+    lines: Vec<Line>,
+    at: Option<Range<usize>>,
 }
+
+struct Line {
+    key: String,
+    value: String,
+    at: Option<Range<usize>>,
+}
+
+/// Lines of the outcome, counted from 1, and what of the original they are about.
+pub(super) type Places = Vec<(usize, Range<usize>)>;
 
 impl Draft {
     pub(super) fn new(what: &'static str, file: &str) -> Draft {
@@ -53,11 +64,17 @@ impl Draft {
     }
 
     pub(super) fn finish(self) -> Imported {
+        self.finish_with_places().0
+    }
+
+    pub(super) fn finish_with_places(self) -> (Imported, Places) {
         let mut toml = format!("# Made from {} by mainstay import.\n", one_line(self.what));
         let own = &self.file;
         for note in &self.notes {
             comment(&mut toml, own, note);
         }
+        let mut line = 1 + self.notes.len();
+        let mut places = Vec::new();
         for table in &self.tables {
             toml.push('\n');
             for note in &table.notes {
@@ -65,21 +82,31 @@ impl Draft {
             }
             // Writing to a String cannot fail.
             let _ = writeln!(toml, "[{}]", table.header);
-            for (key, value) in &table.lines {
+            line += 2 + table.notes.len();
+            places.extend(table.at.clone().map(|at| (line, at)));
+            for Line { key, value, at } in &table.lines {
                 let _ = writeln!(toml, "{key} = {value}");
+                line += 1;
+                places.extend(at.clone().or_else(|| table.at.clone()).map(|at| (line, at)));
             }
         }
         let of_tables = self.tables.into_iter().flat_map(|table| table.notes);
         let mut notes: Vec<Note> = self.notes;
         notes.extend(of_tables);
-        Imported { toml, notes }
+        (Imported { toml, notes }, places)
     }
 }
 
 impl Table {
     pub(super) fn new(header: impl Into<String>, file: &str) -> Table {
         let header = header.into();
-        Table { header, file: file.to_owned(), notes: Vec::new(), lines: Vec::new() }
+        Table { header, file: file.to_owned(), notes: Vec::new(), lines: Vec::new(), at: None }
+    }
+
+    /// What of the original it is about.
+    pub(super) fn at(mut self, at: Range<usize>) -> Table {
+        self.at = Some(at);
+        self
     }
 
     /// A note about this table.
@@ -92,7 +119,21 @@ impl Table {
 
     /// A key with a value that is TOML already.
     pub(super) fn set(&mut self, key: &str, value: impl Into<String>) {
-        self.lines.push((key.to_owned(), value.into()));
+        self.lines.push(Line { key: key.to_owned(), value: value.into(), at: None });
+    }
+
+    /// As `set`, with what of the original says so.
+    pub(super) fn set_at(&mut self, key: &str, value: impl Into<String>, at: Range<usize>) {
+        self.lines.push(Line { key: key.to_owned(), value: value.into(), at: Some(at) });
+    }
+
+    /// There is nothing in it, and nothing to say about it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.notes.is_empty()
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.lines.iter().any(|line| line.key == key)
     }
 }
 

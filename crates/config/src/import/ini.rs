@@ -28,6 +28,18 @@ impl Section {
     }
 }
 
+impl Section {
+    /// As if its lines followed in the same file.
+    pub(super) fn go_over(&mut self, later: Section) {
+        for entry in later.entries {
+            match self.entries.iter_mut().find(|it| it.key == entry.key) {
+                Some(first) => *first = entry,
+                None => self.entries.push(entry),
+            }
+        }
+    }
+}
+
 /// A line that is none of these.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stray {

@@ -31,8 +31,7 @@ const ON_DEMAND: &str = "on-demand";
 pub(super) fn import(sources: &Sources, path: &Path) -> Result<Imported, Errors> {
     let Some(source) = sources.get(0) else { return Err(nothing("").into()) };
     let mut draft = Draft::new("a supervisord configuration", &source.name);
-    let here = path.parent().map(Path::to_owned).unwrap_or_default();
-    let sections = with_includes(&mut draft, &source.name, &source.text, &here);
+    let sections = with_includes(&mut draft, &source.name, &source.text, path);
     let groups = groups(&mut draft, &sections);
     let global = sections.iter().find(|section| section.name == "supervisord");
     for section in &sections {
@@ -49,7 +48,7 @@ pub(super) fn import(sources: &Sources, path: &Path) -> Result<Imported, Errors>
         .filter_map(|section| {
             let name = section.name.strip_prefix("program:")?.trim();
             let group = groups.iter().find(|group| group.programs.iter().any(|it| it == name));
-            Some(Program::new(name, section, group.map(|group| group.name.as_str()), global, &here))
+            Some(Program::new(name, section, group.map(|group| group.name.as_str()), global))
         })
         .collect();
     // Supervisor starts by priority, lowest first; here jobs start in the order of the file.
@@ -116,8 +115,10 @@ pub(super) fn import(sources: &Sources, path: &Path) -> Result<Imported, Errors>
 }
 
 /// The sections of the file and of what it includes.
-fn with_includes(draft: &mut Draft, name: &str, text: &str, here: &Path) -> Vec<Section> {
+fn with_includes(draft: &mut Draft, name: &str, text: &str, path: &Path) -> Vec<Section> {
+    let here = directory(path);
     let (mut sections, strays) = ini::parse(name, text);
+    place(&mut sections, &here);
     for stray in strays {
         draft.note(stray.line, "left out: neither [section] nor key = value");
     }
@@ -127,7 +128,7 @@ fn with_includes(draft: &mut Draft, name: &str, text: &str, here: &Path) -> Vec<
     };
     let mut seen = 0;
     for pattern in files.value.split_whitespace() {
-        let pattern = pattern.replace("%(here)s", &here.to_string_lossy());
+        let pattern = pattern.replace("%%", "%");
         let found = glob(&here.join(&pattern));
         if found.is_empty() {
             draft.note(files.line, format!("include '{pattern}' matches no file"));
@@ -143,7 +144,8 @@ fn with_includes(draft: &mut Draft, name: &str, text: &str, here: &Path) -> Vec<
                 draft.note(files.line, format!("'{name}' cannot be read and is left out"));
                 continue;
             };
-            let (more, strays) = ini::parse(&name, &text);
+            let (mut more, strays) = ini::parse(&name, &text);
+            place(&mut more, &directory(&path));
             for stray in strays {
                 draft.note_of(
                     name.clone(),
@@ -152,15 +154,37 @@ fn with_includes(draft: &mut Draft, name: &str, text: &str, here: &Path) -> Vec<
                 );
             }
             for section in more {
-                // A later file goes over an earlier one.
                 match sections.iter_mut().find(|it| it.name == section.name) {
-                    Some(first) => *first = section,
+                    Some(first) => {
+                        let message = format!(
+                            "[{}] is there again: its keys go over the first",
+                            section.name
+                        );
+                        draft.note_of(name.clone(), section.line, message);
+                        first.go_over(section);
+                    }
                     None => sections.push(section),
                 }
             }
         }
     }
     sections
+}
+
+/// The directory of a file, whatever directory we are in.
+fn directory(file: &Path) -> PathBuf {
+    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    whole.parent().map(Path::to_owned).unwrap_or(whole)
+}
+
+/// `%(here)s` is the directory of the file that says so.
+fn place(sections: &mut [Section], here: &Path) {
+    let here = here.to_string_lossy().replace('%', "%%");
+    for entry in sections.iter_mut().flat_map(|section| &mut section.entries) {
+        if entry.value.contains("%(here)s") {
+            entry.value = entry.value.replace("%(here)s", &here);
+        }
+    }
 }
 
 /// Files that match a pattern with `*` and `?` in its last part, sorted.
@@ -221,13 +245,32 @@ struct Group {
 }
 
 fn groups(draft: &mut Draft, sections: &[Section]) -> Vec<Group> {
-    let mut groups = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for section in sections {
         let Some(name) = section.name.strip_prefix("group:") else { continue };
-        let programs: Vec<String> = section
-            .get("programs")
-            .map(|entry| entry.value.split([',', '\n']).map(|it| it.trim().to_owned()).collect())
-            .unwrap_or_default();
+        let listed = section.get("programs");
+        let names = listed.iter().flat_map(|entry| entry.value.split([',', '\n']));
+        let mut programs: Vec<String> = Vec::new();
+        for program in names.map(str::trim).filter(|it| !it.is_empty()) {
+            let of = |kind: &str| sections.iter().any(|it| it.name == format!("{kind}:{program}"));
+            let taken = |group: &&Group| group.programs.iter().any(|it| it == program);
+            let why = match groups.iter().find(taken) {
+                _ if of("fcgi-program") => "it is a fcgi-program, which is not mapped".to_owned(),
+                _ if !of("program") => "there is no such program".to_owned(),
+                Some(first) => format!("it is in [group:{}] already", first.name),
+                None => {
+                    programs.push(program.to_owned());
+                    continue;
+                }
+            };
+            let line = listed.map_or(section.line, |entry| entry.line);
+            let message = format!("[group:{}]: '{program}' is left out: {why}", name.trim());
+            draft.note_of(section.file.clone(), line, message);
+        }
+        if programs.is_empty() {
+            let message = format!("[group:{}] is left out: it has no programs", name.trim());
+            draft.note_of(section.file.clone(), section.line, message);
+        }
         if let Some(priority) = section.get("priority") {
             let message = "priority of a group: set start_sequence of the app if the order matters";
             draft.note_of(section.file.clone(), priority.line, message);

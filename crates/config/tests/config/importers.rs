@@ -16,7 +16,8 @@ fn dir() -> PathBuf {
 
 /// The outcome without the place where this happens to be.
 fn imported(format: Format, name: &str) -> Imported {
-    let mut imported = import_file(format, &dir().join(name)).unwrap_or_else(|e| panic!("{e}"));
+    let mut imported =
+        import_file(format, &dir().join(name), &context()).unwrap_or_else(|e| panic!("{e}"));
     let here = format!("{}/", dir().display());
     imported.toml = imported.toml.replace(&here, "").replace(here.trim_end_matches('/'), ".");
     imported
@@ -79,22 +80,26 @@ fn formats_are_named_as_on_the_command_line() {
 fn a_file_without_anything_to_run_is_an_error_that_says_so() {
     for format in Format::ALL {
         for text in ["", "# nothing\n", "x = 1\n", "[program:x]\n", "processes:\n"] {
-            let told = import(format, text, Path::new("f")).unwrap_err().to_string();
+            let told = import(format, text, Path::new("f"), &context()).unwrap_err().to_string();
             assert!(told.contains("help: "), "{told}");
         }
         let large = "#".repeat((8 << 20) + 1);
         assert!(
-            import(format, &large, Path::new("f")).unwrap_err().to_string().contains("too large")
+            import(format, &large, Path::new("f"), &context())
+                .unwrap_err()
+                .to_string()
+                .contains("too large")
         );
     }
-    let told = import(Format::ProcessCompose, "a: [", Path::new("f")).unwrap_err().to_string();
+    let told =
+        import(Format::ProcessCompose, "a: [", Path::new("f"), &context()).unwrap_err().to_string();
     assert!(told.contains("line "), "{told}");
 }
 
 fn survives(format: Format, text: &str) {
     let begun = Instant::now();
-    if let Ok(imported) = import(format, text, Path::new("/nonexistent/f")) {
-        let again = import(format, text, Path::new("/nonexistent/f")).unwrap();
+    if let Ok(imported) = import(format, text, Path::new("/nonexistent/f"), &context()) {
+        let again = import(format, text, Path::new("/nonexistent/f"), &context()).unwrap();
         assert_eq!(imported, again);
         let mut ctx = context();
         // Names of variables that the original took from the environment are not ours to judge.
@@ -107,6 +112,95 @@ fn survives(format: Format, text: &str) {
         }
     }
     assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?}", begun.elapsed());
+}
+
+/// What these files become, of which the first is imported.
+fn of_files(format: Format, files: &[(&str, &str)]) -> (PathBuf, Imported) {
+    let dir = std::env::temp_dir().join(format!("mainstay-import-{}", std::process::id()));
+    for (name, text) in files {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let imported = import_file(format, &dir.join(files[0].0), &context());
+    fs::remove_dir_all(&dir).unwrap();
+    (dir, imported.unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn noted(imported: &Imported, part: &str) -> bool {
+    imported.notes.iter().any(|note| note.message.contains(part))
+}
+
+#[test]
+fn here_is_the_directory_of_the_file_that_says_so_and_keys_of_a_later_file_go_over() {
+    let main = "[include]\nfiles = conf.d/*.ini\n\
+                [program:a]\ncommand = %(here)s/a\nnumprocs = 1\nstartsecs = 7\n";
+    let more = "[program:a]\nstartsecs = 9\n[program:b]\ncommand = %(here)s/b\n";
+    let files = [("main.conf", main), ("conf.d/more.ini", more)];
+    let (dir, imported) = of_files(Format::Supervisord, &files);
+    let toml = &imported.toml;
+    assert!(toml.contains(&format!("exec = \"{}/a\"", dir.display())), "{toml}");
+    assert!(toml.contains(&format!("exec = \"{}/conf.d/b\"", dir.display())), "{toml}");
+    assert!(toml.contains("start_seconds = 9") && !toml.contains("start_seconds = 7"), "{toml}");
+    assert!(noted(&imported, "[program:a] is there again"), "{toml}");
+}
+
+#[test]
+fn a_file_named_without_a_directory_is_in_the_one_we_are_in() {
+    let text = "[program:a]\ncommand = %(here)s/a\n";
+    let imported =
+        import(Format::Supervisord, text, Path::new("supervisord.conf"), &context()).unwrap();
+    let here = std::env::current_dir().unwrap();
+    let wanted = format!("exec = \"{}/a\"", here.display());
+    assert!(imported.toml.contains(&wanted), "{}", imported.toml);
+}
+
+#[test]
+fn a_group_says_which_of_its_programs_it_leaves_out() {
+    let text = "[program:a]\ncommand=a\n[fcgi-program:f]\ncommand=f\n\
+                [group:one]\nprograms=a,nope,f\n[group:two]\nprograms=a\n";
+    let imported = import(Format::Supervisord, text, Path::new("/etc/x.conf"), &context()).unwrap();
+    for part in [
+        "[group:one]: 'nope' is left out: there is no such program",
+        "[group:one]: 'f' is left out: it is a fcgi-program",
+        "[group:two]: 'a' is left out: it is in [group:one] already",
+        "[group:two] is left out: it has no programs",
+    ] {
+        assert!(noted(&imported, part), "{part}\n{}", imported.toml);
+    }
+    assert!(parse("x.toml", &imported.toml, &context()).is_ok(), "{}", imported.toml);
+}
+
+#[test]
+fn schedules_and_headers_of_process_compose_are_kept() {
+    let text = r#"
+processes:
+  nightly:
+    command: x
+    schedule: { cron: "0 3 * * *", timezone: "UTC", max_concurrent: 2 }
+  often:
+    command: y
+    schedule: { interval: "30s", run_on_start: true }
+    depends_on: { nightly: { condition: process_completed } }
+  never:
+    command: z
+    schedule: { cron: "every day" }
+    readiness_probe:
+      http_get: { port: 80, headers: { X-Token: "a ${b}", "no name": c } }
+"#;
+    let imported = import(Format::ProcessCompose, text, Path::new("x.yaml"), &context()).unwrap();
+    let toml = &imported.toml;
+    for part in [
+        r#"when = { cron = "0 3 * * *", tz = "UTC" }"#,
+        r#"{ source = "nightly", once = "stopped" }, { interval = "30s" }"#,
+        r#"headers = { X-Token = "a $${b}" }"#,
+    ] {
+        assert!(toml.contains(part), "{part}\n{toml}");
+    }
+    for part in ["'max_concurrent' is not mapped", "schedule is left out", "header 'no name'"] {
+        assert!(noted(&imported, part), "{part}\n{toml}");
+    }
+    assert!(parse("x.toml", toml, &context()).is_ok(), "{toml}");
 }
 
 proptest! {

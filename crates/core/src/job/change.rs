@@ -1,12 +1,13 @@
 //! A job whose plan is another one now, or that is gone from it.
 
 use super::{
-    Desired, Job, State, Turn, budget::Budget, gate::is_triggered, launch::is_triggered_at_once,
-    stop::Force,
+    Desired, Job, Resting, State, Turn, budget::Budget, gate::is_triggered,
+    launch::is_triggered_at_once, stop::Force,
 };
 use crate::{
+    clock::Mono,
     node::Wait,
-    plan::{JobPlan, Restart, RestartOn, Trigger},
+    plan::{JobPlan, Restart, RestartOn, Trigger, When},
 };
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +45,38 @@ impl Job {
 
     /// Its turn has come.
     pub(crate) fn begin_renewal(&mut self, turn: &mut Turn<'_>) {
+        if self.leaving {
+            self.stop(turn, Force::Grace);
+        } else {
+            self.restart(turn, None);
+        }
         self.renewal = Renewal::UnderWay;
-        self.restart(turn);
+    }
+
+    /// What it follows goes down: it does so before, in its turn, and comes back after it.
+    pub(crate) fn renew_along(&mut self) -> bool {
+        match (&self.state, self.desired) {
+            (State::Starting { .. } | State::Running { .. }, Desired::Run) if !self.renews() => {
+                self.renewal = Renewal::Due;
+                true
+            }
+            (State::Starting { .. } | State::Running { .. }, _)
+            | (
+                State::Stopped
+                | State::Backoff { .. }
+                | State::Stopping { .. }
+                | State::Exited { .. }
+                | State::Fatal,
+                _,
+            ) => false,
+        }
+    }
+
+    /// From now on it follows something that is not there.
+    pub(crate) fn lose_source(&mut self, turn: &mut Turn<'_>) {
+        if !self.renew_along() && self.backs_off() {
+            self.follow_down(turn);
+        }
     }
 
     /// It is gone from the plan, and stays here only until its process is gone.
@@ -54,9 +85,20 @@ impl Job {
         self.leaving
     }
 
+    /// What has a process is stopped when its turn has come: after what needs it.
     pub(crate) fn leave(&mut self, turn: &mut Turn<'_>) {
         self.leaving = true;
-        self.stop(turn, Force::Grace);
+        match self.state {
+            State::Starting { .. } | State::Running { .. } => {
+                self.rest();
+                self.renewal = Renewal::Due;
+            }
+            State::Stopped
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => self.stop(turn, Force::Grace),
+        }
     }
 
     /// It is in the plan, maybe again.
@@ -79,26 +121,52 @@ impl Job {
             turn.wake(self.incarnation, Wait::Started, process.since.after(plan.start_seconds));
         }
         if plan.when != before.when {
-            self.change_when(turn);
+            self.change_when(turn, &before.when);
         }
         if plan.advertise != before.advertise {
             self.announce_anew(turn);
         }
     }
 
-    /// Its conditions are others: clocks begin anew, and a trigger of before is forgotten.
-    fn change_when(&mut self, turn: &mut Turn<'_>) {
-        self.gate.pending = false;
-        self.gate.next = None;
-        self.arm(turn);
-        match &turn.plan.when.trigger {
-            Some(Trigger::Interval(every)) if !self.waits() => {
-                self.gate.pending = false;
-                let next = turn.mono().after(*every);
-                self.gate.next = Some(next);
-                turn.wake(0, Wait::Interval, next);
+    /// Its conditions are others: the time it may wait for them begins anew.
+    fn change_when(&mut self, turn: &mut Turn<'_>, before: &When) {
+        if turn.plan.when.trigger != before.trigger {
+            self.change_trigger(turn, before.trigger.as_ref());
+        }
+        self.await_launch(turn);
+    }
+
+    /// A trigger of before is forgotten, but an interval goes on from its last start.
+    fn change_trigger(&mut self, turn: &mut Turn<'_>, before: Option<&Trigger>) {
+        match (&turn.plan.when.trigger, before) {
+            (Some(Trigger::Interval(every)), Some(Trigger::Interval(before))) => {
+                if let Some(next) = self.gate.next {
+                    self.await_interval(turn, next.before(*before).after(*every));
+                }
             }
-            Some(Trigger::Interval(_) | Trigger::Each(_) | Trigger::Cron(_)) | None => {}
+            (Some(Trigger::Interval(every)), Some(Trigger::Each(_) | Trigger::Cron(_)) | None) => {
+                self.gate.pending = self.waits();
+                if self.holds() || self.backs_off() {
+                    self.await_interval(turn, turn.mono().after(*every));
+                }
+            }
+            (Some(Trigger::Cron(_)), _) => {
+                (self.gate.pending, self.gate.next) = (false, None);
+                turn.arm_cron();
+            }
+            (Some(Trigger::Each(_)) | None, _) => {
+                (self.gate.pending, self.gate.next) = (false, None);
+            }
+        }
+    }
+
+    fn await_interval(&mut self, turn: &mut Turn<'_>, next: Mono) {
+        if next <= turn.mono() {
+            self.gate.next = None;
+            self.trigger();
+        } else {
+            self.gate.next = Some(next);
+            turn.wake(0, Wait::Interval, next);
         }
     }
 
@@ -107,15 +175,19 @@ impl Job {
         if let Some(before) = before
             && turn.plan.when != before.when
         {
-            self.change_when(turn);
+            self.change_when(turn, &before.when);
         }
         match self.state {
-            State::Starting { .. } | State::Running { .. } => self.renewal = Renewal::Due,
+            State::Starting { .. } | State::Running { .. } => {
+                // It may have been on its way out of the plan.
+                self.desired = Desired::Run;
+                self.renewal = Renewal::Due;
+            }
             State::Stopped
             | State::Backoff { .. }
             | State::Stopping { .. }
             | State::Exited { .. }
-            | State::Fatal => self.restart(turn),
+            | State::Fatal => self.restart(turn, None),
         }
     }
 
@@ -135,6 +207,26 @@ impl Job {
                 State::Starting { .. } | State::Running { .. } | State::Backoff { .. },
                 Desired::Run | Desired::Rest | Desired::Disabled,
             ) => {}
+        }
+    }
+
+    /// Its app goes down, maybe because it has failed.
+    pub(crate) fn stop_with_app(&mut self, turn: &mut Turn<'_>, failed: bool) {
+        let before = self.resting();
+        self.stop(turn, Force::Grace);
+        self.resting = match before {
+            Some(Resting::User) => Resting::User,
+            Some(Resting::Turn | Resting::Aborted | Resting::AppFailed) | None if failed => {
+                Resting::AppFailed
+            }
+            Some(Resting::Turn | Resting::Aborted | Resting::AppFailed) | None => Resting::User,
+        };
+    }
+
+    /// The start of its app ends before its turn.
+    pub(crate) fn turn_never_comes(&mut self) {
+        if self.resting() == Some(Resting::Turn) {
+            self.resting = Resting::Aborted;
         }
     }
 

@@ -9,7 +9,7 @@
 //! | up | policy wants none, or the node stops | EXITED; FATAL if it never ran |
 //! | at rest | a run that the journal did not know | only told |
 
-use super::{Desired, Health, Job, Renewal, State, Turn, budget::STABLE, is_triggered};
+use super::{Desired, Health, Job, Renewal, Resting, State, Turn, budget::STABLE, is_triggered};
 use crate::{
     event::Kind,
     exit::{Asked, Exit},
@@ -59,6 +59,8 @@ impl Job {
             State::Stopping { .. } => self.finish_stop(turn),
             State::Starting { .. } | State::Running { .. } | State::Backoff { .. } => match asked {
                 Asked::Stop | Asked::Kill => self.end_desire(turn, State::Stopped),
+                // Before its turn to be stopped has come.
+                Asked::None if self.leaving => self.end_desire(turn, State::Stopped),
                 Asked::None => self.follow_policy(turn, exit, expected),
             },
             State::Stopped | State::Exited { .. } | State::Fatal => {}
@@ -76,6 +78,10 @@ impl Job {
         }
         let stable = self.was_stable(turn);
         match self.budget.spend(&turn.plan.restart, turn.mono(), stable) {
+            // Nothing has failed: it has run as often as it was to.
+            None if expected && self.has_started(turn) => {
+                self.end_run(turn, State::Exited { well: true });
+            }
             None => self.end_run(turn, State::Fatal),
             Some(Duration::ZERO) => {
                 self.restarts += 1;
@@ -86,6 +92,19 @@ impl Job {
                 self.enter(turn, State::Backoff { until });
                 turn.wake(self.incarnation, Wait::Backoff, until);
             }
+        }
+    }
+
+    /// It got past `start_seconds`.
+    fn has_started(&self, turn: &Turn<'_>) -> bool {
+        match self.state {
+            State::Running { .. } => true,
+            State::Starting { .. } => turn.plan.start_seconds.is_zero(),
+            State::Stopped
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => false,
         }
     }
 
@@ -126,6 +145,7 @@ impl Job {
             Desired::Run | Desired::Rest => Desired::Rest,
             Desired::Disabled => Desired::Disabled,
         };
+        self.resting = Resting::User;
         (self.gate.pending, self.gate.now, self.gate.idle) = (false, false, false);
         self.args.clear();
         self.renewal = Renewal::None;
@@ -133,11 +153,14 @@ impl Job {
 
     /// What was being stopped is gone. One that is desired by now waits for its launch.
     pub(super) fn finish_stop(&mut self, turn: &mut Turn<'_>) {
+        if self.leaving {
+            self.renewal = Renewal::None;
+        }
         self.come_to_rest(turn, State::Stopped);
     }
 
     pub(super) fn come_to_rest(&mut self, turn: &mut Turn<'_>, end: State) {
-        self.gate.errand = false;
+        (self.gate.errand, self.gate.errand_until) = (false, None);
         self.health = Health::Unknown;
         turn.emit(Kind::Stopped);
         self.enter(turn, end);

@@ -34,6 +34,9 @@ pub(super) struct Gate {
     /// It is run on behalf of another job's end, and a shutdown lets it finish.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) errand: bool,
+    /// Until when that counts, outside of a shutdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) errand_until: Option<Mono>,
     /// The end of `when.timeout`, until the first launch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) give_up_at: Option<Mono>,
@@ -89,8 +92,26 @@ impl Job {
         self.gate.errand
     }
 
-    pub(crate) fn set_errand(&mut self) {
-        self.gate.errand = true;
+    /// `until`: nobody waits for it longer than that.
+    pub(crate) fn set_errand(&mut self, until: Option<Mono>) {
+        (self.gate.errand, self.gate.errand_until) = (true, until);
+    }
+
+    /// From then on it is like any other run: what wants it down does not wait for it.
+    pub(super) fn errand_over(&mut self, turn: &mut Turn<'_>) {
+        match self.gate.errand_until {
+            Some(until) if turn.mono() < until => {
+                turn.wake(self.incarnation, Wait::StopTimeout, until);
+            }
+            Some(_) => (self.gate.errand, self.gate.errand_until) = (false, None),
+            None => {}
+        }
+    }
+
+    pub(super) fn limit_errand(&self, turn: &mut Turn<'_>) {
+        if let Some(until) = self.gate.errand_until.filter(|_| turn.shutting.is_none()) {
+            turn.wake(self.incarnation, Wait::StopTimeout, until);
+        }
     }
 
     /// Time is running out for its first launch.
@@ -105,6 +126,11 @@ impl Job {
             Some(Trigger::Cron(_)) => turn.arm_cron(),
             Some(Trigger::Each(_)) | None => {}
         }
+        self.await_launch(turn);
+    }
+
+    /// What it waits for has so long from now.
+    pub(super) fn await_launch(&mut self, turn: &mut Turn<'_>) {
         self.gate.give_up_at = match turn.plan.when.timeout {
             Some(timeout) if self.waits() && self.incarnation == 0 => {
                 let at = turn.mono().after(timeout);
@@ -113,7 +139,7 @@ impl Job {
             }
             Some(_) | None => None,
         };
-        if self.waits() {
+        if self.waits() || self.since == 0 {
             self.since = turn.out.now.wall;
         }
     }

@@ -3,11 +3,36 @@
 use super::{Budget, Desired, Job, Process, Renewal, State, Turn, stop::Force};
 use crate::{
     event::Kind,
-    node::Wait,
+    node::{Refusal, Wait},
     plan::{JobPlan, Trigger},
 };
 
 impl Job {
+    /// Arguments that a running process does not have cannot be given to it.
+    pub(crate) fn asked_to_start(
+        &mut self,
+        turn: &mut Turn<'_>,
+        args: Option<Vec<String>>,
+        now: bool,
+    ) -> Result<(), Refusal> {
+        let others = args.as_ref().is_some_and(|args| *args != self.args);
+        match self.state {
+            State::Starting { .. } | State::Running { .. } if others => {
+                Err(Refusal::RunsAlready(turn.plan.name.clone()))
+            }
+            State::Starting { .. }
+            | State::Running { .. }
+            | State::Stopped
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => {
+                self.start(turn, args, now);
+                Ok(())
+            }
+        }
+    }
+
     /// A user's start: a new budget, and no more waiting for time to pass. What else it waits for
     /// it goes on waiting for, `now` without its latches.
     pub(crate) fn start(&mut self, turn: &mut Turn<'_>, args: Option<Vec<String>>, now: bool) {
@@ -29,10 +54,10 @@ impl Job {
     }
 
     /// A user's restart: what has a process is stopped first.
-    pub(crate) fn restart(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn restart(&mut self, turn: &mut Turn<'_>, args: Option<Vec<String>>) {
         match self.state {
             State::Starting { .. } | State::Running { .. } => {
-                self.renew(None);
+                self.renew(args);
                 self.gate.now = true;
                 self.begin_stop(turn, Force::Grace);
             }
@@ -40,7 +65,7 @@ impl Job {
             | State::Backoff { .. }
             | State::Stopping { .. }
             | State::Exited { .. }
-            | State::Fatal => self.start(turn, None, false),
+            | State::Fatal => self.start(turn, args, false),
         }
     }
 
@@ -82,6 +107,7 @@ impl Job {
         self.enter(turn, State::Starting { process: None });
         turn.spawn(self.incarnation, &self.args);
         self.be_quick(turn);
+        self.limit_errand(turn);
     }
 
     /// The node has begun to stop, and has not told it yet.

@@ -40,7 +40,42 @@ pub(super) enum Ladder {
     Killed,
 }
 
+/// What a stop that is under way has come to, for those who ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rung {
+    /// It waits for jobs that run on behalf of it.
+    Hooks,
+    /// Others are still being told that it is gone.
+    Withdrawing,
+    /// `stop.exec` runs.
+    Task,
+    /// The stop signal was sent.
+    Signalled,
+    /// SIGKILL was sent to the tree.
+    Killed,
+}
+
 impl Job {
+    /// How far a stop is, and until when that may take.
+    #[must_use]
+    pub fn stopping(&self) -> Option<(Rung, Option<Mono>)> {
+        match self.state {
+            State::Stopping { ladder, .. } => Some(match ladder {
+                Ladder::Hooks { until, .. } => (Rung::Hooks, Some(until)),
+                Ladder::Withdrawing { until } => (Rung::Withdrawing, Some(until)),
+                Ladder::Task { until } => (Rung::Task, Some(until)),
+                Ladder::Signalled { until } => (Rung::Signalled, Some(until)),
+                Ladder::Killed => (Rung::Killed, None),
+            }),
+            State::Stopped
+            | State::Starting { .. }
+            | State::Running { .. }
+            | State::Backoff { .. }
+            | State::Exited { .. }
+            | State::Fatal => None,
+        }
+    }
+
     /// It shall rest.
     pub(crate) fn stop(&mut self, turn: &mut Turn<'_>, force: Force) {
         let wanted = self.desired;
@@ -237,7 +272,7 @@ impl Job {
 
     /// The node stops, and whatever this job was left running for has had its time.
     fn wait_no_longer(&mut self, turn: &mut Turn<'_>) {
-        let Some(shutting) = turn.shutting else { return };
+        let Some(shutting) = turn.shutting else { return self.errand_over(turn) };
         if turn.mono() < shutting.latest_signal(turn.plan.stop.timeout) {
             self.be_quick(turn);
         } else {

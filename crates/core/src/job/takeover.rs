@@ -69,7 +69,10 @@ impl Job {
                 let ladder = self.resume_stop(turn, ladder);
                 self.state = State::Stopping { pid, ladder };
             }
-            State::Starting { process: None } => self.be_quick(turn),
+            State::Starting { process: None } => {
+                self.be_quick(turn);
+                self.limit_errand(turn);
+            }
             State::Stopped | State::Exited { .. } | State::Fatal => {}
         }
     }
@@ -78,6 +81,7 @@ impl Job {
         self.resume_limit(turn);
         self.resume_checks(turn);
         self.be_quick(turn);
+        self.limit_errand(turn);
     }
 
     /// The keeper has never seen this incarnation.
@@ -86,6 +90,7 @@ impl Job {
             State::Starting { process: None } => {
                 turn.spawn(self.incarnation, &self.args);
                 self.be_quick(turn);
+                self.limit_errand(turn);
             }
             State::Starting { process: Some(_) } | State::Running { .. } => {
                 let error = "the keeper does not know this process".to_owned();

@@ -3,17 +3,17 @@
 //! | the job | then |
 //! |---|---|
 //! | is the same | keeps its process, its state, everything |
-//! | is new | starts as at boot, its timeouts from now |
+//! | is new | starts as at boot, its timeouts from now; disabled if it was when it left |
 //! | is gone | stops, and is forgotten once its process is gone |
+//! | is the same, and follows one that goes down | goes down before it, and comes back after it |
 //! | differs, and runs | has it applied live, or is restarted where only a new process can have it |
 //! | differs, and waits, failed or was given up | starts again |
 //! | differs, and was a one-shot that ended well | is not run again |
 //! | differs, and a user wants it at rest | has it when it is started next |
 //!
-//! Several restarts go in order: what needs another one stops before it and starts after it.
+//! Restarts and removals go in order: what needs another one stops before it and starts after it.
 //!
-//! [`Node::preview`] says which it will be, and [`Request::Apply`](super::Request::Apply) does what
-//! it said. What a job has said so far stays: latches stay set. A job that is gone stays in the
+//! `foresee` says what it will come to. What a job has said so far stays: latches stay set. A job that is gone stays in the
 //! plan (`is_leaving`) until its process is, so that the next agent knows it.
 
 use super::{Command, Node, Refusal, wiring::Wiring};
@@ -22,81 +22,70 @@ use crate::{
     job::{Desired, Job, Phase, is_triggered},
     name::Name,
     outbox::Outbox,
-    plan::{AppPlan, Change, JobChange, JobPlan, Plan, diff},
+    plan::{AppPlan, Change, JobChange, JobPlan, OnLoss, Plan, diff},
 };
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a new plan will do to a job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Preview {
-    #[serde(flatten)]
-    pub change: JobChange,
-    pub effect: Effect,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Effect {
+/// What a job is told when a new plan comes into force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deed {
     /// Nothing: it is the same.
     Keep,
-    /// It goes on with what has changed.
+    /// To go on with what has changed.
     Live,
-    /// It starts when its conditions let it.
+    /// To start when its conditions let it.
     Start,
     Restart,
     Stop,
-    /// It has ended well and is not run again.
-    NotAgain,
-    /// It rests, and has it when it is started next.
+    /// To have it when it is started next.
     Later,
 }
 
 impl Node {
-    /// What applying the plan will do, job by job.
-    #[must_use]
-    pub fn preview(&self, new: &Plan) -> Vec<Preview> {
+    /// What differs, seen from what is there: what is on its way out of the plan and is in it
+    /// again needs a new process.
+    pub(super) fn changes(&self, new: &Plan) -> Vec<JobChange> {
         let changes = diff(&self.plan, new).jobs.into_iter();
-        changes.filter_map(|change| self.foresee(change, new)).collect()
-    }
-
-    fn foresee(&self, mut change: JobChange, new: &Plan) -> Option<Preview> {
-        let job = self.job(change.job.as_str());
-        let leaving = job.is_some_and(Job::is_leaving);
-        if leaving {
-            match change.change {
-                Change::Removed => return None,
-                Change::Added | Change::Unchanged | Change::Live | Change::Restart => {
-                    change.change = Change::Restart;
+        let seen = changes.filter_map(|mut change| {
+            if self.job(change.job.as_str()).is_some_and(Job::is_leaving) {
+                match change.change {
+                    Change::Removed => return None,
+                    Change::Added | Change::Unchanged | Change::Live | Change::Restart => {
+                        change.change = Change::Restart;
+                    }
                 }
             }
-        }
+            Some(change)
+        });
+        seen.collect()
+    }
+
+    fn deed(&self, change: &JobChange, new: &Plan) -> Deed {
         let triggered = |plan: &Plan| plan.job(change.job.as_str()).is_some_and(is_triggered);
-        let effect = match (change.change, job) {
-            (Change::Unchanged, _) => Effect::Keep,
-            (Change::Removed, _) => Effect::Stop,
+        match (change.change, self.job(change.job.as_str())) {
+            (Change::Unchanged, _) => Deed::Keep,
+            (Change::Removed, _) => Deed::Stop,
             (Change::Live | Change::Restart, Some(job)) => {
-                effect(job, change.change, triggered(new) && !triggered(&self.plan))
+                deed(job, change.change, triggered(new) && !triggered(&self.plan))
             }
             (Change::Added, _) | (Change::Live | Change::Restart, None) => {
-                self.start_or_later(&change, new)
+                self.start_or_later(change, new)
             }
-        };
-        Some(Preview { change, effect })
+        }
     }
 
     /// A new job starts, unless an app that is not up has to say when.
-    fn start_or_later(&self, change: &JobChange, new: &Plan) -> Effect {
-        let Some(plan) = new.job(change.job.as_str()) else { return Effect::Later };
+    fn start_or_later(&self, change: &JobChange, new: &Plan) -> Deed {
+        let Some(plan) = new.job(change.job.as_str()) else { return Deed::Later };
         let starts = |app: &AppPlan| {
             let known = self.plan.app(app.name.as_str()).is_some();
             let by_itself = app.start_sequence > 0 && plan.place.start_sequence > 0;
             if known { self.is_ordered_at_once(plan) } else { by_itself }
         };
         match (&plan.app, new.app_of(plan)) {
-            (None, _) => Effect::Start,
-            (Some(_), Some(app)) if starts(app) => Effect::Start,
-            (Some(_), _) => Effect::Later,
+            (None, _) => Deed::Start,
+            (Some(_), Some(app)) if starts(app) => Deed::Start,
+            (Some(_), _) => Deed::Later,
         }
     }
 
@@ -104,42 +93,51 @@ impl Node {
         if self.life.shutting().is_some() {
             return Err(Refusal::NodeStopping);
         }
-        let preview = self.preview(&new);
-        out.emit(Source::NODE, reloaded(&preview));
+        let changes = self.changes(&new);
+        out.emit(Source::NODE, reloaded(&changes));
+        let deeds: Vec<Deed> = changes.iter().map(|change| self.deed(change, &new)).collect();
         let apps = self.plan.apps.clone();
         let old = self.bring_into_force(new);
-        for Preview { change, effect } in preview {
+        for (change, deed) in changes.iter().zip(deeds) {
             let Some(at) = self.wiring.place(change.job.as_str()) else { continue };
             self.touch_if_added(at, change.change);
-            let before = old.get(&change.job);
-            let at_once = self.plan.jobs.get(at).is_some_and(|it| self.is_ordered_at_once(it));
-            if effect != Effect::Stop {
-                self.act(out, at, |job, _| job.stay());
-            }
-            self.act(out, at, |job, turn| match (effect, before) {
-                (Effect::Keep, _) => {}
-                (Effect::Stop, _) => job.leave(turn),
-                (Effect::Start, None) if at_once => {
-                    job.order(turn);
-                    job.arm(turn);
-                }
-                // Its app says when.
-                (Effect::Start, None) => job.arm(turn),
-                (Effect::Restart, before) => job.renew_process(turn, before),
-                (Effect::Start, Some(before)) => {
-                    job.take_over(turn, before);
-                    job.revive(turn);
-                }
-                (Effect::Live | Effect::NotAgain | Effect::Later, Some(before)) => {
-                    job.take_over(turn, before);
-                }
-                (Effect::Live | Effect::NotAgain | Effect::Later, None) => {}
-            });
+            self.carry_out(out, at, deed, old.get(&change.job));
         }
+        self.take_followers_along(out);
         self.change_apps(out, &apps);
         out.command(Command::Applied);
         self.look_again(out);
         Ok(())
+    }
+
+    fn carry_out(&mut self, out: &mut Outbox, at: usize, deed: Deed, before: Option<&JobPlan>) {
+        let at_once = self.plan.jobs.get(at).is_some_and(|it| self.is_ordered_at_once(it));
+        if deed != Deed::Stop {
+            self.act(out, at, |job, _| job.stay());
+        }
+        self.act(out, at, |job, turn| match (deed, before) {
+            (Deed::Keep, _) => {}
+            (Deed::Stop, _) => job.leave(turn),
+            (Deed::Start, None) if at_once => {
+                job.order(turn);
+                job.arm(turn);
+            }
+            // Its app says when.
+            (Deed::Start, None) => job.arm(turn),
+            (Deed::Restart, before) => job.renew_process(turn, before),
+            (Deed::Start, Some(before)) => {
+                job.take_over(turn, before);
+                job.revive(turn);
+            }
+            (Deed::Live | Deed::Later, Some(before)) => job.take_over(turn, before),
+            (Deed::Live | Deed::Later, None) => {}
+        });
+        let follows = self.plan.jobs.get(at).and_then(|it| it.follows.as_ref());
+        let newly = before.is_some_and(|before| before.follows.as_ref() != follows);
+        let lost = follows.is_some_and(|it| it.on_loss == OnLoss::Stop && !self.is_up(&it.source));
+        if newly && lost {
+            self.act(out, at, |job, turn| job.lose_source(turn));
+        }
     }
 
     /// The jobs in the order of the new plan; what is leaving follows. Gives back what the plan
@@ -152,7 +150,12 @@ impl Node {
             .map(|plan| plan.name.clone())
             .zip(std::mem::take(&mut self.jobs))
             .collect();
-        let state = |plan: &JobPlan| states.remove(&plan.name).unwrap_or_else(|| Job::new(plan));
+        let absent = &mut self.life.disabled_absent;
+        let state = |plan: &JobPlan| match states.remove(&plan.name) {
+            Some(job) => job,
+            None if absent.remove(&plan.name) => Job::disabled(),
+            None => Job::new(plan),
+        };
         self.jobs = self.plan.jobs.iter().map(state).collect();
         let gone = before.jobs.iter().filter(|plan| states.contains_key(&plan.name));
         self.plan.jobs.extend(gone.cloned().collect::<Vec<_>>());
@@ -184,6 +187,9 @@ impl Node {
         let plans = std::mem::take(&mut self.plan.jobs);
         for (plan, job) in plans.into_iter().zip(jobs) {
             if gone(&job) {
+                if job.desired() == Desired::Disabled {
+                    self.life.disabled_absent.insert(plan.name.clone());
+                }
                 out.command(Command::Forget { job: plan.name });
             } else {
                 self.plan.jobs.push(plan);
@@ -195,29 +201,29 @@ impl Node {
     }
 }
 
-fn effect(job: &Job, change: Change, newly_triggered: bool) -> Effect {
+fn deed(job: &Job, change: Change, newly_triggered: bool) -> Deed {
     let running = match change {
-        Change::Restart => Effect::Restart,
-        Change::Added | Change::Removed | Change::Unchanged | Change::Live => Effect::Live,
+        Change::Restart => Deed::Restart,
+        Change::Added | Change::Removed | Change::Unchanged | Change::Live => Deed::Live,
     };
     match (job.phase(), job.desired()) {
         (Phase::Starting | Phase::Running | Phase::Backoff, _) => running,
         (Phase::Stopping, Desired::Run) => running,
-        (Phase::Stopping, Desired::Rest) if job.is_leaving() => Effect::Restart,
-        (Phase::Stopped | Phase::Exited | Phase::Fatal, Desired::Run) => Effect::Start,
-        (Phase::Exited, Desired::Rest) if newly_triggered => Effect::Start,
-        (Phase::Exited, Desired::Rest) if job.ended_for_good() == Some(true) => Effect::NotAgain,
-        (Phase::Exited | Phase::Fatal, Desired::Rest) => Effect::Start,
+        (Phase::Stopping, Desired::Rest) if job.is_leaving() => Deed::Restart,
+        (Phase::Stopped | Phase::Exited | Phase::Fatal, Desired::Run) => Deed::Start,
+        (Phase::Exited, Desired::Rest) if newly_triggered => Deed::Start,
+        (Phase::Exited, Desired::Rest) if job.ended_for_good() == Some(true) => Deed::Later,
+        (Phase::Exited | Phase::Fatal, Desired::Rest) => Deed::Start,
         (Phase::Stopped | Phase::Stopping | Phase::Unknown, Desired::Rest)
         | (_, Desired::Disabled)
-        | (Phase::Unknown, Desired::Run) => Effect::Later,
+        | (Phase::Unknown, Desired::Run) => Deed::Later,
     }
 }
 
-fn reloaded(preview: &[Preview]) -> Kind {
+fn reloaded(changes: &[JobChange]) -> Kind {
     let of = |wanted: &[Change]| {
-        let those = preview.iter().filter(|it| wanted.contains(&it.change.change));
-        those.map(|it| it.change.job.clone()).collect()
+        let those = changes.iter().filter(|it| wanted.contains(&it.change));
+        those.map(|it| it.job.clone()).collect()
     };
     Kind::Reloaded {
         added: of(&[Change::Added]),

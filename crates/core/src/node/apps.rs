@@ -19,7 +19,7 @@
 use super::{Node, Refusal, life::Course};
 use crate::{
     clock::Mono,
-    job::{Desired, Force, Job, Phase, STABLE},
+    job::{Desired, Job, Phase, Resting, STABLE},
     name::Name,
     outbox::Outbox,
     plan::{AppPlan, JobPlan, OnFailure, OnStartFailure},
@@ -50,6 +50,9 @@ pub(super) enum AppCourse {
     Stopping {
         /// It is started again when it is down.
         again: bool,
+        /// One of its jobs has failed, and nobody asked for the stop.
+        #[serde(default)]
+        failed: bool,
     },
 }
 
@@ -87,24 +90,26 @@ impl Node {
         match self.course_of(app) {
             AppCourse::Down | AppCourse::Up { .. } => self.begin_sequence(out, app, 0),
             AppCourse::Starting { .. } => {}
-            AppCourse::Stopping { .. } => self.set_course(app, AppCourse::Stopping { again: true }),
+            AppCourse::Stopping { failed, .. } => {
+                self.set_course(app, AppCourse::Stopping { again: true, failed });
+            }
         }
     }
 
     pub(super) fn stop_app(&mut self, out: &mut Outbox, app: &Name) {
-        self.bring_down(out, app, false);
+        self.bring_down(out, app, false, false);
     }
 
     pub(super) fn restart_app(&mut self, out: &mut Outbox, app: &Name) {
-        self.bring_down(out, app, true);
+        self.bring_down(out, app, true, false);
     }
 
-    fn bring_down(&mut self, out: &mut Outbox, app: &Name, again: bool) {
-        self.set_course(app, AppCourse::Stopping { again });
+    fn bring_down(&mut self, out: &mut Outbox, app: &Name, again: bool, failed: bool) {
+        self.set_course(app, AppCourse::Stopping { again, failed });
         for at in self.members(app) {
             let up = self.jobs.get(at).is_some_and(Job::holds);
             if !up {
-                self.act(out, at, |job, turn| job.stop(turn, Force::Grace));
+                self.act(out, at, |job, turn| job.stop_with_app(turn, failed));
             }
         }
         self.go_on_with_app(out, app);
@@ -157,7 +162,9 @@ impl Node {
         match self.course_of(app) {
             AppCourse::Down | AppCourse::Up { .. } => {}
             AppCourse::Starting { sequence } => self.go_on_starting(out, app, sequence),
-            AppCourse::Stopping { again } => self.go_on_bringing_down(out, app, again),
+            AppCourse::Stopping { again, failed } => {
+                self.go_on_bringing_down(out, app, again, failed);
+            }
         }
     }
 
@@ -196,8 +203,11 @@ impl Node {
         }
         let rule = self.plan.app(app.as_str()).map(|app| app.on_start_failure);
         match (failed, rule) {
-            (true, Some(OnStartFailure::Stop)) => self.stop_app(out, app),
+            (true, Some(OnStartFailure::Stop)) => self.bring_down(out, app, false, true),
             (true, Some(OnStartFailure::Abort)) => {
+                for at in self.members(app) {
+                    self.act(out, at, |job, _| job.turn_never_comes());
+                }
                 self.set_course(app, AppCourse::Up { since: out.now.mono });
             }
             (true, Some(OnStartFailure::Continue) | None) | (false, _) => {
@@ -208,10 +218,10 @@ impl Node {
         }
     }
 
-    fn go_on_bringing_down(&mut self, out: &mut Outbox, app: &Name, again: bool) {
+    fn go_on_bringing_down(&mut self, out: &mut Outbox, app: &Name, again: bool, failed: bool) {
         let members = self.members(app);
         for at in self.next_to_stop(&members) {
-            self.act(out, at, |job, turn| job.stop(turn, Force::Grace));
+            self.act(out, at, |job, turn| job.stop_with_app(turn, failed));
         }
         if !members.iter().any(|at| self.jobs.get(*at).is_some_and(Job::holds)) {
             self.set_course(app, AppCourse::Down);
@@ -242,8 +252,10 @@ impl Node {
             OnFailure::RestartProcess => {
                 self.act(out, at, |job, turn| job.try_again(turn));
             }
-            OnFailure::RestartApp if stable => self.restart_app(out, &name),
-            OnFailure::RestartApp | OnFailure::StopApp => self.stop_app(out, &name),
+            OnFailure::RestartApp if stable => self.bring_down(out, &name, true, true),
+            OnFailure::RestartApp | OnFailure::StopApp => {
+                self.bring_down(out, &name, false, true);
+            }
         }
     }
 
@@ -272,9 +284,41 @@ impl Node {
         }
     }
 
+    /// The sequence in which its app will come to it, while the app is on its way there.
+    pub(super) fn awaited_turn(&self, at: usize) -> Option<u32> {
+        let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get(at)?);
+        let (app, sequence) = (self.plan.app_of(plan)?, plan.place.start_sequence);
+        let comes = match self.course_of(&app.name) {
+            AppCourse::Starting { sequence: now } => sequence > now,
+            AppCourse::Down => {
+                let later = |from| app.start_sequence > from;
+                sequence > 0 && self.life.apps_from.is_some_and(later)
+            }
+            AppCourse::Stopping { again, .. } => sequence > 0 && again,
+            AppCourse::Up { .. } => false,
+        };
+        (comes && job.resting() == Some(Resting::Turn)).then_some(sequence)
+    }
+
+    /// The jobs that an app which is starting waits for, and their sequence.
+    #[must_use]
+    pub fn starting(&self, app: &str) -> Option<(u32, Vec<&Name>)> {
+        let app = self.plan.app(app)?;
+        let AppCourse::Starting { sequence } = self.course_of(&app.name) else { return None };
+        let holds_up = |(plan, job): &(&JobPlan, &Job)| {
+            let mate = plan.app.as_ref() == Some(&app.name);
+            mate && plan.place.start_sequence == sequence
+                && matches!(progress(plan, job), Progress::UnderWay)
+        };
+        Some((sequence, self.jobs().filter(holds_up).map(|(plan, _)| &plan.name).collect()))
+    }
+
+    /// What is on its way out of the plan belongs to no app any more.
     fn members(&self, app: &Name) -> Vec<usize> {
-        let jobs = self.plan.jobs.iter().enumerate();
-        jobs.filter(|(_, job)| job.app.as_ref() == Some(app)).map(|(at, _)| at).collect()
+        let jobs = self.jobs().enumerate();
+        let mate =
+            |(plan, job): &(&JobPlan, &Job)| plan.app.as_ref() == Some(app) && !job.is_leaving();
+        jobs.filter(|(_, it)| mate(it)).map(|(at, _)| at).collect()
     }
 
     fn course_of(&self, app: &Name) -> AppCourse {

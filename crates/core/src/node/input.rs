@@ -150,6 +150,9 @@ pub enum Request {
     },
     Restart {
         job: Name,
+        /// As for a start.
+        #[serde(default)]
+        args: Option<Vec<String>>,
     },
     Signal {
         job: Name,
@@ -178,7 +181,7 @@ impl Request {
             | Request::Reload { job }
             | Request::Stop { job }
             | Request::Kill { job }
-            | Request::Restart { job }
+            | Request::Restart { job, .. }
             | Request::Signal { job, .. } => Some(job),
             Request::Maintenance { .. }
             | Request::StartApp { .. }
@@ -198,6 +201,9 @@ pub enum Refusal {
     NoSuchJob(String),
     #[error("job '{0}' is not running")]
     NotRunning(Name),
+    /// A running process cannot be given other arguments.
+    #[error("job '{0}' runs already, without these arguments: use `mainstay restart {0} -- ARGS`")]
+    RunsAlready(Name),
     #[error("there is no app '{0}'")]
     NoSuchApp(String),
     #[error("job '{0}' has no reload")]

@@ -10,7 +10,10 @@ use crate::{
     watch::Watch,
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// As observers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -43,6 +46,9 @@ pub struct Life {
     pub(super) apps_from: Option<u32>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) watches: BTreeMap<Name, Watch>,
+    /// Jobs that a user disabled and that are not in the plan: they come back disabled.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) disabled_absent: BTreeSet<Name>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -84,6 +90,7 @@ impl Life {
             apps: BTreeMap::new(),
             apps_from: None,
             watches: BTreeMap::new(),
+            disabled_absent: BTreeSet::new(),
         }
     }
 

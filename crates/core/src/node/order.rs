@@ -12,7 +12,7 @@ use super::{Node, life::Course};
 use crate::{
     job::{Force, Job, Phase},
     outbox::Outbox,
-    plan::{JobPlan, StopOrder},
+    plan::{JobPlan, OnLoss, SourceRef, StopOrder},
 };
 use std::collections::BTreeSet;
 
@@ -49,6 +49,27 @@ impl Node {
         }
         for at in next {
             self.act(out, at, |job, turn| job.begin_renewal(turn));
+        }
+    }
+
+    /// Those who follow what is about to go down do so before it.
+    pub(super) fn take_followers_along(&mut self, out: &mut Outbox) {
+        let mut open: Vec<usize> =
+            (0..self.jobs.len()).filter(|at| self.jobs.get(*at).is_some_and(Job::renews)).collect();
+        while let Some(at) = open.pop() {
+            let Some(source) = self.plan.jobs.get(at).map(|it| it.name.clone()) else { continue };
+            let source = SourceRef::Job(source);
+            if !self.is_up(&source) {
+                continue;
+            }
+            for follower in self.wiring.listeners(at).to_vec() {
+                let follows = self.plan.jobs.get(follower).and_then(|it| it.follows.as_ref());
+                let goes_down =
+                    follows.is_some_and(|it| it.source == source && it.on_loss == OnLoss::Stop);
+                if goes_down && self.act(out, follower, |job, _| job.renew_along()) == Some(true) {
+                    open.push(follower);
+                }
+            }
         }
     }
 

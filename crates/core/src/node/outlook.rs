@@ -11,7 +11,7 @@
 
 use super::{Node, wiring};
 use crate::{
-    job::{Desired, Job, Phase},
+    job::{Desired, Job, Phase, Resting},
     plan::{Awaited, Condition, JobPlan, SourceRef, Trigger},
 };
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ const CAUSES: usize = 8;
 /// One thing that a job waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// A job, `watch.NAME`, `global`, `interval`, `cron`, or `user`.
+    /// A job, `watch.NAME`, `global`, `interval`, `cron`, `app.NAME` (its turn in it), or `user`.
     pub source: String,
     pub event: String,
     /// Wall clock, ns.
@@ -55,6 +55,10 @@ impl Node {
             since,
             reason,
         };
+        if let Some(sequence) = self.awaited_turn(at) {
+            let app = plan.app.as_ref().map_or_else(String::new, |app| format!("app.{app}"));
+            return vec![waiting(&app, &format!("sequence {sequence}"), None)];
+        }
         if job.desired() == Desired::Disabled {
             return vec![waiting("user", "enable", Some(format!("{} is disabled", plan.name)))];
         }
@@ -72,20 +76,21 @@ impl Node {
             let reason = (!self.may_happen(&prospects, it)).then(|| self.cause(&prospects, it));
             waiting(&it.source.to_string(), &it.event.to_string(), reason)
         };
+        let to_come = |it: &Condition| {
+            let reason = (!self.may_come(&prospects, it)).then(|| self.cause(&prospects, it));
+            waiting(&it.source.to_string(), &it.event.to_string(), reason)
+        };
         let mut all: Vec<Waiting> = self.unmet(plan, job).map(condition).collect();
         if let Some(follows) = &plan.follows
             && !self.is_up(&follows.source)
         {
-            all.push(condition(&up(&follows.source)));
+            all.push(to_come(&up(&follows.source)));
         }
         let renewed = self.awaited_renewal(at).and_then(|source| self.plan.jobs.get(source));
         all.extend(renewed.map(|source| waiting(source.name.as_str(), "restart", None)));
         match &plan.when.trigger {
             Some(_) if job.has_pending_trigger() => {}
-            Some(Trigger::Each(conditions)) => all.extend(conditions.iter().map(|it| {
-                let reason = (!self.may_come(&prospects, it)).then(|| self.cause(&prospects, it));
-                waiting(&it.source.to_string(), &it.event.to_string(), reason)
-            })),
+            Some(Trigger::Each(conditions)) => all.extend(conditions.iter().map(to_come)),
             Some(Trigger::Interval(every)) => {
                 all.push(waiting("interval", &format!("{every:?}"), None));
             }
@@ -93,6 +98,40 @@ impl Node {
             None => {}
         }
         all
+    }
+
+    /// Which conditions of its `when` have not come, whether it waits for them or not.
+    #[must_use]
+    pub fn not_come(&self, job: &str) -> Vec<&Condition> {
+        let once = self.job_plan(job).map_or(&[][..], |plan| &plan.when.once);
+        once.iter().filter(|it| !self.is_met(it)).collect()
+    }
+
+    /// Why a job that somebody wanted to run does not, and will not.
+    pub(super) fn hindrance(&self, plan: &JobPlan, job: &Job) -> Option<String> {
+        let name = &plan.name;
+        let verdict = if job.incarnation() == 0 { "never ran" } else { "can run no more" };
+        if let Some(rests) = rests(plan, job) {
+            return (job.incarnation() == 0).then(|| format!("{name} {verdict}: {rests}"));
+        }
+        if job.was_given_up_waiting() {
+            let missing = self.not_come(name.as_str());
+            let missing: Vec<String> =
+                missing.iter().map(|it| format!("{} {}", it.source, it.event)).collect();
+            return Some(format!("{name} {verdict}: it waited for {}", missing.join(" and ")));
+        }
+        let waiting = self.waiting(name.as_str());
+        let waiting: Vec<String> = waiting
+            .iter()
+            .map(|it| match &it.reason {
+                Some(reason) => {
+                    format!("{} {}, which can never come: {reason}", it.source, it.event)
+                }
+                None => format!("{} {}", it.source, it.event),
+            })
+            .collect();
+        let waits = job.desired() != Desired::Disabled && !job.holds() && !waiting.is_empty();
+        waits.then(|| format!("{name} {verdict}: it waited for {}", waiting.join(" and ")))
     }
 
     fn awaited_hooks(&self, at: usize, since: i64) -> Vec<Waiting> {
@@ -128,7 +167,8 @@ impl Node {
         };
         let may = |it: &Condition| self.may_happen(prospects, it);
         let again = |it: &Condition| self.may_come(prospects, it);
-        let followed = |source| self.is_up(source) || may(&up(source));
+        // That it was up once does not help.
+        let followed = |source| self.is_up(source) || again(&up(source));
         let each = wiring::triggers(plan);
         self.unmet(plan, job).all(may)
             && plan.follows.as_ref().is_none_or(|it| followed(&it.source))
@@ -190,6 +230,9 @@ impl Node {
         let Some((at, (plan, job))) = found else {
             return (format!("there is no job '{name}'"), None);
         };
+        if let Some(rests) = rests(plan, job) {
+            return (format!("{name} rests: {rests}"), None);
+        }
         let exit = job.last_exit().map_or_else(String::new, |exit| format!(", {exit}"));
         match (job.desired(), job.phase()) {
             (Desired::Disabled, _) => (format!("{name} is disabled"), None),
@@ -213,11 +256,23 @@ impl Node {
     }
 
     fn blocked_by(&self, prospects: &Prospects, plan: &JobPlan, job: &Job) -> Option<Condition> {
-        let never = |it: &Condition| !self.may_happen(prospects, it);
+        let never = |it: &Condition| !self.may_come(prospects, it);
         let follows =
             plan.follows.iter().map(|it| up(&it.source)).filter(|it| !self.is_up(&it.source));
         let latch = self.unmet(plan, job).cloned().chain(follows).find(never);
         latch.or_else(|| wiring::triggers(plan).first().cloned())
+    }
+}
+
+/// Why a job rests that nobody has stopped and that its app will not come to any more.
+fn rests(plan: &JobPlan, job: &Job) -> Option<String> {
+    let app = plan.app.as_ref()?;
+    match job.resting()? {
+        Resting::Aborted => Some(format!("the start of its app {app} was aborted")),
+        Resting::AppFailed => {
+            Some(format!("its app {app} was stopped, because a job of it failed"))
+        }
+        Resting::User | Resting::Turn => None,
     }
 }
 

@@ -12,9 +12,12 @@ impl Node {
     pub(super) fn requested(&mut self, out: &mut Outbox, request: Request) -> Result<(), Refusal> {
         match request {
             Request::Start { job, args, now } => {
-                self.wanted(out, &job, |job, turn| job.start(turn, args, now))
+                self.wanted(out, &job, |job, turn| job.asked_to_start(turn, args, now))
             }
-            Request::Restart { job } => self.wanted(out, &job, Job::restart),
+            Request::Restart { job, args } => self.wanted(out, &job, |job, turn| {
+                job.restart(turn, args);
+                Ok(())
+            }),
             Request::Stop { job } => self.asked(out, &job, |job, turn| {
                 job.stop(turn, Force::Grace);
                 Ok(())
@@ -47,7 +50,7 @@ impl Node {
         &mut self,
         out: &mut Outbox,
         job: &Name,
-        deed: impl FnOnce(&mut Job, &mut Turn<'_>),
+        deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let stopping = self.life.shutting().is_some();
         self.asked(out, job, |job, turn| {
@@ -60,8 +63,7 @@ impl Node {
             if job.desired() == Desired::Disabled {
                 return Err(Refusal::Disabled(turn.plan.name.clone()));
             }
-            deed(job, turn);
-            Ok(())
+            deed(job, turn)
         })
     }
 
@@ -93,9 +95,11 @@ impl Node {
         Ok(())
     }
 
+    /// Those that are not in the plan follow: they may be again.
     fn disabled(&self) -> Vec<Name> {
         let disabled = self.jobs().filter(|(_, job)| job.desired() == Desired::Disabled);
-        disabled.map(|(plan, _)| plan.name.clone()).collect()
+        let absent = self.life.disabled_absent.iter().filter(|it| self.job(it.as_str()).is_none());
+        disabled.map(|(plan, _)| plan.name.clone()).chain(absent.cloned()).collect()
     }
 
     fn maintain(&mut self, out: &mut Outbox, on: bool) -> Result<(), Refusal> {

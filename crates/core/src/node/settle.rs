@@ -14,11 +14,12 @@ use super::{Node, life::Course, wiring};
 use crate::{
     event::{Event, Kind, Source},
     history::awaited,
-    job::{Pass, is_triggered},
+    job::{Health, Pass, Phase, is_triggered},
     outbox::Outbox,
     plan::{Awaited, Condition, OnLoss, SourceRef},
     watch::Watch,
 };
+use std::time::Duration;
 
 impl Node {
     pub(super) fn settle(&mut self, out: &mut Outbox) {
@@ -112,12 +113,13 @@ impl Node {
         let errand = pass == Pass::Open && self.runs_for_an_end(at);
         // What waits for something else than its turn does not hold up others.
         let held_up = pass != Pass::Open && self.awaited_renewal(at).is_none();
+        let until = self.errand_time(at).map(|time| out.now.mono.after(time));
         self.act(out, at, |job, turn| {
             if held_up {
                 job.forget_renewal();
             }
             if errand {
-                job.set_errand();
+                job.set_errand(until);
             }
             job.pass(turn, pass);
         });
@@ -177,13 +179,13 @@ impl Node {
         }
     }
 
-    /// What can be followed is there now.
+    /// What can be followed is there now, and not on its way down.
     pub(super) fn is_up(&self, source: &SourceRef) -> bool {
         match source {
             SourceRef::Node => true,
-            SourceRef::Job(name) => self
-                .job(name.as_str())
-                .is_some_and(|job| job.health() == crate::job::Health::Healthy),
+            SourceRef::Job(name) => self.job(name.as_str()).is_some_and(|job| {
+                job.health() == Health::Healthy && job.phase() != Phase::Stopping
+            }),
             SourceRef::Watch(name) => self.watch(name.as_str()).is_some_and(Watch::is_up),
         }
     }
@@ -191,6 +193,12 @@ impl Node {
     fn runs_for_an_end(&self, at: usize) -> bool {
         let ending = |source: &usize| self.is_hook_of_this_end(at, *source);
         self.life.shutting().is_some() || self.wiring.stopping_hook_of(at).iter().any(ending)
+    }
+
+    /// What it runs for waits so long for it: the stop timeout of the job whose end it belongs to.
+    fn errand_time(&self, at: usize) -> Option<Duration> {
+        let ends = self.wiring.hook_of(at).iter().filter_map(|at| self.plan.jobs.get(*at));
+        ends.map(|plan| plan.stop.timeout).max()
     }
 
     /// The job at `source` is stopping and waits, and the one at `at` is to run before its signal.

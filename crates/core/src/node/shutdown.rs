@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    job::{Desired, Force, Job, Phase, is_triggered},
+    job::{Desired, Force, Job, Phase, Resting, is_triggered},
     outbox::Outbox,
     plan::{ExitRule, JobPlan},
 };
@@ -148,6 +148,7 @@ impl Node {
         };
         if let Some((_, job)) = main {
             let code = job.last_exit().map_or(STUCK, Exit::shell_code);
+            self.explain(code);
             self.shut_down(out, Why::Ended { code });
         }
     }
@@ -165,6 +166,7 @@ impl Node {
             ExitRule::Main => self.stuck(),
         };
         if let Some(code) = code {
+            self.explain(code);
             self.shut_down(out, Why::Ended { code });
         }
         code.is_some()
@@ -173,7 +175,9 @@ impl Node {
     fn all_ended(&self) -> Option<i32> {
         let mut all_well = true;
         for job in &self.jobs {
-            all_well &= job.ended_for_good()?;
+            // What its app took down because another one failed had no say in that.
+            let taken_down = job.resting() == Some(Resting::AppFailed) && job.incarnation() > 0;
+            all_well &= if taken_down && !job.holds() { true } else { job.ended_for_good()? };
         }
         Some(if all_well { 0 } else { 1 })
     }
@@ -188,8 +192,22 @@ impl Node {
         code == STUCK && !main_said_so
     }
 
+    /// Why nothing could progress any more, a line for each job that could not; only in the agent
+    /// that saw it happen.
+    #[must_use]
+    pub fn why_stuck(&self) -> &[String] {
+        &self.stuck
+    }
+
+    /// Before the jobs are told to rest: afterwards nobody can say what they waited for.
+    fn explain(&mut self, code: i32) {
+        if code == STUCK {
+            self.stuck = self.jobs().filter_map(|(plan, job)| self.hindrance(plan, job)).collect();
+        }
+    }
+
     fn stuck(&self) -> Option<i32> {
-        if self.jobs().any(|(plan, job)| may_be_woken(plan, job)) {
+        if (0..self.jobs.len()).any(|at| self.may_be_woken(at)) {
             return None;
         }
         let alive = self.jobs.iter().any(|job| job.holds() || job.backs_off());
@@ -209,6 +227,21 @@ impl Node {
         let all_are_stuck =
             !alive && waiting().all(|(at, (_, job))| !job.waits() || hopeless(at, job));
         (main_is_stuck || all_are_stuck).then_some(STUCK)
+    }
+
+    /// A user or a trigger may set it going.
+    fn may_be_woken(&self, at: usize) -> bool {
+        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
+            return false;
+        };
+        match (job.desired(), job.resting()) {
+            (Desired::Run, _) => is_triggered(plan),
+            (Desired::Rest, Some(Resting::User)) => true,
+            // Its app comes to it, or will not: nobody has to.
+            (Desired::Rest, Some(Resting::Turn)) => self.awaited_turn(at).is_none(),
+            (Desired::Rest, Some(Resting::Aborted | Resting::AppFailed) | None) => false,
+            (Desired::Disabled, _) => true,
+        }
     }
 
     /// Says how the run ends, once: when this input has left no process.
@@ -254,13 +287,4 @@ impl Node {
 fn wait_for_the_killed(out: &mut Outbox) {
     let at = out.now.mono.after(GRACE);
     out.command(Command::SetTimer { token: Token::ShutdownOverdue, at });
-}
-
-/// A user or a trigger may set it going.
-fn may_be_woken(plan: &JobPlan, job: &Job) -> bool {
-    match job.desired() {
-        Desired::Run => is_triggered(plan),
-        Desired::Rest => job.ended_for_good().is_none(),
-        Desired::Disabled => true,
-    }
 }

@@ -27,6 +27,8 @@ struct Wires {
     /// Whose stop signal it runs before.
     stopping_hook_of: Vec<usize>,
     needs: Vec<usize>,
+    /// Whose end it runs for.
+    hook_of: Vec<usize>,
     hook: bool,
 }
 
@@ -94,7 +96,10 @@ impl Wiring {
             add(&mut self.jobs[source].stopping_hooks, at);
             add(&mut self.jobs[at].stopping_hook_of, source);
         }
-        self.jobs[at].hook |= ends(condition.event);
+        if ends(condition.event) {
+            add(&mut self.jobs[at].hook_of, source);
+            self.jobs[at].hook = true;
+        }
     }
 
     fn need(&mut self, at: usize, source: &SourceRef) {
@@ -127,6 +132,10 @@ impl Wiring {
 
     pub(super) fn stopping_hook_of(&self, at: usize) -> &[usize] {
         self.jobs.get(at).map_or(&[], |it| &it.stopping_hook_of)
+    }
+
+    pub(super) fn hook_of(&self, at: usize) -> &[usize] {
+        self.jobs.get(at).map_or(&[], |it| &it.hook_of)
     }
 
     pub(super) fn needs(&self, at: usize) -> &[usize] {

@@ -126,6 +126,8 @@ fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
         instance_of,
         secrets,
         advertise,
+        // Lines that moved change nothing.
+        written: _,
     } = old;
     let anew = named(&[
         ("exec", *exec != new.exec),

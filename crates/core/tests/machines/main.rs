@@ -3,6 +3,7 @@
 //! worlds (`exhaustive`).
 
 mod exhaustive;
+mod foretold;
 mod properties;
 mod script;
 mod transcript;

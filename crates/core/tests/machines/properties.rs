@@ -8,12 +8,9 @@ use mainstay_core::{
     clock::{Mono, Now},
     event::{Kind, Source},
     exit::{Asked, Exit},
-    job::{Desired, Job, Phase},
+    job::Job,
     name::Name,
-    node::{
-        AppPhase, Command, Effect, Held, Input, Node, NodePhase, Outcome, Preview, Request, TaskId,
-        TaskKind, Token, Wait,
-    },
+    node::{Command, Held, Input, Node, Outcome, Request, TaskId, TaskKind, Token, Wait},
     plan::{
         AppPlan, Awaited, Check, Condition, ExitRule, JobPlan, NodePlan, OnFailure, OnLoss, Plan,
         Probe, Reach, Reload, Restart, RestartOn, SourceRef, Trigger, While,
@@ -41,75 +38,6 @@ proptest! {
             let before = node.clone();
             let outcome = node.step(Now { mono, wall: 1 }, input.clone());
             watch.check(&before, &node, &input, &outcome);
-        }
-    }
-
-    #[test]
-    fn a_new_plan_does_what_was_foretold(
-        plan in rich_plan(),
-        inputs in vec((input(), 0u64..20_000), 0..40),
-        next in subset(),
-    ) {
-        let mut node = Node::new(plan);
-        let mut mono = Mono(0);
-        for (input, ms) in inputs {
-            mono = mono.after(Duration::from_millis(ms));
-            node.step(Now { mono, wall: 1 }, input);
-        }
-        let (before, preview) = (node.clone(), node.preview(&next));
-        let input = Input::Request(Request::Apply { plan: Box::new(next.clone()) });
-        let outcome = node.step(Now { mono, wall: 1 }, input);
-        if outcome.answer != Some(Ok(())) {
-            prop_assert_eq!(journal(&before), journal(&node));
-            return Ok(());
-        }
-        let mut kept = node.plan().clone();
-        kept.jobs.retain(|plan| node.job(plan.name.as_str()).is_some_and(|it| !it.is_leaving()));
-        prop_assert_eq!(kept, next.clone());
-        // Once more: nothing is left to do.
-        let idle = |it: &Preview| it.effect == Effect::Keep;
-        prop_assert!(node.preview(&next).iter().all(idle));
-        if node.phase() == NodePhase::Stopping || before.phase() == NodePhase::Starting {
-            return Ok(());
-        }
-        let stopping: Vec<Name> = before
-            .apps()
-            .filter(|(_, phase)| *phase == AppPhase::Stopping)
-            .map(|(app, _)| app.name.clone())
-            .collect();
-        for Preview { change, effect } in preview {
-            // An app that is going down takes along whatever joins it.
-            let app = next.job(change.job.as_str()).and_then(|job| job.app.clone());
-            if app.is_some_and(|app| stopping.contains(&app)) {
-                continue;
-            }
-            let stopped = outcome.commands.iter().any(|command| matches!(
-                command,
-                Command::Stop { job, .. } | Command::Kill { job, .. } if *job == change.job
-            ));
-            let (was, is) = (before.job(change.job.as_str()), node.job(change.job.as_str()));
-            let same_process = was.map(Job::incarnation) == is.map(Job::incarnation);
-            let plans = (before.plan().job(change.job.as_str()), next.job(change.job.as_str()));
-            if let (Some(old), Some(new), Some(Phase::Running)) = (plans.0, plans.1, was.map(Job::phase)) {
-                prop_assert_eq!(effect == Effect::Keep, old == new);
-                prop_assert_eq!(effect == Effect::Restart, old.exec != new.exec || channels(old) != channels(new));
-            }
-            match effect {
-                Effect::Keep | Effect::Live | Effect::NotAgain | Effect::Later => {
-                    // A stop under way goes on.
-                    prop_assert!(!stopped || was.map(Job::phase) == Some(Phase::Stopping));
-                    let up = was.is_some_and(|job| job.pid().is_some());
-                    prop_assert!(!up || same_process);
-                }
-                Effect::Restart | Effect::Start => {
-                    prop_assert_eq!(is.map(Job::desired), Some(Desired::Run));
-                    let up = [Some(Phase::Running), Some(Phase::Starting)];
-                    let now = same_process && up.contains(&is.map(Job::phase));
-                    // One that others need has its turn after them.
-                    prop_assert!(!now || effect == Effect::Restart);
-                }
-                Effect::Stop => prop_assert!(is.is_none_or(Job::is_leaving)),
-            }
         }
     }
 
@@ -355,7 +283,7 @@ fn gated_plan() -> impl Strategy<Value = Plan> {
 }
 
 /// All that a plan can say.
-fn rich_plan() -> impl Strategy<Value = Plan> {
+pub(crate) fn rich_plan() -> impl Strategy<Value = Plan> {
     let seconds = || option::of((0u64..8).prop_map(Duration::from_secs));
     let extra = (seconds(), seconds(), seconds(), 0..4usize, any::<bool>());
     (gated_plan(), [extra.clone(), extra.clone(), extra]).prop_map(|(mut plan, extras)| {
@@ -384,11 +312,6 @@ fn rich_plan() -> impl Strategy<Value = Plan> {
         plan.apps.push(shop);
         plan
     })
-}
-
-/// Checks that need something of the process.
-fn channels(job: &JobPlan) -> usize {
-    job.checks.iter().filter(|check| check.is_told()).count()
 }
 
 /// A plan without some of the jobs, whose conditions on them go with them.
@@ -428,7 +351,7 @@ fn job(name: &'static str) -> impl Strategy<Value = JobPlan> {
     )
 }
 
-fn input() -> impl Strategy<Value = Input> {
+pub(crate) fn input() -> impl Strategy<Value = Input> {
     let name = || prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| script::name(&name));
     let incarnation = || 0u64..6;
     let asked = prop_oneof![Just(Asked::None), Just(Asked::Stop), Just(Asked::Kill)];
@@ -495,7 +418,7 @@ fn input() -> impl Strategy<Value = Input> {
             8 => Request::Reload { job },
             1 => Request::Stop { job },
             2 => Request::Kill { job },
-            3 => Request::Restart { job },
+            3 => Request::Restart { job, args: None },
             _ => Request::Signal { job, signal: Signal::HUP, to: Reach::Tree },
         })),
         1 => prop_oneof![Just(Signal::HUP), Just(Signal::TERM)]

@@ -23,6 +23,7 @@
 //! watch cache | instances cache a b       a watch, and an answer of service discovery
 //! job web advertise=warning | withdrawn web
 //! drop web                                out of the plan that the next `apply` brings
+//! plan                                    what the next `apply` will come to
 //! apply                                   the plan with all `node` and `job` lines so far
 //! show                                    what an observer sees
 //! why web                                 what it waits for
@@ -48,6 +49,7 @@ pub(crate) enum Line {
     App(AppPlan),
     Watch(WatchPlan),
     Drop(Name),
+    Plan,
     Apply,
     Why(Name),
     At(Mono),
@@ -73,6 +75,7 @@ pub(crate) fn read(text: &str, agent_restarts: u64) -> Vec<Line> {
         ["app", app, keys @ ..] => Line::App(app_plan(app, keys)),
         ["watch", watch] => Line::Watch(watch_plan(watch)),
         ["drop", job] => Line::Drop(name(job)),
+        ["plan"] => Line::Plan,
         ["apply"] => Line::Apply,
         ["why", job] => Line::Why(name(job)),
         ["agent", "dies"] => Line::AgentDies,
@@ -153,7 +156,11 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
         ["restart-app", app] => request(Request::RestartApp { app: name(app) }),
         ["stop", job] => request(Request::Stop { job: name(job) }),
         ["kill", job] => request(Request::Kill { job: name(job) }),
-        ["restart", job] => request(Request::Restart { job: name(job) }),
+        ["restart", job] => request(Request::Restart { job: name(job), args: None }),
+        ["restart", job, "args", args @ ..] => {
+            let args = Some(args.iter().map(|it| (*it).to_owned()).collect());
+            request(Request::Restart { job: name(job), args })
+        }
         ["signal", job, signal] => request(Request::Signal {
             job: name(job),
             signal: signal.parse().expect("a signal"),

@@ -8,7 +8,9 @@ use mainstay_core::{
     event::{Event, Kind},
     job::Job,
     name::Name,
-    node::{Command, Input, Life, Node, Outcome, Request, TaskKind, Token, Wait},
+    node::{
+        Command, Foresight, Input, Life, Node, Outcome, Preview, Request, TaskKind, Token, Wait,
+    },
     plan::JobPlan,
 };
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
@@ -106,6 +108,7 @@ impl Stage {
                 let plan = Box::new(self.plan.clone());
                 self.say(Input::Request(Request::Apply { plan }));
             }
+            Line::Plan => self.foretell(),
             Line::Why(job) => self.why(&job),
             Line::At(time) => self.pass_time(time),
             Line::Say(input) => self.say(input),
@@ -177,6 +180,24 @@ impl Stage {
         let mut lines = vec![format!("node {:?}", node.phase()).to_lowercase()];
         lines.extend(node.jobs().map(|(plan, job)| show(plan, job)));
         lines.iter().for_each(|line| self.tell(line));
+    }
+
+    fn foretell(&mut self) {
+        let now = Now { mono: self.now, wall: 0 };
+        match self.node.as_ref().expect("a node").preview(now, &self.plan) {
+            Err(refusal) => self.tell(&format!("= refused: {refusal}")),
+            Ok(Foresight { jobs, ends }) => {
+                for Preview { change, effect, because, waits } in jobs {
+                    let because = because.map_or_else(String::new, |it| format!(" ({it})"));
+                    let waits = waits.iter().map(|it| format!(" for {} {}", it.source, it.event));
+                    let waits: String = waits.collect();
+                    self.tell(&format!("{}: {}{waits}{because}", change.job, word(&effect)));
+                }
+                if ends {
+                    self.tell("the node ends");
+                }
+            }
+        }
     }
 
     fn why(&mut self, job: &Name) {

@@ -304,7 +304,7 @@ impl World {
                 let request = match what {
                     What::Start => Request::Start { job, args: None, now: false },
                     What::Stop => Request::Stop { job },
-                    What::Restart => Request::Restart { job },
+                    What::Restart => Request::Restart { job, args: None },
                     What::Kill => Request::Kill { job },
                 };
                 self.step(plan, agency, Mono(0), Input::Request(request), None);

@@ -1,22 +1,12 @@
 //! The way to the agent: `host:port` or a unix socket, in TLS or not.
 
-use super::tls::Shake;
 use mainstay_core::discovery::Consul;
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
-    path::PathBuf,
-    pin::Pin,
-};
+use mainstay_reach::Secure;
+use std::{io, path::PathBuf, pin::Pin};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpStream, UnixStream},
-    sync::Semaphore,
-    task::spawn_blocking,
+    net::UnixStream,
 };
-
-/// Names looked up at a time: threads are left for other things, however slow a name server is.
-const LOOKUPS: usize = 2;
 
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send {}
 impl<S: AsyncRead + AsyncWrite + Send> Stream for S {}
@@ -26,7 +16,7 @@ pub(super) struct Server {
     /// As the user wrote it.
     pub(super) address: String,
     place: Place,
-    tls: Option<Shake>,
+    tls: Option<Secure>,
 }
 
 #[derive(Debug)]
@@ -54,7 +44,8 @@ impl Server {
                 (Place::Tcp { host: host.clone(), port }, host)
             }
         };
-        let tls = consul.https.then(|| Shake::new(&consul.tls, &host)).transpose()?;
+        let tls =
+            consul.https.then(|| Secure::new(&consul.tls, &host, "tls.ca_file")).transpose()?;
         Ok(Server { address, place, tls })
     }
 
@@ -70,7 +61,7 @@ impl Server {
         let failed = |error: io::Error| format!("cannot connect to {}: {error}", self.address);
         match &self.place {
             Place::Tcp { host, port } => {
-                let stream = to(host, *port).await.map_err(failed)?;
+                let stream = mainstay_reach::to(host, *port).await.map_err(failed)?;
                 // A request is one small packet that is waited for.
                 let _ = stream.set_nodelay(true);
                 self.secure(stream).await
@@ -90,36 +81,4 @@ impl Server {
             None => Box::pin(stream),
         })
     }
-}
-
-async fn to(host: &str, port: u16) -> io::Result<TcpStream> {
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
-    for address in addresses(host, port).await? {
-        match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}
-
-/// `localhost` is known without asking: a container may have nobody to ask.
-async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, port)]);
-    }
-    if host.eq_ignore_ascii_case("localhost") {
-        let both = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        return Ok(both.map(|address| SocketAddr::new(address, port)).to_vec());
-    }
-    // Kept while the question is under way: a name server that is slow costs no more threads.
-    static TURNS: Semaphore = Semaphore::const_new(LOOKUPS);
-    let turn = TURNS.acquire().await.map_err(io::Error::other)?;
-    let asked = (host.to_owned(), port);
-    let found = spawn_blocking(move || {
-        // By the thread: one that nobody waits for any more still takes its time.
-        let _turn = turn;
-        asked.to_socket_addrs().map(Iterator::collect)
-    });
-    found.await.map_err(io::Error::other)?
 }

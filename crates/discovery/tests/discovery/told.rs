@@ -40,7 +40,8 @@ pub(crate) fn registration(id: &str, service: &str) -> Registration {
         port: 8080,
         tags: vec!["blue".to_owned()],
         meta: BTreeMap::from([("version".to_owned(), "2".to_owned())]),
-        ttl: Duration::from_secs(20),
+        // Beyond the patience of any test.
+        ttl: Duration::from_secs(120),
         heartbeat: Duration::from_millis(300),
         deregister_critical_after: None,
         enable_tag_override: false,

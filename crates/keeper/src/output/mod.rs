@@ -232,3 +232,18 @@ fn thread<T: Send + 'static>(
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Chunks as the writer thread takes them, and the rest as at the end of a stream.
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz_log(chunks: &[&[u8]]) -> Vec<u8> {
+    use mainstay_core::plan::FileFormat::Cri;
+    let (mut header, mut partial, mut file) = (lines::Header::default(), Vec::new(), Vec::new());
+    header.set(0, Channel::Stdout);
+    for chunk in chunks {
+        lines::split(&mut partial, chunk, |piece| header.to_file(Cri, piece, &mut file));
+    }
+    if !partial.is_empty() {
+        header.to_file(Cri, lines::Piece { text: &partial, whole: true }, &mut file);
+    }
+    file
+}

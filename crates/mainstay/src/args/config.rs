@@ -17,7 +17,7 @@ pub(crate) struct RunArgs {
     /// /etc/mainstay/]
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["command", "from"])]
     pub(crate) config: Option<PathBuf>,
-    /// Run a file of another supervisor: procfile, supervisord or process-compose
+    /// Run a file of another supervisor: procfile, supervisord, process-compose or containerpilot
     #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"], conflicts_with = "command")]
     pub(crate) from: Vec<String>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) struct ReloadArgs {
 
 What could not be mapped is a comment in the output, and is told on stderr as well.")]
 pub(crate) struct ImportArgs {
-    /// procfile, supervisord or process-compose
+    /// procfile, supervisord, process-compose or containerpilot
     pub(crate) format: Format,
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,

@@ -82,6 +82,15 @@ pub(crate) struct StartArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+    /// Added to the command of the job, in place of those it was started with
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) args: Option<Vec<String>>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct SignalArgs {
     /// For example SIGHUP, USR1 or 15
     pub(crate) signal: Signal,

@@ -9,6 +9,8 @@ use crate::{
     },
 };
 
+const MOST_HEADERS: usize = 100;
+
 /// A check as an inline table, or a note why there is none.
 pub(super) fn check(table: &mut Table, whole: &Whole, kind: &str, node: &Node) -> Option<String> {
     let mut pairs = match (node.get("exec"), node.get("http_get")) {
@@ -91,11 +93,31 @@ fn http_of(table: &mut Table, kind: &str, node: &Node) -> Option<Vec<(String, St
     {
         long.push(pair("status", code.to_string()));
     }
+    let headers = node.get("headers").map(|it| headers(table, kind, it)).unwrap_or_default();
+    if !headers.is_empty() {
+        long.push(pair("headers", inline(&headers)));
+    }
     for (key, child) in node.map() {
-        if !["scheme", "host", "path", "port", "status_code"].contains(&key.as_str()) {
+        if !["headers", "scheme", "host", "path", "port", "status_code"].contains(&key.as_str()) {
             table.note(child.line, format!("{kind}: '{key}' is not mapped"));
         }
     }
     let http = if long.len() == 1 { url } else { inline(&long) };
     Some(vec![pair("http", http)])
+}
+
+/// What can be sent.
+fn headers(table: &mut Table, kind: &str, node: &Node) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (name, child) in node.map() {
+        let word = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        let value = child.text().filter(|it| !it.chars().any(char::is_control));
+        match value {
+            Some(value) if word && all.len() < MOST_HEADERS => {
+                all.push(pair(name, literal(value)));
+            }
+            _ => table.note(child.line, format!("{kind}: header '{name}' is left out")),
+        }
+    }
+    all
 }

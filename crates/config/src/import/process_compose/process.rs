@@ -2,6 +2,7 @@
 
 use super::{ON_DEMAND, Whole, probe};
 use crate::{
+    duration,
     import::{
         draft::{Draft, Names, Table, inline, is_variable, list, literal, pair, quoted},
         yaml::{Node, Value},
@@ -88,6 +89,9 @@ impl<'a> Process<'a> {
             table.note(line, "disabled: start it with mainstay start NAME");
             table.set("app", quoted(ON_DEMAND));
         }
+        if self.node.get("is_tty").and_then(Node::truth) == Some(true) {
+            table.set("tty", "true");
+        }
         self.rest(&mut table);
         table
     }
@@ -132,8 +136,10 @@ impl<'a> Process<'a> {
                     "healthy"
                 }
                 "process_completed" => {
-                    table.note(*line, "process_completed: waits until it has ended well");
-                    "exitSuccess"
+                    let message = "process_completed: waits until it has ended and is not started \
+                                   again, also because it was stopped";
+                    table.note(*line, message);
+                    "stopped"
                 }
                 other => {
                     table.note(*line, format!("condition '{other}': waits until it is healthy"));
@@ -143,11 +149,51 @@ impl<'a> Process<'a> {
             let clause = [pair("source", quoted(&source.job)), pair("once", quoted(event))];
             clauses.push(inline(&clause));
         }
+        clauses.extend(self.schedule(table));
         match clauses.as_slice() {
             [] => {}
             [one] => table.set("when", one.clone()),
             _ => table.set("when", list(clauses)),
         }
+    }
+
+    /// The trigger that a schedule is, if it can be one.
+    fn schedule(&self, table: &mut Table) -> Option<String> {
+        let node = self.node.get("schedule")?;
+        let text = |key: &str| node.get(key).and_then(Node::text).filter(|it| !it.is_empty());
+        let flag = |key: &str| node.get(key).and_then(Node::truth).unwrap_or(false);
+        let mut clause = match (text("cron"), text("interval")) {
+            (Some(cron), _) if is_cron(cron) => {
+                if flag("run_on_start") {
+                    table.note(node.line, "run_on_start: a job with cron waits for its first time");
+                }
+                vec![pair("cron", quoted(cron))]
+            }
+            (None, Some(every)) if duration::parse(every).is_some_and(|it| !it.is_zero()) => {
+                if !flag("run_on_start") {
+                    table.note(node.line, "schedule: a job with interval also runs at startup");
+                }
+                vec![pair("interval", quoted(every))]
+            }
+            _ => {
+                table.note(node.line, "schedule is left out: neither cron nor interval is usable");
+                return None;
+            }
+        };
+        if let (Some(zone), Some("cron")) =
+            (text("timezone"), clause.first().map(|it| it.0.as_str()))
+        {
+            match jiff::tz::db().get(zone) {
+                Ok(_) => clause.push(pair("tz", quoted(zone))),
+                Err(_) => table.note(node.line, format!("timezone '{zone}' is not known here")),
+            }
+        }
+        for (key, child) in node.map() {
+            if !["cron", "interval", "timezone", "run_on_start"].contains(&key.as_str()) {
+                table.note(child.line, format!("schedule: '{key}' is not mapped"));
+            }
+        }
+        Some(inline(&clause))
     }
 
     fn health(&self, table: &mut Table, whole: &Whole) {
@@ -198,7 +244,7 @@ impl<'a> Process<'a> {
             table.set("restart", inline(&pairs));
         }
         if let Some(node) = get("exit_on_end").filter(|it| it.truth() == Some(true)) {
-            if *main || self.instances.is_some() {
+            if *main || self.instances.is_some() || self.node.get("schedule").is_some() {
                 table.note(node.line, "exit_on_end is left out: one job can end the node");
             } else {
                 *main = true;
@@ -257,7 +303,7 @@ impl<'a> Process<'a> {
 
     /// Keys that were not looked at.
     fn rest(&self, table: &mut Table) {
-        const KNOWN: [&str; 13] = [
+        const KNOWN: [&str; 15] = [
             "command",
             "entrypoint",
             "replicas",
@@ -271,6 +317,8 @@ impl<'a> Process<'a> {
             "description",
             "disabled",
             "is_foreground",
+            "is_tty",
+            "schedule",
         ];
         for (key, node) in self.node.map() {
             let why = match key.as_str() {
@@ -279,10 +327,9 @@ impl<'a> Process<'a> {
                     "a process that goes into the background is not followed: run it in \
                                 the foreground"
                 }
-                "is_tty" | "is_interactive" => "a job has no terminal",
+                "is_interactive" => "nobody can type into the terminal of a job",
                 "log_location" | "log_configuration" => "see mainstay logs, and log of the job",
                 "namespace" => "jobs have one name space; an app may group them",
-                "schedule" => "write it as when = { cron = \"…\" } or when = { interval = \"…\" }",
                 "ready_log_line" => "use a check instead of a line of the log",
                 "vars" => "templates are not expanded",
                 _ => "not mapped",
@@ -290,6 +337,12 @@ impl<'a> Process<'a> {
             table.note(node.line, format!("{key}: {why}"));
         }
     }
+}
+
+/// As our own `cron` takes it.
+fn is_cron(text: &str) -> bool {
+    let fields = text.split_whitespace().count();
+    (fields == 5 || text.starts_with('@')) && text.parse::<croner::Cron>().is_ok()
 }
 
 /// `NAME=value` items, or a map.

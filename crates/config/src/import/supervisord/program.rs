@@ -12,7 +12,6 @@ use crate::{
     words,
 };
 use mainstay_core::signal::Signal;
-use std::path::Path;
 
 const MOST_PROCESSES: u32 = 1000;
 
@@ -21,7 +20,6 @@ pub(super) struct Program<'a> {
     section: &'a Section,
     pub(super) group: Option<&'a str>,
     global: Option<&'a Section>,
-    here: String,
     pub(super) priority: i64,
     pub(super) autostart: bool,
 }
@@ -32,7 +30,6 @@ impl<'a> Program<'a> {
         section: &'a Section,
         group: Option<&'a str>,
         global: Option<&'a Section>,
-        here: &Path,
     ) -> Program<'a> {
         let number = |key: &str| section.get(key).and_then(|entry| entry.value.parse().ok());
         Program {
@@ -40,7 +37,6 @@ impl<'a> Program<'a> {
             section,
             group,
             global,
-            here: here.to_string_lossy().into_owned(),
             priority: number("priority").unwrap_or(999),
             autostart: section.get("autostart").and_then(|it| truth(&it.value)).unwrap_or(true),
         }
@@ -96,7 +92,7 @@ impl<'a> Program<'a> {
         count: u32,
     ) -> Option<Table> {
         let group = self.group.unwrap_or(self.name);
-        let scope = Scope { program: self.name, group, number, count, here: &self.here };
+        let scope = Scope { program: self.name, group, number, count };
         let command = match self.section.get("command") {
             None => {
                 self.left_out(draft, "", "it has no command");

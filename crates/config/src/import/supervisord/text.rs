@@ -8,7 +8,6 @@ pub(super) struct Scope<'a> {
     pub(super) group: &'a str,
     pub(super) number: Number,
     pub(super) count: u32,
-    pub(super) here: &'a str,
 }
 
 /// The number of a process among those of its program.
@@ -52,7 +51,6 @@ fn named(name: &str, format: &str, scope: &Scope<'_>, out: &mut String) -> Resul
     match name {
         "program_name" => out.push_str(scope.program),
         "group_name" => out.push_str(scope.group),
-        "here" => out.push_str(scope.here),
         "host_node_name" => out.push_str("${HOSTNAME}"),
         "numprocs" => {
             let _ = write!(out, "{}", scope.count);
@@ -147,11 +145,11 @@ mod tests {
     #[test]
     fn expansions_become_what_they_stand_for() {
         let number = Number::Known(3);
-        let scope = Scope { program: "web", group: "g", number, count: 4, here: "/etc" };
+        let scope = Scope { program: "web", group: "g", number, count: 4 };
         for (text, expected) in [
             ("%(program_name)s_%(process_num)02d", "web_03"),
             ("100%% ${x} %(ENV_HOME)s/x", "100% $${x} ${HOME}/x"),
-            ("%(here)s/%(group_name)s/%(numprocs)d", "/etc/g/4"),
+            ("%(group_name)s/%(numprocs)d", "g/4"),
         ] {
             assert_eq!(expand(text, &scope).as_deref(), Ok(expected));
         }

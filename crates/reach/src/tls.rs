@@ -1,6 +1,6 @@
 //! TLS to the server: verified unless the user wrote down that it need not be.
 
-use mainstay_core::discovery::Tls;
+use mainstay_core::tls::Tls;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -18,23 +18,32 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
+/// TLS with one server.
 #[derive(Debug)]
-pub(super) struct Shake {
+pub struct Secure {
     settings: Tls,
+    /// Where a user names the certificates to trust.
+    ca_key: &'static str,
     name: ServerName<'static>,
     /// Made when it is first needed, and again after a handshake that failed: files change.
     config: Mutex<Option<Arc<ClientConfig>>>,
 }
 
-impl Shake {
-    pub(super) fn new(settings: &Tls, host: &str) -> Result<Shake, String> {
+impl Secure {
+    /// # Errors
+    /// When the host, or the name set instead, cannot be the name of a server.
+    pub fn new(settings: &Tls, host: &str, ca_key: &'static str) -> Result<Secure, String> {
         let name = settings.server_name.as_deref().unwrap_or(host);
-        let name = ServerName::try_from(name.to_owned())
+        let name = ServerName::try_from(name.trim_matches(['[', ']']).to_owned())
             .map_err(|error| format!("'{name}' cannot be the name of a TLS server: {error}"))?;
-        Ok(Shake { settings: settings.clone(), name, config: Mutex::new(None) })
+        Ok(Secure { settings: settings.clone(), ca_key, name, config: Mutex::new(None) })
     }
 
-    pub(super) async fn shake<S>(&self, stream: S, address: &str) -> Result<TlsStream<S>, String>
+    /// Over a connection to what a person calls `address`.
+    ///
+    /// # Errors
+    /// When either side does not trust the other, or a file cannot be read: in words.
+    pub async fn shake<S>(&self, stream: S, address: &str) -> Result<TlsStream<S>, String>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -51,8 +60,8 @@ impl Shake {
         if let Some(config) = kept {
             return Ok(config);
         }
-        let settings = self.settings.clone();
-        let made = spawn_blocking(move || config(&settings)).await;
+        let (settings, ca_key) = (self.settings.clone(), self.ca_key);
+        let made = spawn_blocking(move || config(&settings, ca_key)).await;
         let made = Arc::new(made.map_err(|error| error.to_string())??);
         self.keep(Some(made.clone()));
         Ok(made)
@@ -71,7 +80,8 @@ impl Shake {
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
             )) => format!(
                 "the certificate of {address} is not trusted: nobody we know has issued it; \
-                 name its issuer with tls.ca_file"
+                 name its issuer with {}",
+                self.ca_key
             ),
             Some(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -87,13 +97,13 @@ impl Shake {
     }
 }
 
-fn config(settings: &Tls) -> Result<ClientConfig, String> {
+fn config(settings: &Tls, ca_key: &str) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let builder = match settings.verify {
-        true => builder.with_root_certificates(roots(settings)?),
+        true => builder.with_root_certificates(roots(settings, ca_key)?),
         false => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider))),
     };
     match (&settings.cert, &settings.key) {
@@ -111,7 +121,7 @@ fn config(settings: &Tls) -> Result<ClientConfig, String> {
     }
 }
 
-fn roots(settings: &Tls) -> Result<RootCertStore, String> {
+fn roots(settings: &Tls, ca_key: &str) -> Result<RootCertStore, String> {
     let mut files: Vec<PathBuf> = settings.ca_file.iter().cloned().collect();
     if let Some(directory) = &settings.ca_path {
         files.extend(in_directory(directory)?);
@@ -129,7 +139,7 @@ fn roots(settings: &Tls) -> Result<RootCertStore, String> {
     };
     let mut roots = RootCertStore::empty();
     match roots.add_parsable_certificates(found) {
-        (0, _) => Err(format!("there are no certificates in {place}: name some with tls.ca_file")),
+        (0, _) => Err(format!("there are no certificates in {place}: name some with {ca_key}")),
         (_, _) => Ok(roots),
     }
 }

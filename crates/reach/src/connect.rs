@@ -10,7 +10,9 @@ use tokio::{net::TcpStream, sync::Semaphore, task::spawn_blocking};
 /// Names looked up at a time: threads are left for other things, however slow a name server is.
 const LOOKUPS: usize = 4;
 
-pub(super) async fn tcp(address: &str) -> io::Result<TcpStream> {
+/// # Errors
+/// When the text is not `host:port`, or there is no connection.
+pub async fn tcp(address: &str) -> io::Result<TcpStream> {
     let (host, port) = address
         .rsplit_once(':')
         .and_then(|(host, port)| Some((host, port.parse().ok()?)))
@@ -18,7 +20,9 @@ pub(super) async fn tcp(address: &str) -> io::Result<TcpStream> {
     to(host, port).await
 }
 
-pub(super) async fn to(host: &str, port: u16) -> io::Result<TcpStream> {
+/// # Errors
+/// When none of the host's addresses takes a connection.
+pub async fn to(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
     for address in addresses(host, port).await? {
         match TcpStream::connect(address).await {

@@ -1,0 +1,98 @@
+//! Whether what a template opens is closed: the engine takes the end of the file for the end of
+//! whatever is open, and what follows an `end` too many for nothing.
+
+use super::template::Bad;
+
+/// The first thing that is open at the end, or closed without having been opened.
+pub(super) fn unbalanced(file: &str) -> Option<Bad> {
+    let mut open: Vec<(usize, &str)> = Vec::new();
+    for (at, word) in words(file) {
+        let too_many = match word {
+            "if" | "range" | "with" | "define" | "block" => {
+                open.push((at, word));
+                false
+            }
+            "end" => open.pop().is_none(),
+            "else" => open.is_empty(),
+            _ => false,
+        };
+        if too_many {
+            let message = format!("{{{{ {word} }}}} stands here, and nothing is open");
+            let help = "remove it, or open an if, range or with before it".to_owned();
+            return Some(Bad { span: at..at + 2, message, help });
+        }
+    }
+    let (at, word) = open.pop()?;
+    let message = format!("{{{{ {word} }}}} is opened here and never closed");
+    Some(Bad { span: at..at + 2, message, help: "close it with {{ end }}".to_owned() })
+}
+
+/// The first word of every action, and where the action begins.
+fn words(file: &str) -> Vec<(usize, &str)> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    while let Some(found) = file.get(at..).and_then(|rest| rest.find("{{")) {
+        let begin = at + found;
+        let inside = file.get(begin + 2..).unwrap_or_default();
+        let trimmed = match inside.strip_prefix("- ").or_else(|| inside.strip_prefix("-\n")) {
+            Some(rest) => rest.trim_start(),
+            None => inside.trim_start(),
+        };
+        let length = match trimmed.strip_prefix("/*") {
+            Some(comment) => comment.find("*/").map_or(comment.len(), |end| end + 2) + 2,
+            None => {
+                let end =
+                    trimmed.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(trimmed.len());
+                all.push((begin, trimmed.get(..end).unwrap_or_default()));
+                length(trimmed)
+            }
+        };
+        at = file.len() - trimmed.len() + length;
+    }
+    all
+}
+
+/// Up to the end of an action, past what is quoted in it.
+fn length(action: &str) -> usize {
+    let mut quote = None;
+    let mut escaped = false;
+    for (at, c) in action.char_indices() {
+        match quote {
+            Some(_) if escaped => escaped = false,
+            Some('"' | '\'') if c == '\\' => escaped = true,
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if matches!(c, '"' | '\'' | '`') => quote = Some(c),
+            None if action.get(at..).is_some_and(|rest| rest.starts_with("}}")) => return at + 2,
+            None => {}
+        }
+    }
+    action.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unbalanced;
+
+    #[test]
+    fn what_is_open_or_closed_too_often_is_found() {
+        for (file, at) in [
+            ("a {{ if .X }} b", Some(2)),
+            ("{{ range .X }}{{ if .Y }}{{ end }}", Some(0)),
+            ("a {{ end }} b", Some(2)),
+            ("{{ if .X }}{{ end }}{{- else }}", Some(20)),
+            ("{{ define \"x\" }}", Some(0)),
+            ("{{- if .X -}} {{ else if .Y }} {{- end -}}", None),
+            ("{{ printf \"{{ if\" }}", None),
+            ("{{ `}} {{ if` }}", None),
+            ("{{/* if */}} {{- /* {{ if */ -}}", None),
+            ("{{ .end }}{{ $if }}{{ endless }}", None),
+            ("{{ \"\\\"\" }}{{ with 1 }}{{ end }}", None),
+            ("{{", None),
+            ("{{ \"", None),
+            ("{{/*", None),
+        ] {
+            assert_eq!(unbalanced(file).map(|bad| bad.span.start), at, "{file}");
+        }
+    }
+}

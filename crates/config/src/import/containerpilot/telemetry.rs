@@ -1,0 +1,231 @@
+//! `telemetry`, `logging` and `control`.
+
+use super::{
+    health::Health,
+    job::{Advertise, INTERFACES, Job},
+    json5::Node,
+    reader::{Case, Reader, Span},
+    watch::items,
+};
+use crate::{
+    import::draft::{Names, Table, inline, list, literal, pair, quoted},
+    nearest::nearest,
+};
+use std::time::Duration;
+
+const KEYS: &[&str] = &["port", "interfaces", "tags", "metrics"];
+const METRIC_KEYS: &[&str] = &["namespace", "subsystem", "name", "help", "type"];
+const TYPES: [&str; 4] = ["counter", "gauge", "histogram", "summary"];
+const DEFAULT_PORT: u16 = 9090;
+/// As ContainerPilot advertises itself.
+const NAME: &str = "containerpilot";
+pub(super) const SOCKET: &str = "/var/run/containerpilot.socket";
+
+/// The table `[telemetry]`, and the job that advertises it.
+pub(super) fn telemetry(
+    r: &mut Reader<'_>,
+    node: &Node,
+    names: &mut Names,
+    file: &str,
+) -> Option<(Table, Job)> {
+    let fields = r.fields(node, "telemetry", KEYS, Case::Any)?;
+    let mut table = Table::new("telemetry", file).at(node.span.clone());
+    let port = match fields.get("port") {
+        Some(node) => {
+            let port = r.integer(node, "port of telemetry")?;
+            match u16::try_from(port) {
+                Ok(0) => DEFAULT_PORT,
+                Ok(port) => port,
+                Err(_) => {
+                    let message = format!("port of telemetry is {port}");
+                    return r.wrong(&node.span, message, "write a port from 1 to 65535");
+                }
+            }
+        }
+        None => DEFAULT_PORT,
+    };
+    let interfaces =
+        fields.filled("interfaces").and_then(|node| r.interfaces(node, "interfaces of telemetry"));
+    let interfaces = interfaces.unwrap_or_else(|| INTERFACES.map(str::to_owned).to_vec());
+    let tags = fields.filled("tags").and_then(|node| r.texts(node, "tags of telemetry"));
+    let mut tags = tags.unwrap_or_default();
+    tags.push(env!("CARGO_PKG_VERSION").to_owned());
+    table.set_at("port", port.to_string(), fields.at("port"));
+    let specs = list(interfaces.iter().map(|spec| literal(spec)));
+    table.set_at("interfaces", specs, fields.at("interfaces"));
+    let mut metrics = Vec::new();
+    for node in items(r, fields.get("metrics"), "metrics of telemetry") {
+        metrics.extend(metric(r, &mut table, node));
+    }
+    if !metrics.is_empty() {
+        table.set_at("metrics", list(metrics), fields.at("metrics"));
+    }
+    let health = Health {
+        exec: None,
+        interval: Duration::from_secs(5),
+        timeout: None,
+        ttl: Duration::from_secs(15),
+        heartbeat: None,
+    };
+    let advertise = Advertise {
+        port,
+        at: node.span.clone(),
+        interfaces,
+        tags,
+        initial_status: None,
+        enable_tag_override: false,
+        deregister_after: None,
+        meta: Vec::new(),
+    };
+    let job = Job {
+        name: NAME.to_owned(),
+        own: names.take(NAME, None),
+        at: fields.span.clone(),
+        exec: None,
+        when: None,
+        restarts: None,
+        timeout: None,
+        stop_timeout: None,
+        health: vec![health],
+        advertise: Some(advertise),
+        raw: false,
+        user: None,
+        group: None,
+        notes: vec![(
+            r.line(&fields.span),
+            "telemetry is advertised as before; its last tag is the version of Mainstay".to_owned(),
+        )],
+    };
+    Some((table, job))
+}
+
+fn metric(r: &mut Reader<'_>, table: &mut Table, node: &Node) -> Option<String> {
+    let fields = r.fields(node, "a metric", METRIC_KEYS, Case::Any)?;
+    let mut pairs = Vec::new();
+    for key in ["namespace", "subsystem", "name", "help"] {
+        if let Some(node) = fields.filled(key) {
+            let text = r.text(node, &format!("{key} of a metric"))?;
+            let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let first = text.chars().next().is_some_and(|c| c.is_ascii_digit());
+            if key != "help" && (first || !text.chars().all(word)) {
+                let message = format!("{key} '{text}' cannot be in the name of a metric");
+                return r.wrong(&node.span, message, "use letters, digits and '_'");
+            }
+            pairs.push(pair(key, literal(&text)));
+        }
+    }
+    if fields.filled("name").is_none() {
+        return r.wrong(&fields.span, "a metric has no name", "add name: \"NAME\"");
+    }
+    if fields.filled("namespace").is_none() || fields.filled("subsystem").is_none() {
+        let message = "a metric without namespace or subsystem counts; 3.8.0 lost what it was sent";
+        table.note(r.line(&fields.span), message);
+    }
+    let Some(kind) = fields.filled("type") else {
+        let help = format!("add type, one of: {}", TYPES.join(", "));
+        return r.wrong(&fields.span, "a metric has no type", help);
+    };
+    let text = r.text(kind, "type of a metric")?;
+    if !TYPES.contains(&text.as_str()) {
+        let help = match nearest(&text, TYPES.into_iter()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("use one of: {}", TYPES.join(", ")),
+        };
+        return r.wrong(&kind.span, format!("'{text}' is not a type of metric"), help);
+    }
+    pairs.push(pair("type", quoted(&text)));
+    Some(inline(&pairs))
+}
+
+/// The table `[log]`, and whether output goes to stdout.
+pub(super) fn logging(
+    r: &mut Reader<'_>,
+    node: Option<&Node>,
+    file: &str,
+) -> (Option<Table>, bool) {
+    const KEYS: &[&str] = &["level", "format", "output"];
+    let Some(node) = node else { return (None, true) };
+    let Some(fields) = r.fields(node, "logging", KEYS, Case::Any) else { return (None, true) };
+    let mut table = Table::new("log", file).at(node.span.clone());
+    let mut forward = true;
+    if let Some(node) = fields.filled("level")
+        && let Some(text) = r.text(node, "level of logging")
+    {
+        let line = r.line(&node.span);
+        let level = match text.to_ascii_lowercase().as_str() {
+            "debug" => Some("debug"),
+            "info" => Some("info"),
+            "warn" | "warning" => Some("warn"),
+            "error" | "fatal" | "panic" => Some("error"),
+            _ => r.wrong(
+                &node.span,
+                format!("'{text}' is not a level of logging"),
+                "use one of: debug, info, warn, error, fatal, panic",
+            ),
+        };
+        if let Some(level) = level.filter(|level| *level != "info") {
+            table.set_at("level", quoted(level), node.span.clone());
+        }
+        if matches!(level, Some("warn" | "error")) {
+            let message = "above info the output of jobs does not go to stdout, as before; mainstay \
+                           logs shows it";
+            table.note(line, message);
+            forward = false;
+        }
+    }
+    if let Some(node) = fields.filled("format")
+        && let Some(text) = r.text(node, "format of logging")
+    {
+        let line = r.line(&node.span);
+        match text.as_str() {
+            "default" => {}
+            "text" => {
+                table
+                    .note(line, "format: lines come after the name of their job, not as key=value");
+            }
+            "json" => table.set_at("format", quoted("json"), node.span.clone()),
+            _ => {
+                let message = format!("'{text}' is not a format of logging");
+                r.wrong::<()>(&node.span, message, "use one of: default, text, json");
+            }
+        }
+    }
+    if let Some(node) = fields.filled("output")
+        && let Some(text) = r.text(node, "output of logging")
+    {
+        let line = r.line(&node.span);
+        match text.as_str() {
+            "stdout" => {}
+            "stderr" => table.note(line, "output: jobs go to stdout, Mainstay's own log to stderr"),
+            path => {
+                let message = format!(
+                    "output: '{path}' is not written; each job has a log of its own, which mainstay \
+                     logs shows and SIGUSR1 rotates"
+                );
+                table.note(line, message);
+                forward = false;
+            }
+        }
+    }
+    if !forward {
+        table.set("forward", "false");
+    }
+    (Some(table), forward)
+}
+
+/// Where the control socket is.
+pub(super) fn control(r: &mut Reader<'_>, node: Option<&Node>) -> (String, Option<Span>) {
+    let default = (SOCKET.to_owned(), None);
+    let Some(node) = node else { return default };
+    let Some(fields) = r.fields(node, "control", &["socket"], Case::Any) else { return default };
+    let Some(node) = fields.get("socket") else { return default };
+    match r.text(node, "socket of control") {
+        Some(path) if !path.is_empty() => (path, Some(node.span.clone())),
+        Some(_) => {
+            let message = "the path of the control socket is empty";
+            r.wrong::<()>(&node.span, message, "write a path, or remove it");
+            default
+        }
+        None => default,
+    }
+}

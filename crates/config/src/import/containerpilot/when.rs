@@ -1,0 +1,389 @@
+//! `when` of a job: which event of whom starts it. What ContainerPilot took and then waited for
+//! without end is a mistake here; what the seed of it promised is kept.
+
+use super::{
+    job::Job,
+    json5::Node,
+    reader::{Case, Fields, Reader, Span},
+    watch::Watch,
+};
+use crate::{
+    import::draft::{inline, pair, quoted},
+    nearest::nearest,
+};
+use std::time::Duration;
+
+const KEYS: &[&str] = &["interval", "source", "once", "each", "event", "timeout"];
+const GLOBAL: &str = "global";
+const WATCH: &str = "watch.";
+
+/// Events by name, and who says them.
+const EVENTS: [(&str, Speaker); 11] = [
+    ("startup", Speaker::Node),
+    ("enterMaintenance", Speaker::Node),
+    ("exitMaintenance", Speaker::Node),
+    ("exitSuccess", Speaker::Job),
+    ("exitFailed", Speaker::Job),
+    ("stopping", Speaker::Job),
+    ("stopped", Speaker::Job),
+    ("timerExpired", Speaker::Job),
+    ("healthy", Speaker::Any),
+    ("unhealthy", Speaker::Any),
+    ("changed", Speaker::Watch),
+];
+/// The signals that are events.
+const SIGNALS: [&str; 2] = ["SIGHUP", "SIGUSR2"];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Speaker {
+    Node,
+    Job,
+    Watch,
+    /// A job or a watch.
+    Any,
+}
+
+/// As it is written.
+pub(super) struct Written {
+    span: Span,
+    source: Option<(String, Span)>,
+    /// The key, the event, and where it is.
+    event: Option<(&'static str, String, Span)>,
+    pub(super) interval: Option<(Duration, Span)>,
+    timeout: Option<(Duration, Span)>,
+}
+
+/// What it means.
+#[derive(Default)]
+pub(super) struct When {
+    /// For our `when`; `None`: at startup.
+    pub(super) clause: Option<String>,
+    pub(super) each: bool,
+    /// It waits for this job once.
+    pub(super) waits_for: Option<usize>,
+    pub(super) hook: Option<Hook>,
+    pub(super) notes: Vec<(usize, String)>,
+}
+
+/// A job that runs because another one stops.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Hook {
+    pub(super) of: usize,
+    /// Before its end, not after.
+    pub(super) before: bool,
+}
+
+/// Who is meant.
+enum Source {
+    Node,
+    Job(usize),
+    Watch(String),
+}
+
+impl Written {
+    pub(super) fn read(r: &mut Reader<'_>, node: &Node, what: &str) -> Option<Written> {
+        let fields = r.fields(node, &format!("{what}.when"), KEYS, Case::Any)?;
+        one_of(r, &fields, what)?;
+        let text = |r: &mut Reader<'_>, key: &str| match fields.filled(key) {
+            Some(node) => {
+                r.text(node, &format!("{what}.when.{key}")).map(|it| Some((it, node.span.clone())))
+            }
+            None => Some(None),
+        };
+        let source = text(r, "source")?;
+        let mut event = None;
+        for key in ["once", "each", "event"] {
+            if let Some((name, span)) = text(r, key)? {
+                event = Some((key, name, span));
+            }
+        }
+        let time = |r: &mut Reader<'_>, key: &str| match fields.filled(key) {
+            Some(node) => r
+                .duration(node, &format!("{what}.when.{key}"))
+                .map(|it| Some((it, node.span.clone()))),
+            None => Some(None),
+        };
+        let interval = time(r, "interval")?;
+        let timeout = time(r, "timeout")?;
+        Some(Written { span: node.span.clone(), source, event, interval, timeout })
+    }
+
+    pub(super) fn is_each(&self) -> bool {
+        self.event.as_ref().is_some_and(|(key, _, _)| *key == "each")
+    }
+
+    /// What it means among these jobs and watches.
+    pub(super) fn settle(
+        &self,
+        r: &mut Reader<'_>,
+        own: usize,
+        jobs: &[Job],
+        watches: &[Watch],
+    ) -> Option<When> {
+        if let Some((every, _)) = &self.interval {
+            return Some(self.every(r, *every));
+        }
+        if let Some((source, span)) = &self.source
+            && source.starts_with("SIG")
+        {
+            return self.signal(r, source, span);
+        }
+        let Some((key, event, span)) = &self.event else { return self.nothing(r) };
+        let speaker = speaker(r, event, span)?;
+        let (source, event_at) = (self.source(r, event, span, speaker, jobs, watches)?, span);
+        if let Source::Job(at) = source
+            && at == own
+        {
+            let at = self.source.as_ref().map_or(&self.span, |(_, span)| span);
+            let message = "the job waits for itself and would never start";
+            return r.wrong(at, message, "name another job as source, or remove 'when'");
+        }
+        let each = *key == "each";
+        let mut when = When { each, ..When::default() };
+        self.notes(r, &mut when, event, event_at, &source, jobs);
+        let hook = matches!(event.as_str(), "stopping" | "stopped");
+        if let (Source::Job(of), true) = (&source, hook) {
+            when.hook = Some(Hook { of: *of, before: event == "stopping" });
+        }
+        if let (Source::Job(at), false) = (&source, each) {
+            when.waits_for = Some(*at);
+        }
+        let mut pairs = Vec::new();
+        match &source {
+            Source::Node => {}
+            Source::Job(at) => {
+                pairs.push(pair("source", quoted(jobs.get(*at).map_or("", |it| &it.own))));
+            }
+            Source::Watch(name) => pairs.push(pair("source", quoted(&format!("{WATCH}{name}")))),
+        }
+        pairs.push(pair(if each { "each" } else { "once" }, quoted(event)));
+        if let Some((timeout, span)) = &self.timeout {
+            if hook {
+                let message = "timeout: does not hold for a job that runs when another one stops";
+                when.notes.push((r.line(span), message.to_owned()));
+            } else {
+                pairs.push(pair("timeout", super::duration::written(*timeout)));
+            }
+        }
+        if event == "startup" && !each && self.timeout.is_none() {
+            return Some(when);
+        }
+        when.clause = Some(inline(&pairs));
+        Some(when)
+    }
+
+    fn every(&self, r: &Reader<'_>, every: Duration) -> When {
+        let mut when = When { each: true, ..When::default() };
+        let beside = [self.source.as_ref().map(|it| &it.1), self.timeout.as_ref().map(|it| &it.1)];
+        for span in beside.into_iter().flatten() {
+            let message = "source and timeout mean nothing beside interval, as before";
+            when.notes.push((r.line(span), message.to_owned()));
+        }
+        when.clause = Some(inline(&[pair("interval", super::duration::written(every))]));
+        when
+    }
+
+    fn signal(&self, r: &mut Reader<'_>, source: &str, span: &Span) -> Option<When> {
+        if !SIGNALS.contains(&source) {
+            let message = format!("{source} is not a signal that starts jobs");
+            return r.wrong(span, message, format!("use one of: {}", SIGNALS.join(", ")));
+        }
+        let mut when = When { each: true, ..When::default() };
+        if let Some((key, _, span)) = &self.event {
+            let message = format!(
+                "'{key}' means nothing beside a signal: every {source} starts it, as before"
+            );
+            when.notes.push((r.line(span), message));
+        }
+        let mut pairs = vec![pair("each", quoted(source))];
+        if let Some((timeout, _)) = &self.timeout {
+            pairs.push(pair("timeout", super::duration::written(*timeout)));
+        }
+        when.clause = Some(inline(&pairs));
+        Some(when)
+    }
+
+    /// ContainerPilot takes it and never starts the job.
+    fn nothing<T>(&self, r: &mut Reader<'_>) -> Option<T> {
+        match &self.source {
+            Some((source, span)) => {
+                let message = format!("what must '{source}' say? The job would never start");
+                r.wrong(span, message, "add once: \"healthy\", each: \"changed\" or another event")
+            }
+            None => r.wrong(
+                &self.span,
+                "'when' names no event: the job would never start",
+                "add source and once or each, or interval; or remove 'when' to start at once",
+            ),
+        }
+    }
+
+    fn source(
+        &self,
+        r: &mut Reader<'_>,
+        event: &str,
+        event_at: &Span,
+        speaker: Speaker,
+        jobs: &[Job],
+        watches: &[Watch],
+    ) -> Option<Source> {
+        let Some((source, span)) = &self.source else {
+            if speaker == Speaker::Node {
+                return Some(Source::Node);
+            }
+            let message = format!("whose '{event}'? The job would never start");
+            return r.wrong(event_at, message, "add source: \"JOB\" or source: \"watch.NAME\"");
+        };
+        match (source.as_str(), speaker) {
+            (GLOBAL, Speaker::Node) => return Some(Source::Node),
+            (GLOBAL, _) => {
+                let message = format!("'{event}' is said by a job or a watch, not by 'global'");
+                return r.wrong(span, message, "name a job, or a watch as watch.NAME");
+            }
+            (_, Speaker::Node) => {
+                let message = format!("'{event}' is said by 'global', not by '{source}'");
+                return r.wrong(span, message, "remove source, or write source: \"global\"");
+            }
+            (_, Speaker::Job | Speaker::Watch | Speaker::Any) => {}
+        }
+        if let Some(name) = source.strip_prefix(WATCH) {
+            return self.watch(r, name, event, event_at, span, speaker, watches);
+        }
+        if let Some(job) = source.strip_prefix("check.").filter(|job| is_job(jobs, job)) {
+            let message = format!("'{source}' is a health check, which says nothing here");
+            let help = format!("use source: \"{job}\" with healthy or unhealthy");
+            return r.wrong(span, message, help);
+        }
+        if let Some(at) = jobs.iter().position(|job| job.name == *source) {
+            if speaker == Speaker::Watch {
+                let message = format!("'{event}' is said by a watch, and '{source}' is a job");
+                let help = format!("write source: \"watch.{source}\", and a watch of that name");
+                return r.wrong(event_at, message, help);
+            }
+            return Some(Source::Job(at));
+        }
+        // The seed lets a source be a job here or a service elsewhere.
+        if speaker != Speaker::Job
+            && let Some(watch) = watches.iter().find(|watch| watch.name == *source)
+        {
+            return Some(Source::Watch(watch.own.clone()));
+        }
+        let names = jobs.iter().map(|job| job.name.as_str());
+        let help = match nearest(source, names.chain(watches.iter().map(|it| it.name.as_str()))) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => "name a job of this file, or a watch as watch.NAME".to_owned(),
+        };
+        let message = format!("there is no job '{source}': its '{event}' would never come");
+        r.wrong(span, message, help)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the second half of `source`")]
+    fn watch(
+        &self,
+        r: &mut Reader<'_>,
+        name: &str,
+        event: &str,
+        event_at: &Span,
+        span: &Span,
+        speaker: Speaker,
+        watches: &[Watch],
+    ) -> Option<Source> {
+        if speaker == Speaker::Job {
+            let message = format!("'{event}' is said by a job, not by a watch");
+            return r.wrong(event_at, message, "use changed, healthy or unhealthy");
+        }
+        if let Some(watch) = watches.iter().find(|watch| watch.name == name) {
+            return Some(Source::Watch(watch.own.clone()));
+        }
+        let help = match nearest(name, watches.iter().map(|watch| watch.name.as_str())) {
+            Some(near) => format!("did you mean 'watch.{near}'?"),
+            None => format!("add {{ name: \"{name}\", interval: 10 }} to watches"),
+        };
+        r.wrong(span, format!("there is no watch '{name}': its '{event}' would never come"), help)
+    }
+
+    /// What is different from 3.8.0.
+    fn notes(
+        &self,
+        r: &Reader<'_>,
+        when: &mut When,
+        event: &str,
+        at: &Span,
+        source: &Source,
+        jobs: &[Job],
+    ) {
+        let line = r.line(at);
+        let mut note = |text: String| when.notes.push((line, text));
+        match source {
+            Source::Node if self.source.is_none() => note(format!(
+                "{event} needs no source; 3.8.0 waited for ever unless source was \"global\""
+            )),
+            Source::Node => {}
+            Source::Watch(_) => {
+                if event != "changed" && when.each {
+                    note(format!(
+                        "{event} of a watch comes when the first instance comes or the last one \
+                         goes; 3.8.0 repeated it at every change"
+                    ));
+                }
+            }
+            Source::Job(at) => {
+                let Some(job) = jobs.get(*at) else { return };
+                match event {
+                    "stopped" => note(format!(
+                        "stopped of '{}' comes when its processes are gone; 3.8.0 did not wait for \
+                         that",
+                        job.name
+                    )),
+                    "healthy" | "unhealthy" if !job.is_checked() => note(format!(
+                        "'{}' has no health check: it is healthy while it runs; 3.8.0 never said \
+                         {event} of it",
+                        job.name
+                    )),
+                    "healthy" | "unhealthy" if when.each => note(format!(
+                        "{event} comes when the health changes; 3.8.0 repeated it at every check"
+                    )),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn one_of(r: &mut Reader<'_>, fields: &Fields<'_>, what: &str) -> Option<()> {
+    let keys = ["interval", "once", "each", "event"];
+    let said: Vec<&str> = keys.into_iter().filter(|key| fields.filled(key).is_some()).collect();
+    match said.as_slice() {
+        [first, second, ..] => {
+            let message = format!("{what}.when has '{first}' and '{second}'");
+            r.wrong(&fields.at(second), message, "keep only one of interval, once and each")
+        }
+        _ => Some(()),
+    }
+}
+
+fn speaker(r: &mut Reader<'_>, event: &str, span: &Span) -> Option<Speaker> {
+    if let Some((_, speaker)) = EVENTS.iter().find(|(name, _)| *name == event) {
+        return Some(*speaker);
+    }
+    let help = match (event, nearest(event, EVENTS.iter().map(|(name, _)| *name))) {
+        ("shutdown", _) => {
+            "nothing starts after a shutdown has begun: use source: \"JOB\", once: \"stopping\""
+                .to_owned()
+        }
+        ("error" | "quit", _) => "it is internal: use exitFailed or stopped".to_owned(),
+        (signal, _) if SIGNALS.contains(&signal) => {
+            format!("a signal is a source: when: {{ source: \"{signal}\" }}")
+        }
+        (_, Some(near)) => format!("did you mean '{near}'?"),
+        (_, None) => {
+            let names: Vec<&str> = EVENTS.iter().map(|(name, _)| *name).collect();
+            format!("use one of: {}", names.join(" "))
+        }
+    };
+    r.wrong(span, format!("'{event}' is not an event that starts a job"), help)
+}
+
+fn is_job(jobs: &[Job], name: &str) -> bool {
+    jobs.iter().any(|job| job.name == name)
+}

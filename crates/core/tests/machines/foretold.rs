@@ -1,0 +1,565 @@
+//! `plan` == `reload`: what is foretold of a new plan is what becomes of every job, changed or not,
+//! in a world in which all goes well, whatever state the node is in and in whatever order things
+//! happen. And what is stopped for it is stopped before what it needs.
+
+use crate::{
+    properties::{input, rich_plan},
+    script, world,
+};
+use mainstay_core::{
+    clock::{Mono, Now},
+    exit::{Asked, Exit},
+    job::{Desired, Job, Phase},
+    name::Name,
+    node::{
+        Command, Effect, Foresight, Input, Node, NodePhase, Outcome, Preview, Request, Token, Wait,
+    },
+    plan::{Awaited, Change, Condition, Cron, JobPlan, OnLoss, Plan, SourceRef, Trigger, While},
+    signal::Signal,
+};
+use proptest::{collection::vec, prelude::*};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
+
+/// More than any story needs that comes to an end.
+const LONGEST: usize = 400;
+/// Of up to four jobs, the one whose turn it always is.
+const FIRST: usize = 0;
+const LAST: usize = 59;
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 800,
+        failure_persistence: None,
+        max_global_rejects: 100_000,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_reload_comes_to_what_plan_has_said_of_every_job(
+        plan in prop_oneof![rich_plan().boxed(), lively_plan().boxed()],
+        settled in any::<bool>(),
+        inputs in prop_oneof![
+            vec((input().boxed(), 0u64..20_000), 0..40).boxed(),
+            vec((input().boxed(), 0u64..20_000), 0..3).boxed(),
+        ],
+        edits in vec(edit(), 0..6),
+        order in vec(0..60usize, 1..20),
+    ) {
+        let plan = sound(plan);
+        let next = edited(&plan, &edits);
+        let mut mono = Mono(0);
+        let mut node = Node::new(plan.clone());
+        let mut world = Kind::new(&order);
+        let booted = node.step(now(mono), Input::Boot);
+        world.answer(&node, booted);
+        if settled {
+            prop_assume!(world.play(&mut node, &mut mono));
+        }
+        for (input, ms) in inputs {
+            mono = mono.after(Duration::from_millis(ms));
+            if !matches!(input, Input::Request(Request::Apply { .. })) {
+                node.step(now(mono), input);
+            }
+        }
+        let before = node.clone();
+        let foresight = node.preview(now(mono), &next);
+        let apply = Input::Request(Request::Apply { plan: Box::new(next.clone()) });
+        let outcome = node.step(now(mono), apply);
+        let foresight = match foresight {
+            Ok(foresight) => foresight,
+            Err(refusal) => {
+                prop_assert_eq!(outcome.answer, Some(Err(refusal)));
+                return Ok(());
+            }
+        };
+        prop_assert_eq!(&outcome.answer, &Some(Ok(())));
+        let watch = Watch::new(&before, &next, &foresight);
+        let stories: Vec<_> = [&order[..], &[FIRST], &[LAST]]
+            .into_iter()
+            .map(|order| story(node.clone(), mono, order, watch.clone(), &foresight, outcome.clone()))
+            .collect();
+        // What has no end cannot be told, and what depends on who is faster need not be.
+        let ends: Vec<Option<_>> = stories.iter().map(|it| it.as_ref().map(|it| seen(&it.0))).collect();
+        prop_assume!(ends.iter().all(|it| it.is_some() && *it == ends[0]));
+        for (_, wrong) in stories.iter().flatten() {
+            prop_assert_eq!(wrong.clone(), None);
+        }
+        let Some((node, _)) = stories.into_iter().next().flatten() else { return Ok(()) };
+        let ends = node.phase() == NodePhase::Stopping;
+        prop_assert_eq!(foresight.ends, ends);
+        if ends {
+            return Ok(());
+        }
+        told_of_every_job(&before, &next, &foresight)?;
+        for preview in &foresight.jobs {
+            compare(&before, &node, preview)?;
+        }
+        // Once more: nothing is left to do.
+        let again = node.preview(now(mono), &next);
+        let idle = |it: &Preview| it.effect == Effect::Keep;
+        prop_assert!(again.is_ok_and(|it| it.jobs.iter().all(idle)));
+    }
+}
+
+/// What comes of it in a world in which things happen in this order, and what went wrong on the way.
+fn story(
+    mut node: Node,
+    mut mono: Mono,
+    order: &[usize],
+    watch: Watch,
+    foresight: &Foresight,
+    outcome: Outcome,
+) -> Option<(Node, Option<String>)> {
+    let mut world = Kind::new(order);
+    world.watch = Some(watch);
+    world.answer(&node, outcome);
+    world.end_what_is_stopping(&node, foresight);
+    world.play(&mut node, &mut mono).then(|| (node, world.watch.and_then(|it| it.wrong)))
+}
+
+fn seen(node: &Node) -> Vec<(Name, u64, Phase, Desired)> {
+    let seen = |(plan, job): (&JobPlan, &Job)| {
+        (plan.name.clone(), job.incarnation(), job.phase(), job.desired())
+    };
+    node.jobs().map(seen).collect()
+}
+
+fn told_of_every_job(
+    before: &Node,
+    next: &Plan,
+    foresight: &Foresight,
+) -> Result<(), TestCaseError> {
+    let told: Vec<&Name> = foresight.jobs.iter().map(|it| &it.change.job).collect();
+    let gone =
+        before.jobs().filter(|(it, job)| next.job(it.name.as_str()).is_none() && !job.is_leaving());
+    let gone = gone.map(|(it, _)| &it.name);
+    let all: Vec<&Name> = next.jobs.iter().map(|it| &it.name).chain(gone).collect();
+    prop_assert_eq!(told, all);
+    Ok(())
+}
+
+fn compare(before: &Node, after: &Node, preview: &Preview) -> Result<(), TestCaseError> {
+    let Preview { change, effect, because, waits } = preview;
+    let name = change.job.as_str();
+    let (was, is) = (before.job(name), after.job(name));
+    let context = format!("{preview:?}\nwas {was:#?}\nis {is:#?}");
+    let same_run = was.map(Job::incarnation) == is.map(Job::incarnation);
+    let held = |job: Option<&Job>| {
+        job.is_some_and(|it| {
+            [Phase::Starting, Phase::Running, Phase::Stopping].contains(&it.phase())
+        })
+    };
+    let newer = is.map_or(0, Job::incarnation) > was.map_or(0, Job::incarnation);
+    match effect {
+        Effect::Keep | Effect::Live => {
+            prop_assert_eq!(
+                *effect == Effect::Keep,
+                change.change == Change::Unchanged,
+                "{}",
+                context
+            );
+            // A stop that was under way goes on, to whatever it was for.
+            if was.map(Job::phase) != Some(Phase::Stopping) {
+                prop_assert!(same_run, "{context}");
+                prop_assert_eq!(held(was), held(is), "{}", context);
+                prop_assert_eq!(was.and_then(Job::pid), is.and_then(Job::pid), "{}", context);
+            }
+        }
+        Effect::Start => prop_assert!(newer && !held(was), "{context}"),
+        Effect::Restart => prop_assert!(newer && held(was), "{context}"),
+        Effect::Wait | Effect::StopAndWait => {
+            prop_assert!(!newer && !held(is), "{context}");
+            let up = was.is_some_and(|it| [Phase::Starting, Phase::Running].contains(&it.phase()));
+            prop_assert_eq!(up, *effect == Effect::StopAndWait, "{}", context);
+            prop_assert_eq!(is.map(Job::desired), Some(Desired::Run), "{}", context);
+            prop_assert_eq!(waits, &after.waiting(name), "{}", context);
+        }
+        Effect::Stop => {
+            prop_assert!(!held(is), "{context}");
+            prop_assert_eq!(is.is_none(), change.change == Change::Removed, "{}", context);
+        }
+        Effect::NotAgain => {
+            prop_assert!(same_run && is.map(Job::phase) == Some(Phase::Exited), "{context}");
+        }
+        Effect::Later => {
+            prop_assert!(!newer && is.map(Job::desired) != Some(Desired::Run), "{context}");
+        }
+    }
+    // Whatever moves without having changed says what moves it.
+    if change.change == Change::Unchanged && *effect != Effect::Keep {
+        prop_assert!(because.is_some(), "{context}");
+    }
+    Ok(())
+}
+
+/// What must not happen on the way.
+#[derive(Clone)]
+struct Watch {
+    plan: Plan,
+    /// Those that go down because their own plan says so, or because they follow one that does.
+    down: BTreeSet<Name>,
+    wrong: Option<String>,
+}
+
+impl Watch {
+    fn new(before: &Node, next: &Plan, foresight: &Foresight) -> Watch {
+        let stops = |(_, job): &(&JobPlan, &Job)| job.phase() == Phase::Stopping;
+        let stops: BTreeSet<&Name> = before.jobs().filter(stops).map(|(it, _)| &it.name).collect();
+        let own = |it: &&Preview| {
+            // Of a stop that has begun before, nobody had been told to go first.
+            let begun = stops.contains(&it.change.job);
+            let changed = it.change.change != Change::Unchanged && !begun;
+            match it.effect {
+                Effect::Restart => changed && it.because.is_none(),
+                Effect::StopAndWait => changed,
+                _ => false,
+            }
+        };
+        let name = |it: &Preview| it.change.job.clone();
+        let mut down: BTreeSet<Name> = foresight.jobs.iter().filter(own).map(name).collect();
+        loop {
+            let follows = |it: &&Preview| {
+                let follows = next.job(it.change.job.as_str()).and_then(|it| it.follows.as_ref());
+                let moves = [Effect::Restart, Effect::StopAndWait].contains(&it.effect);
+                moves
+                    && follows.is_some_and(|it| match &it.source {
+                        SourceRef::Job(source) => {
+                            it.on_loss == OnLoss::Stop && down.contains(source)
+                        }
+                        SourceRef::Node | SourceRef::Watch(_) => false,
+                    })
+            };
+            let more: Vec<Name> = foresight.jobs.iter().filter(follows).map(name).collect();
+            let known = down.len();
+            down.extend(more);
+            if down.len() == known {
+                return Watch { plan: next.clone(), down, wrong: None };
+            }
+        }
+    }
+
+    /// A job is told to stop: nothing that goes down as well and needs it is still up.
+    fn stops(&mut self, node: &Node, job: &Name) {
+        if !self.down.contains(job) {
+            return;
+        }
+        for other in &self.down {
+            let up = node
+                .job(other.as_str())
+                .is_some_and(|it| [Phase::Starting, Phase::Running].contains(&it.phase()));
+            if up && self.needs(other, job) && !self.needs(job, other) {
+                self.wrong = Some(format!("{job} was told to stop before {other}, which needs it"));
+            }
+        }
+    }
+
+    fn needs(&self, job: &Name, other: &Name) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![job.clone()];
+        while let Some(at) = open.pop() {
+            let Some(plan) = self.plan.job(at.as_str()) else { continue };
+            let once = plan
+                .when
+                .once
+                .iter()
+                .filter(|it| !matches!(it.event, Awaited::Stopping | Awaited::Stopped));
+            let sources = once.map(|it| &it.source).chain(plan.follows.iter().map(|it| &it.source));
+            for source in sources {
+                if let SourceRef::Job(name) = source
+                    && name != &at
+                    && seen.insert(name.clone())
+                {
+                    open.push(name.clone());
+                }
+            }
+        }
+        seen.contains(other)
+    }
+}
+
+/// A world in which all goes well. What happens to one job keeps its order; between jobs chance
+/// decides.
+struct Kind<'a> {
+    lines: BTreeMap<Name, VecDeque<Input>>,
+    order: std::iter::Cycle<std::slice::Iter<'a, usize>>,
+    timers: BTreeMap<Name, (Token, Mono)>,
+    watch: Option<Watch>,
+}
+
+impl<'a> Kind<'a> {
+    fn new(order: &'a [usize]) -> Kind<'a> {
+        let (lines, timers) = (BTreeMap::new(), BTreeMap::new());
+        Kind { lines, order: order.iter().cycle(), timers, watch: None }
+    }
+
+    /// `false`: the story has no end.
+    fn play(&mut self, node: &mut Node, mono: &mut Mono) -> bool {
+        for _ in 0..LONGEST {
+            let busy: Vec<Name> = self.lines.keys().cloned().collect();
+            if node.phase() == NodePhase::Stopping {
+                return true;
+            }
+            if busy.is_empty() {
+                match self.overdue(node) {
+                    Some((token, at)) => {
+                        *mono = (*mono).max(at);
+                        let outcome = node.step(now(*mono), Input::Timer { token });
+                        self.answer(node, outcome);
+                        continue;
+                    }
+                    None => return true,
+                }
+            }
+            let name = busy[self.order.next().expect("not empty") % busy.len()].clone();
+            let line = self.lines.get_mut(&name).expect("it is busy");
+            let input = line.pop_front().expect("not empty");
+            if line.is_empty() {
+                self.lines.remove(&name);
+            }
+            if let (Input::Timer { .. }, Some(plan)) = (&input, node.job_plan(name.as_str())) {
+                *mono = mono.after(plan.start_seconds);
+            }
+            let outcome = node.step(now(*mono), input);
+            self.answer(node, outcome);
+        }
+        false
+    }
+
+    /// A stop that waits for a hook that does not end: its time passes.
+    fn overdue(&mut self, node: &Node) -> Option<(Token, Mono)> {
+        self.timers.retain(|job, _| {
+            let job = serde_json::to_value(node.job(job.as_str())).expect("a job");
+            job["state"]["stopping"]["ladder"]["hooks"].is_object()
+        });
+        Some(self.timers.pop_last()?.1)
+    }
+
+    fn answer(&mut self, node: &Node, outcome: Outcome) {
+        for command in outcome.commands {
+            match command {
+                Command::Spawn { job, incarnation, .. } => self.comes_up(node, job, incarnation),
+                Command::Stop { job, incarnation, .. } | Command::Kill { job, incarnation } => {
+                    if let Some(watch) = &mut self.watch {
+                        watch.stops(node, &job);
+                    }
+                    self.ends(job, incarnation);
+                }
+                Command::RunTask { id, .. } => {
+                    let exit = Exit::Code { code: 0 };
+                    self.say(id.job.clone(), Input::TaskDone { id, exit });
+                }
+                Command::SetTimer { token, at } => {
+                    if let Token::Job { job, wait: Wait::StopTimeout, .. } = &token {
+                        let job = job.clone();
+                        self.timers.insert(job, (token, at));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn end_what_is_stopping(&mut self, node: &Node, foresight: &Foresight) {
+        for Preview { change, .. } in &foresight.jobs {
+            let Some(job) = node.job(change.job.as_str()) else { continue };
+            if change.change != Change::Unchanged && job.phase() == Phase::Stopping {
+                self.ends(change.job.clone(), job.incarnation());
+            }
+        }
+    }
+
+    fn ends(&mut self, job: Name, incarnation: u64) {
+        let exit = Exit::Signal { signal: Signal::TERM, oom: false };
+        let name = job.clone();
+        self.say(name, Input::Exited { job, incarnation, exit, asked: Asked::Stop });
+    }
+
+    fn comes_up(&mut self, node: &Node, name: Name, incarnation: u64) {
+        let plan = node.job_plan(name.as_str()).expect("it is in the plan");
+        let job = || name.clone();
+        self.say(job(), Input::Spawned { job: job(), incarnation, pid: world::pid(incarnation) });
+        let errand = serde_json::to_value(node.job(name.as_str())).expect("a job");
+        if errand["gate"]["errand"] == true {
+            let (exit, asked) = (Exit::Code { code: 0 }, Asked::None);
+            return self.say(job(), Input::Exited { job: job(), incarnation, exit, asked });
+        }
+        let token = Token::Job { job: job(), incarnation, wait: Wait::Started };
+        self.say(job(), Input::Timer { token });
+        for check in 0..plan.checks.len() {
+            let output = String::new();
+            let pass = Input::Checked { job: job(), incarnation, check, passed: true, output };
+            self.say(job(), pass);
+        }
+        let (ready, watchdog, watchdog_every) = (true, false, None);
+        let told = Input::Notified { job: job(), incarnation, ready, watchdog, watchdog_every };
+        self.say(job(), told);
+    }
+
+    fn say(&mut self, job: Name, input: Input) {
+        self.lines.entry(job).or_default().push_back(input);
+    }
+}
+
+/// One thing that somebody changes in a plan.
+#[derive(Debug, Clone)]
+enum Edit {
+    Exec(usize),
+    Drop(usize),
+    Add(usize),
+    Interval(usize, u64),
+    Cron(usize),
+    NoTrigger(usize),
+    Once(usize, usize, Awaited),
+    Each(usize, usize, Awaited),
+    Follow(usize, usize, OnLoss),
+    NoFollow(usize),
+    NoChecks(usize),
+    StartSeconds(usize),
+    NoApp(usize),
+    Main(usize),
+}
+
+/// Jobs that come up, and follow or wait for those before them.
+fn lively_plan() -> impl Strategy<Value = Plan> {
+    let edge = || (0..3usize, prop_oneof![Just(OnLoss::Stop), Just(OnLoss::Restart)]);
+    (rich_plan().boxed(), [edge(), edge(), edge()]).prop_map(|(mut plan, edges)| {
+        for (at, (how, on_loss)) in edges.into_iter().enumerate() {
+            let source = at.checked_sub(1).map(|at| SourceRef::Job(plan.jobs[at].name.clone()));
+            let job = &mut plan.jobs[at];
+            (job.when.once, job.when.trigger, job.follows, job.app) =
+                (Vec::new(), None, None, None);
+            match (how, source) {
+                (0 | 1, Some(source)) => job.follows = Some(While { source, on_loss }),
+                (2, Some(source)) => {
+                    job.when.once.push(Condition { source, event: Awaited::Healthy });
+                }
+                _ => {}
+            }
+        }
+        plan
+    })
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let (at, to) = (|| 0..4usize, || 0..4usize);
+    let event = || {
+        prop_oneof![
+            Just(Awaited::Healthy),
+            Just(Awaited::ExitSuccess),
+            Just(Awaited::Stopping),
+            Just(Awaited::Stopped),
+        ]
+    };
+    let on_loss = prop_oneof![Just(OnLoss::Stop), Just(OnLoss::Restart), Just(OnLoss::Keep)];
+    prop_oneof![
+        4 => at().prop_map(Edit::Exec),
+        2 => at().prop_map(Edit::Drop),
+        2 => at().prop_map(Edit::Add),
+        3 => (at(), 0u64..8).prop_map(|(at, seconds)| Edit::Interval(at, seconds)),
+        2 => at().prop_map(Edit::Cron),
+        1 => at().prop_map(Edit::NoTrigger),
+        1 => (at(), to(), event()).prop_map(|(at, to, event)| Edit::Once(at, to, event)),
+        1 => (at(), to(), event()).prop_map(|(at, to, event)| Edit::Each(at, to, event)),
+        3 => (at(), to(), on_loss).prop_map(|(at, to, on_loss)| Edit::Follow(at, to, on_loss)),
+        1 => at().prop_map(Edit::NoFollow),
+        1 => at().prop_map(Edit::NoChecks),
+        1 => at().prop_map(Edit::StartSeconds),
+        1 => at().prop_map(Edit::NoApp),
+        1 => at().prop_map(Edit::Main),
+    ]
+}
+
+fn edited(plan: &Plan, edits: &[Edit]) -> Plan {
+    let mut plan = plan.clone();
+    for edit in edits {
+        let names: Vec<Name> = plan.jobs.iter().map(|it| it.name.clone()).collect();
+        let source = |to: usize| names.get(to % names.len().max(1)).cloned().map(SourceRef::Job);
+        let at = match edit {
+            Edit::Exec(at)
+            | Edit::Drop(at)
+            | Edit::Add(at)
+            | Edit::Interval(at, _)
+            | Edit::Cron(at)
+            | Edit::NoTrigger(at)
+            | Edit::Once(at, ..)
+            | Edit::Each(at, ..)
+            | Edit::Follow(at, ..)
+            | Edit::NoFollow(at)
+            | Edit::NoChecks(at)
+            | Edit::StartSeconds(at)
+            | Edit::NoApp(at)
+            | Edit::Main(at) => *at,
+        };
+        if let Edit::Add(_) = edit {
+            let fresh = ["a", "b", "c", "d"][at];
+            if plan.job(fresh).is_none() {
+                let exec = vec![format!("./{fresh}")];
+                plan.jobs.insert(0, JobPlan::new(script::name(fresh), exec));
+            }
+            continue;
+        }
+        if plan.jobs.is_empty() {
+            continue;
+        }
+        let at = at % plan.jobs.len();
+        let job = &mut plan.jobs[at];
+        match edit {
+            Edit::Exec(_) => job.exec.push("--changed".to_owned()),
+            Edit::Drop(_) => drop(plan.jobs.remove(at)),
+            Edit::Add(_) => {}
+            Edit::Interval(_, seconds) => {
+                job.when.trigger = Some(Trigger::Interval(Duration::from_secs(*seconds)));
+            }
+            Edit::Cron(_) => {
+                let expression = format!("{} 3 * * *", job.exec.len());
+                job.when.trigger = Some(Trigger::Cron(Cron { expression, tz: None }));
+            }
+            Edit::NoTrigger(_) => job.when.trigger = None,
+            Edit::Once(_, to, event) => {
+                let condition = source(*to).map(|source| Condition { source, event: *event });
+                job.when.once.extend(condition);
+            }
+            Edit::Each(_, to, event) => {
+                let condition = source(*to).map(|source| Condition { source, event: *event });
+                job.when.trigger = condition.map(|it| Trigger::Each(vec![it]));
+            }
+            Edit::Follow(_, to, on_loss) => {
+                job.follows = source(*to).map(|source| While { source, on_loss: *on_loss });
+            }
+            Edit::NoFollow(_) => job.follows = None,
+            Edit::NoChecks(_) => job.checks = Vec::new(),
+            Edit::StartSeconds(_) => job.start_seconds = Duration::from_secs(3),
+            Edit::NoApp(_) => job.app = None,
+            Edit::Main(_) => job.main = !job.main,
+        }
+    }
+    sound(plan)
+}
+
+/// As a file would have to be: nothing refers to what is not there, or to itself.
+fn sound(mut plan: Plan) -> Plan {
+    let names: BTreeSet<Name> = plan.jobs.iter().map(|it| it.name.clone()).collect();
+    for job in &mut plan.jobs {
+        let own = job.name.clone();
+        let there = |source: &SourceRef| match source {
+            SourceRef::Job(name) => names.contains(name) && *name != own,
+            SourceRef::Node | SourceRef::Watch(_) => true,
+        };
+        job.when.once.retain(|it| there(&it.source));
+        job.follows = job.follows.take().filter(|it| there(&it.source));
+        if let Some(Trigger::Each(each)) = &mut job.when.trigger {
+            each.retain(|it| there(&it.source));
+            if each.is_empty() {
+                job.when.trigger = None;
+            }
+        }
+    }
+    plan
+}
+
+fn now(mono: Mono) -> Now {
+    Now { mono, wall: 1 }
+}
