@@ -76,7 +76,10 @@ impl Node {
         let differs = |it: &JobChange| it.change != Change::Unchanged;
         if self.life.shutting().is_none()
             && !changes.iter().any(differs)
-            && (&self.plan.node, &self.plan.apps) == (&new.node, &new.apps)
+            && self.plan.node == new.node
+            && self.plan.apps == new.apps
+            && self.plan.watches == new.watches
+            && self.plan.discovery == new.discovery
         {
             return Ok(Foresight { jobs: changes.into_iter().map(kept).collect(), ends: false });
         }
