@@ -86,15 +86,8 @@ impl Agent {
 
     /// Nobody can ask `why` once the run has ended.
     fn say_why_stuck(&self) {
-        for (plan, _) in self.node.jobs().filter(|(_, job)| job.incarnation() == 0) {
-            let waited: Vec<String> = plan
-                .when
-                .once
-                .iter()
-                .map(|condition| format!("{} {}", condition.source, condition.event))
-                .chain(plan.follows.iter().map(|follows| format!("{} to be up", follows.source)))
-                .collect();
-            tracing::error!("{} never ran: it waited for {}", plan.name, waited.join(" and "));
+        for line in self.node.why_stuck() {
+            tracing::error!("{line}");
         }
         tracing::error!("nothing can progress any more: the run ends");
     }

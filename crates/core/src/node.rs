@@ -67,6 +67,8 @@ pub struct Node {
     renewing: usize,
     /// Fewer than before in this step: who waits for them is looked at again.
     renewed: bool,
+    /// Why nothing can progress any more, once that has ended the node.
+    stuck: Vec<String>,
 }
 
 impl Node {
@@ -91,9 +93,9 @@ impl Node {
         let absent = states.into_iter().filter(|(_, job)| job.desired() == Desired::Disabled);
         life.disabled_absent.extend(absent.map(|(name, _)| name));
         let renewing = jobs.iter().filter(|job| job.renews()).count();
-        let (touched, moved, renewed) = (BTreeMap::new(), false, false);
+        let (touched, moved, renewed, stuck) = (BTreeMap::new(), false, false, Vec::new());
         let environ = Environ::default();
-        Node { plan, life, environ, jobs, wiring, touched, moved, renewing, renewed }
+        Node { plan, life, environ, jobs, wiring, touched, moved, renewing, renewed, stuck }
     }
 
     /// With the environment that users had changed when it was journaled.

@@ -8,7 +8,7 @@ use crate::{
     term::{self, Tint, print, print_json, stdout_color, table, tinted},
 };
 use jiff::Timestamp;
-use mainstay_agent::view::{Door, JobStatus, Status};
+use mainstay_agent::view::{DiscoveryStatus, Door, JobStatus, Status, WatchStatus};
 use mainstay_core::{
     exit::Exit,
     job::{Desired, Health, Phase},
@@ -29,7 +29,8 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
                 (true, _) => print_json(&body)?,
                 (false, [job]) => {
                     let notes: String = notes(job).iter().map(|note| format!("{note}\n")).collect();
-                    print(&(jobs_table(jobs.iter()) + &checks(job) + &notes))?;
+                    let announced = announced(job).unwrap_or_default();
+                    print(&(jobs_table(jobs.iter()) + &checks(job) + &announced + &notes))?;
                 }
                 (false, jobs) => {
                     let all: Vec<&JobStatus> = jobs.iter().collect();
@@ -155,6 +156,10 @@ fn whole(status: &Status, shown: Shown, height: Height) -> String {
             text.push_str(&format!("{what} is not open at {at}: {error}; it is tried again\n"));
         }
     }
+    text.push_str(&watches(&status.watches, height));
+    if let Some(DiscoveryStatus { engine, address, trouble: Some(trouble) }) = &status.discovery {
+        text.push_str(&format!("discovery ({engine} at {address}): {trouble}; jobs go on\n"));
+    }
     match &status.strays {
         None => text
             .push_str("the keeper did not answer in time: strays and log figures are not shown\n"),
@@ -172,6 +177,46 @@ fn whole(status: &Status, shown: Shown, height: Height) -> String {
         ));
     }
     text
+}
+
+/// A table of those that fit, else those that nobody answers.
+fn watches(watches: &[WatchStatus], height: Height) -> String {
+    let room = height.map_or(usize::MAX, |height| (height / 3).max(FEW));
+    let shown: Vec<&WatchStatus> = match watches.len() <= room {
+        true => watches.iter().collect(),
+        false => watches.iter().filter(|it| it.state != Health::Healthy).take(room).collect(),
+    };
+    let plain = |text: String| (text, Tint::Plain);
+    let row = |it: &&WatchStatus| {
+        let trouble = it.trouble.clone().unwrap_or_default();
+        let instances = it.instances.to_string();
+        vec![plain(it.name.to_string()), health(it.state), plain(instances), plain(trouble)]
+    };
+    let rows: Vec<_> = shown.iter().map(row).collect();
+    let mut text = match rows.is_empty() {
+        true => String::new(),
+        false => table(&["WATCH", "STATE", "INSTANCES", ""], &rows, stdout_color()),
+    };
+    if watches.len() > shown.len() {
+        text.push_str(&format!(
+            "{} more watches (--all shows them)\n",
+            watches.len() - shown.len()
+        ));
+    }
+    text
+}
+
+/// How others find it.
+fn announced(job: &JobStatus) -> Option<String> {
+    let it = job.announced.as_ref()?;
+    let standing = it.standing;
+    match (&it.address, &it.trouble) {
+        (Some(address), None) => {
+            Some(format!("announced as {} at {address}:{}, {standing}\n", it.id, it.port))
+        }
+        (_, Some(trouble)) => Some(format!("not announced as {}: {trouble}\n", it.id)),
+        (None, None) => None,
+    }
 }
 
 fn jobs_table<'a>(jobs: impl Iterator<Item = &'a JobStatus>) -> String {
@@ -281,6 +326,11 @@ fn notes(job: &JobStatus) -> Vec<String> {
     }
     if let Some(dropped) = job.log.map(|log| log.dropped).filter(|dropped| *dropped > 0) {
         notes.push(format!("{name}: {dropped} lines of output were lost"));
+    }
+    // What keeps all of them from being announced is told once.
+    if let Some(it) = job.announced.as_ref().filter(|it| it.address.is_none()) {
+        let trouble = it.trouble.as_deref().unwrap_or("no address");
+        notes.push(format!("{name}: is not announced: {trouble}"));
     }
     if let Some(said) = job.notify.get("STATUS") {
         notes.push(format!("{name}: {said}"));

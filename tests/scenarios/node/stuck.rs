@@ -21,6 +21,36 @@ fn a_run_that_is_stuck_names_the_jobs_that_never_ran() {
 }
 
 #[test]
+fn a_run_that_is_stuck_names_those_that_can_run_no_more_and_those_whose_app_was_aborted() {
+    let config = r#"
+        [apps.shop]
+        [jobs.once]
+        exec = ["sleep", "0.2"]
+        [jobs.follower]
+        exec = ["sleep", "1000"]
+        while = { source = "once" }
+        [jobs.cart]
+        exec = "/nowhere/cart"
+        restart = "never"
+        app = "shop"
+        place = { required = true }
+        [jobs.till]
+        exec = ["sleep", "1000"]
+        app = "shop"
+        place = { start_sequence = 2 }
+    "#;
+    let mut node = Setup::config(config).launch();
+    assert_eq!(node.wait().code(), Some(70), "{}", node.stderr());
+    let told = node.stderr();
+    for line in [
+        "follower can run no more: it waited for once healthy, which can never come: once has ended",
+        "till never ran: the start of its app shop was aborted",
+    ] {
+        assert!(told.contains(line), "no '{line}' in {told}");
+    }
+}
+
+#[test]
 fn a_main_job_that_ends_with_the_same_code_is_not_called_stuck() {
     let mut node = Setup::command(&["sh", "-c", "exit 70"]).launch();
     assert_eq!(node.wait().code(), Some(70));

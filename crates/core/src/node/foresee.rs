@@ -73,6 +73,16 @@ impl Node {
     /// The plan would be refused.
     pub fn preview(&self, now: Now, new: &Plan) -> Result<Foresight, Refusal> {
         let changes = self.changes(new);
+        let differs = |it: &JobChange| it.change != Change::Unchanged;
+        if self.life.shutting().is_none()
+            && !changes.iter().any(differs)
+            && self.plan.node == new.node
+            && self.plan.apps == new.apps
+            && self.plan.watches == new.watches
+            && self.plan.discovery == new.discovery
+        {
+            return Ok(Foresight { jobs: changes.into_iter().map(kept).collect(), ends: false });
+        }
         let mut trial = Trial::new(self.clone(), now);
         trial.take(Input::Request(Request::Apply { plan: Box::new(new.clone()) }))?;
         trial.finish_what_goes_on(&changes);
@@ -138,6 +148,10 @@ impl Node {
             (Desired::Rest | Desired::Disabled, _) => or_keep(Effect::Later),
         }
     }
+}
+
+fn kept(change: JobChange) -> Preview {
+    Preview { change, effect: Effect::Keep, because: None, waits: Vec::new() }
 }
 
 /// Something else than itself moves it.

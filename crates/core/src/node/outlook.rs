@@ -107,6 +107,33 @@ impl Node {
         once.iter().filter(|it| !self.is_met(it)).collect()
     }
 
+    /// Why a job that somebody wanted to run does not, and will not.
+    pub(super) fn hindrance(&self, plan: &JobPlan, job: &Job) -> Option<String> {
+        let name = &plan.name;
+        let verdict = if job.incarnation() == 0 { "never ran" } else { "can run no more" };
+        if let Some(rests) = rests(plan, job) {
+            return (job.incarnation() == 0).then(|| format!("{name} {verdict}: {rests}"));
+        }
+        if job.was_given_up_waiting() {
+            let missing = self.not_come(name.as_str());
+            let missing: Vec<String> =
+                missing.iter().map(|it| format!("{} {}", it.source, it.event)).collect();
+            return Some(format!("{name} {verdict}: it waited for {}", missing.join(" and ")));
+        }
+        let waiting = self.waiting(name.as_str());
+        let waiting: Vec<String> = waiting
+            .iter()
+            .map(|it| match &it.reason {
+                Some(reason) => {
+                    format!("{} {}, which can never come: {reason}", it.source, it.event)
+                }
+                None => format!("{} {}", it.source, it.event),
+            })
+            .collect();
+        let waits = job.desired() != Desired::Disabled && !job.holds() && !waiting.is_empty();
+        waits.then(|| format!("{name} {verdict}: it waited for {}", waiting.join(" and ")))
+    }
+
     fn awaited_hooks(&self, at: usize, since: i64) -> Vec<Waiting> {
         let busy = |hook: &&usize| self.jobs.get(**hook).is_some_and(Job::is_errand);
         let name = |hook: &usize| self.plan.jobs.get(*hook).map(|it| it.name.to_string());

@@ -148,6 +148,7 @@ impl Node {
         };
         if let Some((_, job)) = main {
             let code = job.last_exit().map_or(STUCK, Exit::shell_code);
+            self.explain(code);
             self.shut_down(out, Why::Ended { code });
         }
     }
@@ -165,6 +166,7 @@ impl Node {
             ExitRule::Main => self.stuck(),
         };
         if let Some(code) = code {
+            self.explain(code);
             self.shut_down(out, Why::Ended { code });
         }
         code.is_some()
@@ -188,6 +190,20 @@ impl Node {
             .jobs()
             .any(|(plan, job)| plan.main && job.last_exit().map(Exit::shell_code) == Some(STUCK));
         code == STUCK && !main_said_so
+    }
+
+    /// Why nothing could progress any more, a line for each job that could not; only in the agent
+    /// that saw it happen.
+    #[must_use]
+    pub fn why_stuck(&self) -> &[String] {
+        &self.stuck
+    }
+
+    /// Before the jobs are told to rest: afterwards nobody can say what they waited for.
+    fn explain(&mut self, code: i32) {
+        if code == STUCK {
+            self.stuck = self.jobs().filter_map(|(plan, job)| self.hindrance(plan, job)).collect();
+        }
     }
 
     fn stuck(&self) -> Option<i32> {
