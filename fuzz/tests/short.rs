@@ -36,6 +36,7 @@ short! {
     procfile "procfile",
     supervisord "supervisord",
     process_compose "process-compose",
+    containerpilot "containerpilot",
     sse "sse",
     link "link",
     journal "journal",

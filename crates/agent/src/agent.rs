@@ -86,6 +86,8 @@ pub struct Agent {
     pub(crate) meter: Meter,
     /// Of jobs that others are told of.
     pub(crate) addresses: Vec<(Name, String)>,
+    /// The host may still get one that fits.
+    pub(crate) address_missing: bool,
     pub(crate) custom: Arc<Custom>,
     pub(crate) outside: watch::Sender<Outside>,
     /// The node has said that everything is over.

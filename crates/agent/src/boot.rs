@@ -129,6 +129,7 @@ pub async fn boot(
         ruled: Ruled::of(&welcome.jobs),
         meter: Meter::new(),
         addresses: Vec::new(),
+        address_missing: false,
         custom,
         outside,
         over: None,

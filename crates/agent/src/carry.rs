@@ -167,6 +167,9 @@ impl Agent {
     }
 
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {
+        if self.address_missing {
+            self.look_for_addresses();
+        }
         let plan = self.node.job_plan(job.as_str())?;
         let around = self.surroundings(plan);
         self.lanes.run(&mut self.link, plan, run, around)

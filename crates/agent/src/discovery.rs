@@ -245,7 +245,9 @@ impl Discovery {
                 None
             }
             Report::Withdrawn { id, .. } => {
-                self.leaving.remove(&id).map(|job| Input::Withdrawn { job })
+                let job = self.leaving.remove(&id);
+                self.recover(&About::Service(id));
+                job.map(|job| Input::Withdrawn { job })
             }
             Report::Instances { watch, instances } => {
                 let name = Name::new(&watch).ok()?;
@@ -254,15 +256,36 @@ impl Discovery {
                 Some(Input::Instances { watch: name, instances })
             }
             Report::Trouble { about, error } => {
-                tracing::warn!("discovery: {about}: {error}");
-                self.trouble.insert(about, error);
+                self.suffer(about, error);
                 None
             }
             Report::Well { about } => {
-                tracing::info!("discovery: {about}: works again");
-                self.trouble.remove(&about);
+                self.recover(&about);
                 None
             }
+        }
+    }
+
+    /// A server that is away troubles all alike: that is told once.
+    fn suffer(&mut self, about: About, error: String) {
+        let wanted = match &about {
+            About::Service(id) => self.entries.values().any(|it| it.id() == Some(id)),
+            About::Watch(name) => self.watches.contains_key(name.as_str()),
+        };
+        if !wanted {
+            tracing::debug!("discovery: {about}: {error}");
+            return;
+        }
+        if !self.trouble.values().any(|known| *known == error) {
+            tracing::warn!("discovery: {about}: {error}");
+        }
+        self.trouble.insert(about, error);
+    }
+
+    fn recover(&mut self, about: &About) {
+        let over = self.trouble.remove(about);
+        if over.is_some() && self.trouble.is_empty() {
+            tracing::info!("discovery works again");
         }
     }
 

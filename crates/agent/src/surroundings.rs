@@ -67,14 +67,16 @@ impl Agent {
     pub(crate) fn look_for_addresses(&mut self) {
         let jobs = self.node.plan().jobs.iter();
         let advertised = jobs.filter_map(|plan| Some((&plan.name, plan.advertise.as_ref()?)));
-        let mut here = None;
+        let (mut here, mut missing) = (None, false);
         self.addresses = advertised
             .filter_map(|(job, advertise)| {
                 let here = here.get_or_insert_with(|| addresses_here().unwrap_or_default());
-                let address = choose(&advertise.interfaces, here).ok()?;
-                Some((job.clone(), address.to_string()))
+                let address = choose(&advertise.interfaces, here).ok();
+                missing |= address.is_none();
+                Some((job.clone(), address?.to_string()))
             })
             .collect();
+        self.address_missing = missing;
     }
 }
 

@@ -112,6 +112,8 @@ fn schemas() -> Value {
             "state": words(&["starting", "running", "maintenance", "stopping"]),
             "run": text, "run_dir": text, "state_dir": text, "agent_restarts": number,
             "keeper": { "type": ["object", "null"] }, "jobs": list("Job"),
+            "telemetry": { "type": ["object", "null"] },
+            "containerpilot": { "type": ["object", "null"] },
             "strays": { "type": ["array", "null"] },
         })),
         "Job": object(json!({

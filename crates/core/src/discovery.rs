@@ -100,10 +100,6 @@ pub struct Query {
     pub debounce: Duration,
 }
 
-impl Query {
-    pub const DEBOUNCE: Duration = Duration::from_millis(100);
-}
-
 /// One answer to a watch. This JSON is handed to jobs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Instance {

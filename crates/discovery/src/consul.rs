@@ -61,7 +61,7 @@ impl ConsulBackend {
     }
 }
 
-/// Up to 1.10 the agent has no status of its own for an entry that it does not have.
+/// Older agents (1.8 is one) have no status of their own for an entry that they do not have.
 fn does_not_know(answer: &Answer) -> bool {
     let said = answer.text().to_lowercase();
     answer.status == StatusCode::NOT_FOUND

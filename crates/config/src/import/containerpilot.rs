@@ -125,15 +125,16 @@ fn proven(
     ctx: &Context,
 ) -> Result<(), Errors> {
     let Err(errors) = crate::parse(&source.name, &imported.toml, ctx) else { return Ok(()) };
-    let all = errors.iter().map(|found| {
-        let mut found = found.clone();
+    let mut all: Vec<Diagnostic> = errors.iter().cloned().collect();
+    for found in &mut all {
         let line = found.spot.as_ref().map_or(0, |spot| spot.line);
         let place = places.iter().rev().find(|(at, _)| *at <= line);
-        found.spot =
-            place.map(|(_, span)| source.spot(rendered.original(span.clone(), &source.text).span));
-        found
-    });
-    Err(Errors::new(all.collect()))
+        let original = place.map(|(_, span)| rendered.original(span.clone(), &source.text).span);
+        found.order = (0, original.as_ref().map_or(0, |span| span.start));
+        found.spot = original.map(|span| source.spot(span));
+    }
+    all.sort_by_key(|found| found.order);
+    Err(Errors::new(all))
 }
 
 fn nothing(file: &str) -> Diagnostic {
@@ -163,12 +164,12 @@ fn read(r: &mut Reader<'_>, tree: &Node, file: &str, ctx: &Context) -> Option<Dr
         jobs.extend(Job::read(r, node, &mut names));
     }
     let telemetry = fields.get("telemetry").and_then(|node| {
-        let (table, job) = telemetry::telemetry(r, node, &mut names, file)?;
+        let (tables, job) = telemetry::telemetry(r, node, &mut names, file)?;
         match consul {
             Some(_) => jobs.push(job),
             None => drop(job),
         }
-        Some(table)
+        Some(tables)
     });
     twice(r, &jobs);
     if consul.is_none() {
@@ -201,10 +202,9 @@ fn read(r: &mut Reader<'_>, tree: &Node, file: &str, ctx: &Context) -> Option<Dr
     let mut pilot = Table::new("containerpilot", file).at(socket_at.unwrap_or_default());
     pilot.set("socket", super::draft::literal(&socket));
     draft.push(pilot);
-    for table in [log, discovery, telemetry].into_iter().flatten() {
-        if !table.is_empty() {
-            draft.push(table);
-        }
+    let tables = log.into_iter().chain(discovery).chain(telemetry.unwrap_or_default());
+    for table in tables.filter(|table| !table.is_empty()) {
+        draft.push(table);
     }
     for watch in &watches {
         draft.push(watch.table(file));

@@ -187,7 +187,7 @@ mod tests {
             tag: Some("x&y".to_owned()),
             dc: Some("west".to_owned()),
             interval: Duration::from_secs(5),
-            debounce: Query::DEBOUNCE,
+            debounce: Duration::from_millis(100),
         };
         assert_eq!(
             health(&query, Some(7), Duration::from_millis(1500)),

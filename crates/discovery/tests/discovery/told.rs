@@ -54,7 +54,7 @@ pub(crate) fn query(service: &str) -> Query {
         tag: None,
         dc: None,
         interval: Duration::from_secs(60),
-        debounce: Query::DEBOUNCE,
+        debounce: Duration::from_millis(100),
     }
 }
 

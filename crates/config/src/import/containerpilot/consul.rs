@@ -58,10 +58,10 @@ pub(super) fn read(
             return r.wrong(&node.span, message, "write \"localhost:8500\", or { address: … }");
         }
     };
-    let token = fields.as_ref().and_then(|fields| fields.filled("token"));
-    let token = token.and_then(|node| r.text(node, "token of consul"));
+    let written = fields.as_ref().and_then(|fields| fields.filled("token"));
+    let token = written.and_then(|node| r.text(node, "token of consul"));
     if let Some(token) = over(TOKEN, token, env) {
-        table.set("token", token);
+        table.set_at("token", token, written.map_or(&node.span, |node| &node.span).clone());
     }
     tls(r, &mut table, fields.as_ref(), env, node);
     Some(table)

@@ -33,6 +33,9 @@ pub(super) const NAMES: [&str; 25] = [
     "urlquery",
 ];
 
+/// No template can call it by this name.
+pub(super) const BOUND: &str = "\0bound";
+
 /// As large as a file may be; and steps of one loop.
 const LARGEST: usize = 8 << 20;
 const MOST_STEPS: u64 = 1_000_000;
@@ -56,6 +59,7 @@ pub(super) fn all(env: &BTreeMap<String, String>) -> Vec<(&'static str, Function
         ("regexReplaceAll", Box::new(regex_replace_all)),
         ("loop", Box::new(steps)),
         ("index", Box::new(index)),
+        (BOUND, Box::new(bound)),
     ]
 }
 
@@ -184,6 +188,15 @@ fn index(args: &[Value]) -> Outcome {
         };
     }
     Ok(value)
+}
+
+/// The value, unless it is too large.
+fn bound(args: &[Value]) -> Outcome {
+    let [value] = several("a pipeline", args)?;
+    match value {
+        Value::String(text) if text.len() > LARGEST => failed("it makes more than 8 MiB of text"),
+        _ => Ok(value.clone()),
+    }
 }
 
 fn bounded(name: &str, text: String) -> Outcome {

@@ -8,7 +8,7 @@ use super::{
     watch::items,
 };
 use crate::{
-    import::draft::{Names, Table, inline, list, literal, pair, quoted},
+    import::draft::{Names, Table, list, literal, quoted},
     nearest::nearest,
 };
 use std::time::Duration;
@@ -21,13 +21,13 @@ const DEFAULT_PORT: u16 = 9090;
 const NAME: &str = "containerpilot";
 pub(super) const SOCKET: &str = "/var/run/containerpilot.socket";
 
-/// The table `[telemetry]`, and the job that advertises it.
+/// The table `[telemetry]` and one for each metric, and the job that advertises it.
 pub(super) fn telemetry(
     r: &mut Reader<'_>,
     node: &Node,
     names: &mut Names,
     file: &str,
-) -> Option<(Table, Job)> {
+) -> Option<(Vec<Table>, Job)> {
     let fields = r.fields(node, "telemetry", KEYS, Case::Any)?;
     let mut table = Table::new("telemetry", file).at(node.span.clone());
     let port = match fields.get("port") {
@@ -53,12 +53,9 @@ pub(super) fn telemetry(
     table.set_at("port", port.to_string(), fields.at("port"));
     let specs = list(interfaces.iter().map(|spec| literal(spec)));
     table.set_at("interfaces", specs, fields.at("interfaces"));
-    let mut metrics = Vec::new();
+    let mut tables = vec![table];
     for node in items(r, fields.get("metrics"), "metrics of telemetry") {
-        metrics.extend(metric(r, &mut table, node));
-    }
-    if !metrics.is_empty() {
-        table.set_at("metrics", list(metrics), fields.at("metrics"));
+        tables.extend(metric(r, node, file));
     }
     let health = Health {
         exec: None,
@@ -96,12 +93,13 @@ pub(super) fn telemetry(
             "telemetry is advertised as before; its last tag is the version of Mainstay".to_owned(),
         )],
     };
-    Some((table, job))
+    Some((tables, job))
 }
 
-fn metric(r: &mut Reader<'_>, table: &mut Table, node: &Node) -> Option<String> {
+fn metric(r: &mut Reader<'_>, node: &Node, file: &str) -> Option<Table> {
     let fields = r.fields(node, "a metric", METRIC_KEYS, Case::Any)?;
-    let mut pairs = Vec::new();
+    // An item of a list of tables.
+    let mut table = Table::new("[telemetry.metrics]", file).at(node.span.clone());
     for key in ["namespace", "subsystem", "name", "help"] {
         if let Some(node) = fields.filled(key) {
             let text = r.text(node, &format!("{key} of a metric"))?;
@@ -111,7 +109,7 @@ fn metric(r: &mut Reader<'_>, table: &mut Table, node: &Node) -> Option<String> 
                 let message = format!("{key} '{text}' cannot be in the name of a metric");
                 return r.wrong(&node.span, message, "use letters, digits and '_'");
             }
-            pairs.push(pair(key, literal(&text)));
+            table.set_at(key, literal(&text), node.span.clone());
         }
     }
     if fields.filled("name").is_none() {
@@ -133,8 +131,8 @@ fn metric(r: &mut Reader<'_>, table: &mut Table, node: &Node) -> Option<String> 
         };
         return r.wrong(&kind.span, format!("'{text}' is not a type of metric"), help);
     }
-    pairs.push(pair("type", quoted(&text)));
-    Some(inline(&pairs))
+    table.set_at("type", quoted(&text), kind.span.clone());
+    Some(table)
 }
 
 /// The table `[log]`, and whether output goes to stdout.

@@ -14,7 +14,7 @@ use super::{actions, functions};
 use crate::nearest::nearest;
 use gotmpl::{
     Template, TemplateError, Value,
-    parse::{BranchNode, Expr, ListNode, Node, Parser, PipeNode, Pos, TextNode},
+    parse::{BranchNode, CommandNode, Expr, ListNode, Node, Parser, PipeNode, Pos, TextNode},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -252,20 +252,20 @@ impl Marks<'_> {
             Node::Range(branch) => Node::Range(self.branch(branch)),
             Node::With(branch) => Node::With(self.branch(branch)),
             Node::List(list) => Node::List(self.list(list)),
-            Node::Action(action) => {
-                self.pipe(&action.pipe);
+            Node::Action(mut action) => {
+                self.pipe(&mut action.pipe);
                 Node::Action(action)
             }
-            Node::Template(call) => {
-                call.pipe.iter().for_each(|pipe| self.pipe(pipe));
+            Node::Template(mut call) => {
+                call.pipe.iter_mut().for_each(|pipe| self.pipe(pipe));
                 Node::Template(call)
             }
             other @ (Node::Text(_) | Node::Define(_) | Node::Break(_) | Node::Continue(_)) => other,
         }
     }
 
-    fn branch(&mut self, branch: BranchNode) -> BranchNode {
-        self.pipe(&branch.pipe);
+    fn branch(&mut self, mut branch: BranchNode) -> BranchNode {
+        self.pipe(&mut branch.pipe);
         BranchNode {
             pos: branch.pos,
             pipe: branch.pipe,
@@ -280,13 +280,17 @@ impl Marks<'_> {
         Node::Text(TextNode { pos, text })
     }
 
-    fn pipe(&mut self, pipe: &PipeNode) {
-        for command in &pipe.commands {
-            command.args.iter().for_each(|expr| self.expr(expr));
+    /// Every value goes through one more function, which bounds it: text that is doubled again and
+    /// again would fill the memory before anything of it is written.
+    fn pipe(&mut self, pipe: &mut PipeNode) {
+        for command in &mut pipe.commands {
+            command.args.iter_mut().for_each(|expr| self.expr(expr));
         }
+        let bound = Expr::Identifier(pipe.pos, functions::BOUND.into());
+        pipe.commands.push(CommandNode { pos: pipe.pos, args: vec![bound] });
     }
 
-    fn expr(&mut self, expr: &Expr) {
+    fn expr(&mut self, expr: &mut Expr) {
         match expr {
             Expr::Field(_, names) | Expr::Variable(_, _, names) => {
                 self.fields.extend(names.first().map(|name| name.to_string()));

@@ -95,6 +95,7 @@ fn a_template_that_cannot_be_rendered_says_where() {
             0,
             "8 MiB",
         ),
+        ("{{ $x := .NAME }}{{ range loop 100 }}{{ $x = print $x $x }}{{ end }}", 37, "8 MiB"),
         ("{{ loop 100000000 }}", 0, "steps"),
         (
             "{{ define \"T\" }}{{ template \"T\" . }}{{ end }}{{ template \"T\" . }}",

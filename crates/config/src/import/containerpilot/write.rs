@@ -38,14 +38,13 @@ pub(super) fn table(
     if let Some((words, span)) = &job.exec {
         table.set_at("exec", list(words.iter().map(|word| literal(word))), span.clone());
         starting(r, &mut table, job, when);
-        let interval = job.when.as_ref().and_then(|it| it.interval.as_ref()).map(|it| it.0);
-        if let Some(timeout) = bound.or(job.timeout.as_ref().map(|it| it.0)).or(interval) {
+        if let Some(timeout) = bound.or(job.timeout.as_ref().map(|it| it.0)).or(interval(job)) {
             table.set("timeout", written(timeout));
         }
         if whole.stop != STOP {
             table.set("stop", inline(&[pair("timeout", written(whole.stop))]));
         }
-    } else if let Some(clause) = &when.clause {
+    } else if let (Some(clause), None) = (&when.clause, interval(job)) {
         table.set("when", clause.clone());
     }
     health(&mut table, job);
@@ -72,10 +71,14 @@ pub(super) fn table(
     table
 }
 
+fn interval(job: &Job) -> Option<Duration> {
+    job.when.as_ref().and_then(|it| it.interval.as_ref()).map(|it| it.0)
+}
+
 /// `when` and `restart`, which belong together when there is an interval.
 fn starting(r: &Reader<'_>, table: &mut Table, job: &Job, when: &When) {
     let restarts = job.restarts.as_ref().map(|(restarts, span)| (*restarts, r.line(span)));
-    let interval = job.when.as_ref().and_then(|it| it.interval.as_ref()).map(|it| it.0);
+    let interval = interval(job);
     match (interval, restarts) {
         (Some(_), None | Some((Restarts::Unlimited, _))) => {}
         (Some(_), Some((Restarts::Never, line))) => {
