@@ -98,11 +98,11 @@ impl Discovery {
 
     /// A plan is in force: another engine, other watches.
     pub(crate) fn apply(&mut self, plan: &Plan) {
-        self.node.clone_from(&plan.node.name);
-        self.register_anew();
         if self.open.as_ref().map(|open| &open.engine) != plan.discovery.as_ref() {
             self.exchange(plan.discovery.clone());
         }
+        self.node.clone_from(&plan.node.name);
+        self.register_anew();
         let wanted: BTreeMap<Name, WatchPlan> =
             plan.watches.iter().map(|watch| (watch.name.clone(), watch.clone())).collect();
         let before = std::mem::take(&mut self.watches);
@@ -137,10 +137,14 @@ impl Discovery {
     }
 
     fn exchange(&mut self, engine: Option<Engine>) {
-        if let Some(old) = self.open.take() {
+        // Another way to the same catalogue takes everything over: removed by the old one, what the
+        // new one announces would be gone.
+        let stays = matches!((&self.open, &engine),
+            (Some(open), Some(engine)) if engine.is_same_place(&open.engine));
+        if let Some(old) = self.open.take().filter(|_| !stays) {
             let ids = self.entries.values().filter_map(|it| it.registration.as_ref().ok());
-            let ids = ids.map(|it| it.id.clone()).chain(self.leaving.keys().cloned()).collect();
-            tokio::spawn(old.say_farewell(ids));
+            let leaving = std::mem::take(&mut self.leaving).into_keys();
+            tokio::spawn(old.say_farewell(ids.map(|it| it.id.clone()).chain(leaving).collect()));
         }
         self.trouble.clear();
         self.open = engine.map(|engine| {
@@ -152,6 +156,9 @@ impl Discovery {
         let Some(open) = &mut self.open else { return };
         for entry in self.entries.values() {
             open.announce(entry);
+        }
+        for id in self.leaving.keys() {
+            open.catalogue.withdraw(id);
         }
     }
 
