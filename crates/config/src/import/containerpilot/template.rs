@@ -114,6 +114,9 @@ pub(super) fn render(file: &str, env: &BTreeMap<String, String>) -> Result<Rende
     if !file.contains(OPEN) {
         return Ok(Rendered::plain(file));
     }
+    if let Some(bad) = actions::unended(file) {
+        return Err(bad);
+    }
     let (tree, defines) = Parser::new(file, OPEN, CLOSE)
         .and_then(Parser::parse)
         .map_err(|error| unparsed(file, &error))?;
@@ -188,6 +191,10 @@ fn unparsed(file: &str, error: &TemplateError) -> Bad {
             let rest = file.get(begin..).unwrap_or_default();
             let inside = rest.char_indices().nth(col.saturating_sub(1)).map_or(0, |(at, _)| at);
             let at = begin + inside;
+            // An action that runs on into other lines was not closed where somebody meant to.
+            let before = file.get(..at).unwrap_or_default();
+            let opened = before.rfind(OPEN).filter(|it| before[*it..].contains('\n'));
+            let at = opened.unwrap_or(at);
             Bad { span: at..at + 1, message: format!("not a template: {message}"), help }
         }
         other => Bad { span: 0..0, message: format!("not a template: {other}"), help },

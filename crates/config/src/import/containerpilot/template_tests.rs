@@ -78,7 +78,8 @@ fn templates_say_what_they_say_in_go() {
 #[test]
 fn a_template_that_cannot_be_rendered_says_where() {
     for (text, at, message) in [
-        ("a\n  {{ .NAME ", 2, "not a template"),
+        ("a\n  {{ .NAME ", 4, "not a template"),
+        ("a\n  \"{{ .NAME \"b }}\",\n jobs: {}}\n", 5, "not a template"),
         ("a\n{{ if .NAME }}\nx", 2, "never closed"),
         ("abc {{ end }}", 4, "nothing is open"),
         ("a\n {{ nonsense .NAME }}", 6, "function 'nonsense' that does not exist"),
