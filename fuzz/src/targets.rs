@@ -203,27 +203,6 @@ pub static ALL: &[Target] = &[
         short: 400,
     },
     Target {
-        name: "containerpilot",
-        run: |input| import(Format::ContainerPilot, input),
-        seeds: texts![
-            "{ consul: \"localhost:8500\", logging: { level: \"INFO\" }, stopTimeout: 5,
-               jobs: [{ name: \"app\", exec: [\"/bin/app\", \"-x\"], restarts: \"unlimited\", port: 80,
-                        interfaces: [\"eth0\", \"inet\"], tags: [\"a\"], stopTimeout: \"3s\",
-                        health: { exec: \"/bin/check {{ .HOME }}\", interval: 5, ttl: 10, timeout: \"2s\" },
-                        when: { source: \"watch.db\", each: \"changed\" } },
-                      { name: \"pre\", exec: \"true\", when: { source: \"app\", once: \"stopping\" } }],
-               watches: [{ name: \"db\", interval: 3 }], // a comment
-               control: { socket: \"/x\" },
-               telemetry: { port: 9090, metrics: [{ name: \"m\", help: \"h\", type: \"counter\" }] } }",
-        ],
-        tokens: &[
-            "jobs: [", "name: ", "exec: ", "health: {", "when: {", "each: ", "once: ", "interval: ", "watches: [",
-            "consul: ", "stopTimeout: ", "restarts: ", "unlimited", "{{ .HOME }}", "{{ if .X }}", "{{ end }}", "//",
-            "/*", "*/", "{", "}", "[", "]", "{{ loop 1 3 }}", "| default \"x\"",
-        ],
-        short: 500,
-    },
-    Target {
         name: "sse",
         run: sse,
         seeds: texts![
