@@ -33,7 +33,7 @@ impl Agent {
         }
         around.set.extend(addresses("MAINSTAY", &self.addresses));
         for watch in &self.node.plan().watches {
-            let word = format!("MAINSTAY_WATCH_{}", process_word(&watch.name));
+            let word = format!("MAINSTAY_WATCH_{}", watch.name.in_variables());
             if names(plan, &watch.name) {
                 let list = self.list(&watch.name).filter(|list| list.len() <= SMALL);
                 around.set.extend(list.map(|list| (word.clone(), list)));
@@ -49,9 +49,10 @@ impl Agent {
             let keeper = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
             let keeper = keeper.map(|pid| (format!("{PILOT}_PID"), pid.to_string()));
             around.set.extend(keeper);
+            // It cuts a name at its last dot as well, which the name of a job has not.
             let jobs = self.node.jobs();
             around.set.extend(jobs.filter_map(|(plan, job)| {
-                Some((format!("{PILOT}_{}_PID", process_word(&plan.name)), job.pid()?.to_string()))
+                Some((format!("{PILOT}_{}_PID", plan.name.in_variables()), job.pid()?.to_string()))
             }));
         }
         around
@@ -105,20 +106,6 @@ fn addresses<'a>(
     })
 }
 
-/// Whatever is neither letter nor digit becomes one `_`. ContainerPilot cuts a name at its last dot
-/// before that, which the name of a job has not.
-fn process_word(job: &Name) -> String {
-    let mut word = String::new();
-    for c in job.as_str().chars() {
-        match c.is_ascii_alphanumeric() {
-            true => word.push(c.to_ascii_uppercase()),
-            false if word.ends_with('_') => {}
-            false => word.push('_'),
-        }
-    }
-    word
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,7 +113,7 @@ mod tests {
     #[test]
     fn names_become_words() {
         let name = |text: &str| Name::new(text).expect("a name");
-        assert_eq!(process_word(&name("on-change_-x")), "ON_CHANGE_X");
+        assert_eq!(name("on-change_-x").in_variables(), "ON_CHANGE_X");
         let advertised = [(name("my-web"), "10.0.0.1".to_owned())];
         let found: Vec<_> = addresses("MAINSTAY", &advertised).collect();
         assert_eq!(found, [("MAINSTAY_MY_WEB_IP".to_owned(), "10.0.0.1".to_owned())]);

@@ -1,7 +1,7 @@
 //! From the texts to the plan: parse each file, merge what they say, and judge the whole.
 
 use crate::{
-    Context, JobPlace, Loaded,
+    Context, JobPlace, Loaded, alone,
     api::{self, API, Api},
     app::APP,
     containerpilot::CONTAINERPILOT,
@@ -81,6 +81,7 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
         r.within("discovery", |r| engine.judge(at, r))
     });
     let watches = watches(&mut r, &parts.watches);
+    alone::one_watch_for_each_variable(&mut r, &watches);
     let mut api = Api::default();
     merge(&mut r, "api", &parts.api, |r, table| r.table(&API, table, &mut api));
     let api = api::judge(&mut r, api);
@@ -502,6 +503,7 @@ fn judge(
 ) -> Plan {
     one_main(r, &jobs);
     one_user_of_each_address(r, &jobs);
+    alone::one_job_for_each_entry(r, &node.plan.name, &jobs);
     let main = jobs.iter().any(|it| it.job.plan.main);
     let mut plan = node.plan;
     plan.exit = match node.exit {

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod alone;
 mod api;
 mod app;
 mod assemble;

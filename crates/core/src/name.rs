@@ -39,6 +39,21 @@ impl Name {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// As a part of the name of a variable: in capitals, whatever is neither letter nor digit as
+    /// one `_`.
+    #[must_use]
+    pub fn in_variables(&self) -> String {
+        let mut word = String::new();
+        for c in self.0.chars() {
+            match c.is_ascii_alphanumeric() {
+                true => word.push(c.to_ascii_uppercase()),
+                false if word.ends_with('_') => {}
+                false => word.push('_'),
+            }
+        }
+        word
+    }
 }
 
 impl TryFrom<String> for Name {

@@ -151,7 +151,7 @@ impl Backend for ConsulBackend {
         let entries: Vec<Entry> = serde_json::from_slice(&answer.body).map_err(|error| {
             format!("the answer about '{}' makes no sense: {error}", query.service)
         })?;
-        Ok(entries.into_iter().map(Instance::from).collect())
+        Ok(entries.into_iter().filter_map(Entry::instance).collect())
     }
 }
 

@@ -4,6 +4,7 @@
 //! switched as a whole, is noticed; where the kernel does not tell, each interval brings a look.
 
 use crate::catalogue::{About, Report};
+use crate::plain::open_plain;
 use crate::trouble::Trouble;
 use futures_util::StreamExt;
 use inotify::{EventStream, Inotify, WatchMask};
@@ -11,7 +12,6 @@ use mainstay_core::discovery::Instance;
 use ring::digest::{Context, SHA256};
 use std::{
     collections::BTreeMap,
-    fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
     time::Duration,
@@ -164,9 +164,8 @@ fn is_gone(mask: inotify::EventMask) -> bool {
 
 /// Of its content; `None`: there is no such file.
 fn digest(path: &Path) -> io::Result<Option<String>> {
-    let file = match File::open(path) {
-        Ok(file) if file.metadata()?.is_file() => file,
-        Ok(_) => return Err(io::Error::other("it is not a regular file")),
+    let file = match open_plain(path) {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };

@@ -12,6 +12,7 @@ mod document;
 mod file;
 mod looking;
 mod pace;
+mod plain;
 mod service;
 mod trouble;
 

@@ -5,7 +5,7 @@ use crate::{
     client::Client,
     control::{escaped, several},
     failure::{Failure, NOT_AS_DESIRED},
-    term::{self, Tint, print, print_json, stdout_color, table, tinted},
+    term::{self, Tint, harmless, print, print_json, stdout_color, table, tinted},
 };
 use jiff::Timestamp;
 use mainstay_agent::view::{DiscoveryStatus, Door, JobStatus, Status, WatchStatus};
@@ -287,7 +287,7 @@ fn checks(job: &JobStatus) -> String {
                 _ => Tint::Plain,
             };
             let plain = |text: &str| (text.to_owned(), Tint::Plain);
-            let said = check.output.replace('\n', " / ");
+            let said = harmless(&check.output.replace('\n', " / "));
             vec![plain(&check.name), (check.state.clone(), tint), plain(&said)]
         })
         .collect();
@@ -317,7 +317,7 @@ fn notes(job: &JobStatus) -> Vec<String> {
     let name = &job.name;
     let mut notes = Vec::new();
     for check in job.checks.iter().filter(|check| check.state == "failing") {
-        let said = check.output.lines().next().unwrap_or("it says nothing");
+        let said = harmless(check.output.lines().next().unwrap_or("it says nothing"));
         notes.push(format!("{name}: check {} fails: {said}", check.name));
     }
     notes.extend(waits(job).map(|waits| format!("{name}: waits for {waits}")));
@@ -333,7 +333,7 @@ fn notes(job: &JobStatus) -> Vec<String> {
         notes.push(format!("{name}: is not announced: {trouble}"));
     }
     if let Some(said) = job.notify.get("STATUS") {
-        notes.push(format!("{name}: {said}"));
+        notes.push(format!("{name}: {}", harmless(said)));
     }
     notes
 }

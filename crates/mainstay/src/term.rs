@@ -49,6 +49,11 @@ pub(crate) fn tinted(text: &str, tint: Tint, color: bool) -> String {
     }
 }
 
+/// What a program has said, without anything that steers a terminal.
+pub(crate) fn harmless(said: &str) -> String {
+    said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// Lines of the terminal that stdout is, if it is one.
 pub(crate) fn height() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;

@@ -112,3 +112,16 @@ fn what_is_told_without_an_answer_does_not_hold_up_a_removal() {
     consul.thaw();
     until_absent(&consul, "web-here");
 }
+
+#[test]
+fn an_entry_that_an_agent_left_behind_the_next_one_removes() {
+    let consul = Consul::new();
+    let node = start(&consul, WEB);
+    until_standing(&consul, "web", "web-here", "passing");
+    node.must(&["stop", "web"]);
+    until_absent(&consul, "web-here");
+    // As if Consul had been away when the job stopped, and the agent had died before it was back.
+    consul.register("web-here", "web", 80, &[]);
+    node.kill_agent();
+    until_absent(&consul, "web-here");
+}

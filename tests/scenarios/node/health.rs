@@ -224,3 +224,21 @@ fn what_a_check_prints_shows_no_secret_of_its_job() {
         assert!(!text.contains("hunter2"), "{text}");
     }
 }
+
+#[test]
+fn what_a_check_says_cannot_steer_a_terminal() {
+    let node = Setup::config(
+        r#"
+        [jobs.web]
+        exec = ["sleep", "1000"]
+        health = { exec = ["sh", "-c", "printf 'a\\033[31mb'; exit 1"], interval = "1s" }
+        "#,
+    )
+    .start();
+    let shown = until("it is shown", || {
+        let output = node.ask(&["status"]).stdout;
+        let text = String::from_utf8(output).expect("text");
+        text.contains("fails").then_some(text)
+    });
+    assert!(shown.contains("a [31mb") && !shown.contains('\x1b'), "{shown:?}");
+}

@@ -115,3 +115,22 @@ fn a_reload_keeps_the_values_of_what_is_measured_as_before() {
     custom.define(&plan(&[]));
     assert!(matches!(custom.feed(&one("c", 1.0)), Err(Unfed::Unknown(_, Hint::NoneAtAll))));
 }
+
+#[test]
+fn values_beyond_all_numbers_do_not_cost_the_others_theirs() {
+    let dir = Dir::new("custom-beyond");
+    let kinds = [
+        ("c", MetricKind::Counter),
+        ("g", MetricKind::Gauge),
+        ("h", MetricKind::Histogram { buckets: vec![1.0] }),
+    ];
+    let custom = Custom::open(&dir.0, "r", &plan(&kinds));
+    for name in ["c", "c", "g", "h", "h"] {
+        custom.feed(&one(name, f64::MAX)).expect("finite");
+    }
+    custom.feed(&one("g", 7.0)).expect("finite");
+    custom.flush();
+    let before = readings(&custom);
+    assert_eq!(before[0].1, Reading::Counter(f64::MAX));
+    assert_eq!(readings(&Custom::open(&dir.0, "r", &plan(&kinds))), before);
+}

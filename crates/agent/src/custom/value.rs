@@ -88,15 +88,15 @@ impl Value {
 
     pub(super) fn take(&mut self, value: f64, now: u64) {
         match self {
-            Value::Counter(total) => *total += value,
+            Value::Counter(total) => add(total, value),
             Value::Gauge(last) => *last = value,
             Value::Histogram { bounds, counts, sum } => {
                 counts[bounds.partition_point(|bound| *bound < value)] += 1;
-                *sum += value;
+                add(sum, value);
             }
             Value::Summary { count, sum, recent } => {
                 *count += 1;
-                *sum += value;
+                add(sum, value);
                 forget(recent, now);
                 if recent.len() == MOST {
                     recent.pop_front();
@@ -126,6 +126,11 @@ impl Value {
             }
         }
     }
+}
+
+/// Stays finite: what is not cannot be written down and read again.
+fn add(total: &mut f64, value: f64) {
+    *total = (*total + value).clamp(f64::MIN, f64::MAX);
 }
 
 fn forget(recent: &mut VecDeque<(u64, f64)>, now: u64) {

@@ -136,11 +136,13 @@ impl Job {
         }
     }
 
-    /// A new agent announces what the last one did, and withdraws what it had not finished.
+    /// A new agent announces what the last one did, and withdraws what is not to be there: the last
+    /// one may have died while it still tried to.
     pub(super) fn repeat_notice(&mut self, turn: &mut Turn<'_>) {
         match self.notice {
             Notice::Told(standing) => self.tell(turn, standing),
             Notice::Withdrawing { .. } => turn.withdraw(),
+            Notice::Absent if turn.plan.advertise.is_some() => turn.withdraw(),
             Notice::Absent => {}
         }
     }

@@ -101,7 +101,8 @@ struct Service {
     /// Empty: that of the node.
     #[serde(default)]
     address: String,
-    port: u16,
+    /// The server takes any number.
+    port: i64,
     /// The server writes nothing for none.
     #[serde(default)]
     tags: Option<Vec<String>>,
@@ -109,17 +110,19 @@ struct Service {
     meta: Option<BTreeMap<String, String>>,
 }
 
-impl From<Entry> for Instance {
-    fn from(Entry { node, service }: Entry) -> Instance {
-        Instance {
+impl Entry {
+    /// `None`: its port is none, so nobody can reach it. The others must not suffer from that.
+    pub(super) fn instance(self) -> Option<Instance> {
+        let Entry { node, service } = self;
+        Some(Instance {
+            port: u16::try_from(service.port).ok()?,
             id: service.id,
             name: service.service,
             address: if service.address.is_empty() { node.address } else { service.address },
-            port: service.port,
             tags: service.tags.unwrap_or_default(),
             meta: service.meta.unwrap_or_default(),
             node: node.node,
-        }
+        })
     }
 }
 
@@ -165,7 +168,10 @@ fn beginning(text: &str, most: usize) -> &str {
 /// What a refusal means to a person.
 pub(super) fn refused(answer: &Answer) -> String {
     let text = answer.text();
-    let said: Vec<&str> = beginning(&text, REFUSAL).split_whitespace().collect();
+    // It ends up on terminals.
+    let dark = |c: char| c.is_whitespace() || c.is_control();
+    let said: Vec<&str> =
+        beginning(&text, REFUSAL).split(dark).filter(|part| !part.is_empty()).collect();
     let pause = if said.is_empty() { "" } else { ": " };
     let hint = match answer.status {
         StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => {
@@ -205,7 +211,7 @@ mod tests {
                     "Service":{{"ID":"w-1","Service":"w","Address":"{address}","Port":80,
                                 "Tags":null,"Meta":null,"Weights":{{}}}}}}"#
             );
-            Instance::from(serde_json::from_str::<Entry>(&text).expect("an entry"))
+            serde_json::from_str::<Entry>(&text).expect("an entry").instance().expect("a port")
         };
         assert_eq!(entry("").address, "10.0.0.1");
         assert_eq!(entry("10.0.0.2").address, "10.0.0.2");
@@ -217,5 +223,12 @@ mod tests {
         assert_eq!(short(&note).len(), NOTE);
         assert_eq!(short("fine"), "fine");
         assert_eq!(short(&format!("x{note}")).len(), NOTE - 1);
+    }
+
+    #[test]
+    fn what_a_server_says_cannot_steer_a_terminal() {
+        let body = b"no\x1b[31m\x07 way\r\n".to_vec();
+        let answer = Answer { status: StatusCode::BAD_REQUEST, index: None, body };
+        assert_eq!(refused(&answer), "the server answers 400 Bad Request: no [31m way");
     }
 }

@@ -1,7 +1,7 @@
 //! The directory: its lock, and its files, each read and replaced as a whole.
 
 use super::entry::{Entry, now};
-use crate::backend::Failure;
+use crate::{backend::Failure, plain::open_plain};
 use rustix::fs::{FlockOperation, flock};
 use std::{
     fmt::Write as _,
@@ -69,7 +69,7 @@ impl Shelf {
     pub(super) fn read(&self, service: &str) -> Result<Vec<Entry>, Failure> {
         let path = self.path(service);
         let mut text = Vec::new();
-        match File::open(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text)) {
+        match open_plain(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text)) {
             Ok(_) if text.len() as u64 > LONGEST => {
                 Err(Failure::Failed(format!("{} is longer than 8 MiB", path.display())))
             }

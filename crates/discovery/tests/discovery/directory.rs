@@ -189,6 +189,20 @@ fn a_lock_that_is_held_too_long_is_trouble_until_it_is_given_back() {
 }
 
 #[test]
+fn a_pipe_in_place_of_a_file_is_trouble_and_keeps_nobody_else_from_being_announced() {
+    let scratch = Scratch::new();
+    let pipe = scratch.path().join("catalogue/web.json");
+    fs::create_dir(scratch.path().join("catalogue")).expect("a directory");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo is there").success());
+    let mut told = at(&scratch);
+    told.announce(registration("web-1", "web"), Standing::Passing, "");
+    assert!(told.trouble(&service("web-1")).contains("not a regular file"));
+    told.announce(registration("db-1", "db"), Standing::Passing, "");
+    told.announced("db-1");
+}
+
+#[test]
 fn a_file_that_makes_no_sense_is_trouble_and_is_not_overwritten() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.path().join("catalogue")).expect("ours");

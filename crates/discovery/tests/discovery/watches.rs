@@ -6,6 +6,7 @@ use crate::{
 };
 use mainstay_discovery::{Instance, Query, Report, Standing};
 use mainstay_tests::Consul;
+use serde_json::json;
 use std::time::Duration;
 
 #[test]
@@ -53,6 +54,17 @@ fn an_instance_carries_what_was_announced_and_counts_only_while_it_passes() {
     told.until_ids("peers", &[]);
     told.announce(registration("web-1", "web"), Standing::Passing, "");
     told.until_ids("peers", &["web-1"]);
+}
+
+#[test]
+fn an_instance_with_a_port_that_is_none_does_not_hide_the_others() {
+    let server = Consul::new();
+    let mut told = Told::new(consul(&server));
+    for (id, port) in [("one", 80), ("high", 70_000), ("low", -1)] {
+        server.put("/v1/agent/service/register", &json!({ "ID": id, "Name": "web", "Port": port }));
+    }
+    told.watch("peers", query("web"));
+    told.until_ids("peers", &["one"]);
 }
 
 #[test]
