@@ -197,19 +197,14 @@ fn advertise(
     notes: &mut Vec<(usize, String)>,
 ) -> Option<Advertise> {
     let what = format!("job '{name}'");
-    let port = match fields.get("port") {
-        Some(node) => {
-            let port = r.integer(node, &format!("port of {what}"))?;
-            match u16::try_from(port) {
-                Ok(port) => port,
-                Err(_) => {
-                    let message = format!("port of {what} is {port}");
-                    return r.wrong(&node.span, message, "write a port from 1 to 65535");
-                }
-            }
-        }
-        None => 0,
-    };
+    let port = fields.get("port").and_then(|node| {
+        let port = r.integer(node, &format!("port of {what}"))?;
+        u16::try_from(port).ok().or_else(|| {
+            let message = format!("port of {what} is {port}");
+            r.wrong(&node.span, message, "write a port from 1 to 65535")
+        })
+    });
+    let port = port.unwrap_or_default();
     // They are read in any case: what is wrong in them is wrong without a port, too.
     let interfaces = fields
         .filled("interfaces")
