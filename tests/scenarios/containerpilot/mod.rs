@@ -270,3 +270,19 @@ fn a_run_ends_by_itself_when_all_jobs_have() {
     assert_eq!(pilot.node.log("one"), ["one", "one", "one"]);
     assert_eq!(pilot.node.log("two"), ["two"]);
 }
+
+#[test]
+fn a_run_that_takes_too_long_is_told_and_has_failed() {
+    let mut pilot = Pilot::launch(
+        &format!(
+            "{{ {HEAD} jobs: [
+               {{ name: 'slow', exec: 'sleep 1000', timeout: '100ms' }},
+               {{ name: 'after', exec: 'echo failed', when: {{ source: 'slow', once: 'exitFailed' }} }} ] }}"
+        ),
+        &[],
+    );
+    assert_eq!(pilot.node.wait().code(), Some(1));
+    assert_eq!(pilot.node.log("after"), ["failed"]);
+    let stderr = pilot.node.stderr();
+    assert!(stderr.contains("slow: run 1 took longer than its timeout"), "{stderr}");
+}
