@@ -123,7 +123,9 @@ impl Job {
             Some(id)
         };
         let (user, group) = (account("uid"), account("gid"));
-        if exec.is_none() && fields.get("exec").is_none() && fields.get("port").is_none() {
+        let checked = health.iter().any(|it| it.exec.is_some());
+        let no_port = fields.get("port").is_none_or(|node| node.value == Value::Number(0.0));
+        if !checked && fields.get("exec").is_none() && no_port {
             let message = format!("{what} has neither exec nor port: there is nothing to do");
             r.wrong::<()>(&name_node.span, message, "add exec: [\"PROGRAM\", \"ARGUMENT\"]");
         }
