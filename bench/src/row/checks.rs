@@ -53,12 +53,13 @@ pub(crate) fn measure_announced(
         let consul = Consul::start(&scene.place("consul")?)?;
         let crowd = start(scene, mainstay, watch, &server, Some(&consul))?;
         consul.wait_for_passing(scene.options.jobs)?;
-        answers.set(Who::Mainstay, Some(spent(scene, &crowd, &server)?.agent));
+        let agent =
+            || or_gap(Who::Mainstay, spent(scene, &crowd, &server)).map(|spent| spent.agent);
+        answers.set(Who::Mainstay, agent());
         consul.freeze();
         std::thread::sleep(NOTICED);
-        let spent = spent(scene, &crowd, &server);
+        frozen.set(Who::Mainstay, agent());
         consul.thaw();
-        frozen.set(Who::Mainstay, Some(spent?.agent));
         Ok(())
     });
     or_gap(Who::Mainstay, outcome);

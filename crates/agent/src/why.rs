@@ -5,13 +5,13 @@
 //! waits for, how far its start or stop is, who wanted it so. What its checks and its last run say
 //! follows, and what can be done. Where that is too much, the least telling goes first.
 
-use crate::view::Why;
+use crate::{cron, view::Why};
 use mainstay_core::{
     clock::{Mono, Now},
     job::{Desired, Health, Job, Phase, Resting, Rung, Verdict},
     name::Name,
     node::{Node, NodePhase, Waiting},
-    plan::{JobPlan, RestartOn},
+    plan::{JobPlan, RestartOn, Trigger},
 };
 use mainstay_wire::stamp::rfc3339;
 use std::time::Duration;
@@ -21,8 +21,8 @@ const LINES: usize = 5;
 const WAITS: usize = 2;
 /// What a check has to do with.
 const HEALTHY: &str = "healthy";
-/// So far a chain of causes is followed.
-const DEPTH: usize = 4;
+/// So many links of a chain of causes are told, beside its end.
+const LINKS: usize = 4;
 
 /// What goes first when there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -251,10 +251,26 @@ impl Asked<'_> {
                 }
                 None => format!("it waits for its interval of {event}{at}"),
             },
+            (None, "cron") => self.cron(event, &at),
             (None, _) => {
-                let because = because(self.node, source, event, DEPTH);
+                let because = because(self.node, source, event);
                 format!("it waits for {source} {event}{at}{because}")
             }
+        }
+    }
+
+    fn cron(&self, expression: &str, at: &str) -> String {
+        let next = match &self.plan.when.trigger {
+            Some(Trigger::Cron(cron)) => cron::next(cron, self.now.wall).ok(),
+            Some(Trigger::Each(_) | Trigger::Interval(_)) | None => None,
+        };
+        match next {
+            Some(next) => {
+                let nanos = u64::try_from(next.saturating_sub(self.now.wall)).unwrap_or(0);
+                let (left, next) = (span(Duration::from_nanos(nanos)), rfc3339(next));
+                format!("its next run comes in {left}, at {next} (cron {expression}){at}")
+            }
+            None => format!("it waits for cron {expression}{at}, which is never due"),
         }
     }
 
@@ -312,35 +328,54 @@ fn asks(plan: &JobPlan, source: &str) -> String {
     line(Some(at.unwrap_or(&written.at)))
 }
 
-/// What the source of a wait is up to itself.
-fn because(node: &Node, source: &str, event: &str, depth: usize) -> String {
-    let (Some(plan), Some(job)) = (node.job_plan(source), node.job(source)) else {
-        return String::new();
-    };
+/// What the source of a wait is up to itself, and so on down to what keeps all of them: of a long
+/// chain the beginning and the end, which is what somebody has to look at.
+fn because(node: &Node, source: &str, event: &str) -> String {
+    let (mut links, mut seen) = (Vec::new(), Vec::new());
+    let mut next = Some((source.to_owned(), event.to_owned()));
+    while let Some((source, event)) = next.take().filter(|(source, _)| !seen.contains(source)) {
+        let Some((link, further)) = link(node, &source, &event) else { break };
+        links.push(link);
+        seen.push(source);
+        next = further;
+    }
+    let last = links.len().saturating_sub(1);
+    if last > LINKS + 1 {
+        let left_out = last - LINKS;
+        links.splice(LINKS..last, [format!("and so on over {left_out} more jobs")]);
+    }
+    links.iter().map(|link| format!(": {link}")).collect()
+}
+
+/// One source of a wait, and what it waits for itself. `None`: it is no job.
+fn link(node: &Node, source: &str, event: &str) -> Option<(String, Option<(String, String)>)> {
+    let (plan, job) = (node.job_plan(source)?, node.job(source)?);
+    let phase = word(job.phase());
     match job.phase() {
         Phase::Starting | Phase::Running => {
             let check = failing(plan, job).next().filter(|_| event == HEALTHY);
             if let Some(check) = check {
-                return format!(": {source} is {}, but its {check}", word(job.phase()));
+                return Some((format!("{source} is {phase}, but its {check}"), None));
             }
         }
         Phase::Backoff => {
             let exit = job.last_exit().map_or_else(String::new, |exit| format!(", {exit}"));
-            return format!(": {source} is to be started again, its last run ended{exit}");
+            let text = format!("{source} is to be started again, its last run ended{exit}");
+            return Some((text, None));
         }
         Phase::Stopped if job.resting() == Some(Resting::User) => {
-            return format!(": {source} was stopped on request");
+            return Some((format!("{source} was stopped on request"), None));
         }
         Phase::Stopped | Phase::Stopping | Phase::Exited | Phase::Fatal | Phase::Unknown => {}
     }
-    match node.waiting(source).first() {
-        Some(next) if depth > 0 && job.desired() == Desired::Run => {
-            let (from, event) = (&next.source, &next.event);
-            let (at, further) = (asks(plan, from), because(node, from, event, depth - 1));
-            format!(": {source} itself waits for {from} {event}{at}{further}")
+    let next = node.waiting(source).into_iter().next();
+    Some(match next.filter(|_| job.desired() == Desired::Run) {
+        Some(Waiting { source: from, event, .. }) => {
+            let at = asks(plan, &from);
+            (format!("{source} itself waits for {from} {event}{at}"), Some((from, event)))
         }
-        Some(_) | None => format!(": {source} is {}", word(job.phase())),
-    }
+        None => (format!("{source} is {phase}"), None),
+    })
 }
 
 fn failing<'a>(plan: &'a JobPlan, job: &'a Job) -> impl Iterator<Item = String> + 'a {

@@ -8,6 +8,7 @@ use crate::{
 use axum::Json;
 use mainstay_agent::{Selection, view::JobStatus};
 use mainstay_core::{
+    job::Desired,
     name::Name,
     node::{Refusal, Request},
 };
@@ -126,8 +127,14 @@ impl Subject {
         let pursuit = Pursuit::begin(reach, patience);
         let before = incarnations(&self.jobs(reach).await?);
         let (accepted, refused) = send(reach, self.requests(request)).await?;
-        let before = before.into_iter().chain(accepted).collect();
-        pursuit.wait(self.concerned(goal), |job| goal.after(&before, job)).await?;
+        // Who was refused goes nowhere: only the others are waited for.
+        let refused_all = refused.is_some() && accepted.is_empty();
+        let taken = |job: &JobStatus| refused.is_none() || accepted.contains_key(&job.name);
+        let before: Incarnations = before.into_iter().chain(accepted.clone()).collect();
+        if !refused_all {
+            let concerned = self.concerned(goal);
+            pursuit.wait(concerned, |job| goal.after(&before, job).filter(|_| taken(job))).await?;
+        }
         match refused {
             Some(refusal) => Err(refusal.into()),
             None => self.answer(self.jobs(reach).await?),
@@ -224,6 +231,9 @@ fn hopeless(job: &JobStatus) -> Option<String> {
     let (source, event) = (&waiting.source, &waiting.event);
     let reason = waiting.reason.as_deref().unwrap_or_default();
     let name = &job.name;
+    if job.desired == Desired::Disabled {
+        return Some(format!("{name} is disabled; `mainstay enable {name}` lets it start"));
+    }
     Some(format!(
         "{name} waits for {source} {event}, which can never come: {reason}; \
          `mainstay start {name} --now` does not wait"

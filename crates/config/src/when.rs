@@ -195,13 +195,24 @@ impl Clause {
                 "write minute, hour, day of month, month, day of week: \"0 3 * * *\"",
             );
         }
-        if let Err(error) = text.parse::<croner::Cron>() {
-            let error = error.to_string();
-            let error = error.trim_end_matches('.').trim_start_matches("Component error: ");
+        let expression = match text.parse::<croner::Cron>() {
+            Ok(expression) => expression,
+            Err(error) => {
+                let error = error.to_string();
+                let error = error.trim_end_matches('.').trim_start_matches("Component error: ");
+                return r.wrong(
+                    v.span,
+                    format!("'{text}' is not a cron expression: {error}"),
+                    "write minute, hour, day of month, month, day of week: \"0 3 * * *\"",
+                );
+            }
+        };
+        let begin = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
+        if expression.find_next_occurrence(&begin, false).is_err() {
             return r.wrong(
                 v.span,
-                format!("'{text}' is not a cron expression: {error}"),
-                "write minute, hour, day of month, month, day of week: \"0 3 * * *\"",
+                format!("'{text}' is never due"),
+                "change the day or the month: there is no such day",
             );
         }
         self.cron = Some((text, v.span));

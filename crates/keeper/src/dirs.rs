@@ -60,6 +60,7 @@ impl RunDir {
                 "{shown} is no run directory: it holds '{found}', which no mainstay made; choose another with --run-dir or MAINSTAY_RUN_DIR"
             ));
         }
+        close_to_others(&path)?;
         let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"))
             .map_err(|error| format!("cannot write in the run directory {shown}: {error}; choose another with --run-dir or MAINSTAY_RUN_DIR"))?;
         match lock.try_lock() {
@@ -181,6 +182,30 @@ fn is_foreign_link(path: &Path) -> bool {
 fn owned_by_us(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(path).is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Whoever can write here can put a plan or a socket of their own in the place of ours. A directory
+/// that is ours alone, such as a fresh volume, is closed; one that serves others too is refused,
+/// unless what is ours is safe there (as in /tmp).
+fn close_to_others(path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    let failed = |error: io::Error| format!("cannot use the run directory {shown}: {error}");
+    let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
+    let (everybody, sticky) = (mode & 0o002 != 0, mode & 0o1000 != 0);
+    if mode & 0o022 == 0 {
+        return Ok(());
+    }
+    let empty = fs::read_dir(path).map_err(failed)?.next().is_none();
+    if empty || (path.join("lock").exists() && !sticky) {
+        let closed = fs::Permissions::from_mode(mode & 0o7777 & !0o1066);
+        return fs::set_permissions(path, closed).map_err(failed);
+    }
+    if everybody && !sticky {
+        return Err(format!(
+            "everybody can write in the run directory {shown}, and so replace what is run; use chmod go-w on it, or choose another with --run-dir"
+        ));
+    }
+    Ok(())
 }
 
 /// Locks a state directory against another node: two would write into the same files.

@@ -119,6 +119,63 @@ when = { source = "migrate", once = "exitSuccess" }
 }
 
 #[test]
+fn a_long_chain_is_followed_to_its_end() {
+    let mut text = "[jobs.j0]\nexec = \"x\"\nhealth = { tcp = \"127.0.0.1:1\" }\n".to_owned();
+    for at in 1..40 {
+        let before = at - 1;
+        text += &format!("[jobs.j{at}]\nexec = \"x\"\n");
+        text += &format!("when = {{ source = \"j{before}\", once = \"healthy\" }}\n");
+    }
+    let mut story = Story::new(&text);
+    story.spawned("j0", 1);
+    let causes = story.causes("j39");
+    let [cause] = causes.as_slice() else { panic!("{causes:#?}") };
+    assert!(
+        cause.starts_with("it waits for j38 healthy (m.toml:120): j38 itself waits"),
+        "{cause}"
+    );
+    assert!(cause.contains(": and so on over 34 more jobs: "), "{cause}");
+    assert!(
+        cause.ends_with(": j0 is RUNNING, but its check tcp has not passed yet"),
+        "what keeps them all is not told: {cause}"
+    );
+}
+
+#[test]
+fn what_can_never_come_is_followed_to_its_end() {
+    let mut text =
+        "[node]\nexit = \"never\"\n[jobs.j0]\nexec = \"x\"\nrestart = \"never\"\n".to_owned();
+    for at in 1..40 {
+        let before = at - 1;
+        text += &format!("[jobs.j{at}]\nexec = \"x\"\n");
+        text += &format!("when = {{ source = \"j{before}\", once = \"exitSuccess\" }}\n");
+    }
+    let mut story = Story::new(&text);
+    story.spawned("j0", 1);
+    story.exited("j0", 1, 3);
+    let cause = story.causes("j39").join("\n");
+    assert!(cause.contains("j38 can never start, it waits for j37 exitSuccess: "), "{cause}");
+    assert!(cause.ends_with(": and so on: j0 has ended, exit code 3"), "{cause}");
+    assert!(
+        story.causes("j7").join("\n").ends_with(
+            ": j1 can never start, it waits for j0 exitSuccess: j0 has ended, exit code 3"
+        )
+    );
+}
+
+#[test]
+fn a_wait_for_cron_says_when_it_is_over() {
+    let story =
+        Story::new("[jobs.nightly]\nexec = \"x\"\nwhen = { cron = \"0 3 * * *\", tz = \"UTC\" }\n");
+    assert_eq!(
+        story.causes("nightly"),
+        [
+            "its next run comes in 3h0m, at 1970-01-01T03:00:00.000000000Z (cron 0 3 * * *) (m.toml:3)"
+        ]
+    );
+}
+
+#[test]
 fn a_job_that_follows_names_its_own_line() {
     let mut story = Story::new(
         "[jobs.db]\nexec = \"db\"\nrestart = \"never\"\n[jobs.web]\nexec = \"web\"\nwhile = { source = \"db\" }\n[node]\nexit = \"never\"\n",

@@ -192,6 +192,7 @@ fn why_answers_in_five_lines_and_what_was_disabled_is_refused() {
     assert_eq!((status, job["desired"].as_str()), (200, Some("disabled")));
     let (status, problem) = node.post("/v1/jobs/web/start", "");
     assert_eq!(status, 409, "{problem}");
+    assert_eq!(problem["detail"], "job 'web' is disabled: enable it first");
     let (status, why) = node.get("/v1/jobs/web/why");
     let lines = why["lines"].as_array().expect("lines");
     assert!(status == 200 && (1..=5).contains(&lines.len()), "{why}");

@@ -425,6 +425,14 @@ fn an_unknown_time_zone_says_what_to_do() {
 }
 
 #[test]
+fn a_cron_of_a_day_that_there_is_not_is_refused() {
+    let told = refused("[jobs.a]\nexec = \"a\"\nwhen = { cron = \"0 0 30 2 *\" }");
+    assert!(told.contains("'0 0 30 2 *' is never due"), "{told}");
+    plan("[jobs.a]\nexec = \"a\"\nwhen = { cron = \"0 0 29 2 *\" }");
+    plan("[jobs.a]\nexec = \"a\"\nwhen = { cron = \"@daily\" }");
+}
+
+#[test]
 fn a_thousand_warnings_never_hide_an_error() {
     let many: String = (0..2000).map(|n| format!("[jobs.j{n}]\nexec = \"a | b\"\n")).collect();
     assert!(refused(&format!("{many}[jobs.x]\nexec = 1\n")).contains("jobs.x.exec"));

@@ -204,54 +204,82 @@ impl Node {
         }
     }
 
-    /// The chain of causes, from the nearest to the one that somebody has to look at.
+    /// The chain of causes, from the nearest to the one that somebody has to look at; of a long one
+    /// its beginning and that end.
     fn cause(&self, prospects: &Prospects, condition: &Condition) -> String {
         let mut links = Vec::new();
         let mut seen = Vec::new();
         let mut next = Some(condition.clone());
         while let Some(condition) = next.take() {
-            if links.len() == CAUSES || seen.contains(&condition) {
+            if seen.contains(&condition) {
                 links.push("and so on".to_owned());
                 break;
             }
-            let (link, cause) = self.link(prospects, &condition);
-            links.push(link);
+            if seen.len() + 1 == CAUSES {
+                let end = self.end_of_chain(prospects, &condition);
+                if end != condition {
+                    links.push("and so on".to_owned());
+                }
+                links.push(self.link(prospects, &end));
+                break;
+            }
+            links.push(self.link(prospects, &condition));
+            next = self.behind(prospects, &condition);
             seen.push(condition);
-            next = cause;
         }
         links.join(": ")
     }
 
-    fn link(&self, prospects: &Prospects, condition: &Condition) -> (String, Option<Condition>) {
+    /// In a circle there is none: then any link of it.
+    fn end_of_chain(&self, prospects: &Prospects, condition: &Condition) -> Condition {
+        let mut end = condition.clone();
+        for _ in 0..self.jobs.len() {
+            match self.behind(prospects, &end) {
+                Some(next) => end = next,
+                None => break,
+            }
+        }
+        end
+    }
+
+    /// What keeps the source of this condition from ever starting, if it waits for something.
+    fn behind(&self, prospects: &Prospects, condition: &Condition) -> Option<Condition> {
+        let SourceRef::Job(name) = &condition.source else { return None };
+        let at = self.wiring.place(name.as_str())?;
+        let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get(at)?);
+        let wanted = rests(plan, job).is_none() && job.desired() == Desired::Run;
+        let stuck = wanted && job.waits() && !self.may_pass_once(prospects, at);
+        if stuck { self.blocked_by(prospects, plan, job) } else { None }
+    }
+
+    fn link(&self, prospects: &Prospects, condition: &Condition) -> String {
         let Condition { source: SourceRef::Job(name), event } = condition else {
-            return (format!("{} does not say {}", condition.source, condition.event), None);
+            return format!("{} does not say {}", condition.source, condition.event);
         };
         let found = self.jobs().enumerate().find(|(_, (plan, _))| plan.name == *name);
         let Some((at, (plan, job))) = found else {
-            return (format!("there is no job '{name}'"), None);
+            return format!("there is no job '{name}'");
         };
         if let Some(rests) = rests(plan, job) {
-            return (format!("{name} rests: {rests}"), None);
+            return format!("{name} rests: {rests}");
         }
         let exit = job.last_exit().map_or_else(String::new, |exit| format!(", {exit}"));
         match (job.desired(), job.phase()) {
-            (Desired::Disabled, _) => (format!("{name} is disabled"), None),
+            (Desired::Disabled, _) => format!("{name} is disabled"),
             (Desired::Rest, Phase::Fatal) => match job.last_exit() {
-                Some(exit) => (format!("{name} was given up, {exit}"), None),
-                None => (format!("{name} was given up before it could start"), None),
+                Some(exit) => format!("{name} was given up, {exit}"),
+                None => format!("{name} was given up before it could start"),
             },
-            (Desired::Rest, Phase::Exited) => (format!("{name} has ended{exit}"), None),
+            (Desired::Rest, Phase::Exited) => format!("{name} has ended{exit}"),
             (Desired::Run, _) if job.waits() && !self.may_pass_once(prospects, at) => {
-                let blocked = self.blocked_by(prospects, plan, job);
-                let text = match &blocked {
+                match self.behind(prospects, condition) {
                     Some(it) => {
                         format!("{name} can never start, it waits for {} {}", it.source, it.event)
                     }
                     None => format!("{name} can never start"),
-                };
-                (text, blocked)
+                }
             }
-            (Desired::Run | Desired::Rest, _) => (format!("{name} does not say {event}"), None),
+            (Desired::Run | Desired::Rest, _) => format!("{name} does not say {event}"),
         }
     }
 
