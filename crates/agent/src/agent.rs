@@ -249,6 +249,7 @@ impl Agent {
         self.crash.reach(Point::Input)?;
         let before = self.incarnation_before(&input);
         self.settle_probes(&input);
+        let overran = self.overran(&input);
         let decided = self.decide(input);
         self.write_down(&decided, &origin);
         self.crash.reach(Point::Journaled)?;
@@ -266,7 +267,7 @@ impl Agent {
         self.meter.stepped(begun.elapsed());
         // Nobody waits for a line of the log.
         for event in &to_tell {
-            trace::event(event, &input, self.is_early(event));
+            trace::event(event, &input, self.is_early(event), overran);
         }
         self.crash.reach(Point::Commanded)?;
         // Last of all: whoever hears that it was taken can rely on the keeper having it.
@@ -285,6 +286,13 @@ impl Agent {
         checks.any(|(check, state)| {
             check.name == *name && !state.has_passed() && check.start_period.is_zero()
         })
+    }
+
+    /// Whether it is the end of a run that was killed for taking too long.
+    fn overran(&self, input: &Input) -> bool {
+        let Input::Exited { job, incarnation, .. } = input else { return false };
+        let job = self.node.job(job.as_str());
+        job.is_some_and(|job| job.overran() && job.incarnation() == *incarnation)
     }
 
     fn incarnation_before(&self, input: &Input) -> u64 {

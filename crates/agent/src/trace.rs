@@ -75,11 +75,15 @@ pub(crate) fn set_level(level: &str) {
 }
 
 /// What an operator wants to find in the log without having watched. `early`: a check that has yet
-/// to pass for the first time, which is how every start looks.
-pub(crate) fn event(event: &Event, cause: &Input, early: bool) {
+/// to pass for the first time, which is how every start looks. `overran`: the cause is the end of a
+/// run that took too long, which nobody asked for.
+pub(crate) fn event(event: &Event, cause: &Input, early: bool, overran: bool) {
     let source = event.source.as_str();
     let asked_for = matches!(cause, Input::Exited { asked: Asked::Stop | Asked::Kill, .. });
     match &event.kind {
+        Kind::ExitFailed { incarnation, exit } if overran => {
+            tracing::warn!("{source}: run {incarnation} took longer than its timeout: {exit}");
+        }
         Kind::ExitFailed { incarnation, exit } if asked_for => {
             tracing::debug!("{source}: run {incarnation} stopped: {exit}");
         }

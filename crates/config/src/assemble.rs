@@ -326,7 +326,7 @@ fn instances(table: &DeTable<'_>) -> Option<u32> {
 fn read<'t>(r: &mut Reader<'_>, plan: JobPlan, name: &Word<'t>, table: &'t DeTable<'t>) -> Job {
     let mut job = Job::new(plan);
     r.table(&JOB, table, &mut job);
-    if !job.exec && job.advertise.is_none() && r.is_whole() {
+    if !job.exec && job.advertise.is_none() && job.checks.is_empty() && r.is_whole() {
         let help = "add the command: exec = \"program argument\"";
         r.wrong::<()>(name.span(), "'exec' is missing", help);
     }

@@ -85,7 +85,7 @@ pub(crate) static JOB: Table<Job> = Table {
             "",
             Restart,
             "The command: a list, or a string that is split as a shell would and never run by one. \
-             Required, unless the job is only announced (advertise).",
+             Required, unless the job is only announced (advertise) or only checked (health).",
             |job, v, r| {
                 job.exec = true;
                 r.command(v).map(|exec| job.plan.exec = exec)

@@ -103,8 +103,8 @@ pub enum ExitRule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobPlan {
     pub name: Name,
-    /// Program and arguments. Empty for a job that is only announced: a process of our own stands
-    /// in its place.
+    /// Program and arguments. Empty for a job that is only announced or checked: a process of our
+    /// own stands in its place.
     pub exec: Vec<String>,
     pub main: bool,
     pub restart: Restart,

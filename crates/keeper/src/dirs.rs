@@ -41,35 +41,35 @@ impl RunDir {
         let shown = path.display();
         if is_foreign_link(path) {
             return Err(format!(
-                "the run directory {shown} is a link that belongs to somebody else; choose another with --run-dir"
+                "the run directory {shown} is a link that belongs to somebody else; choose another with --run-dir or MAINSTAY_RUN_DIR"
             ));
         }
         make(path, 0o711).map_err(|error| {
-            format!("cannot make the run directory {shown}: {error}; choose another with --run-dir")
+            format!("cannot make the run directory {shown}: {error}; choose another with --run-dir or MAINSTAY_RUN_DIR")
         })?;
         let path = path
             .canonicalize()
             .map_err(|error| format!("cannot use the run directory {shown}: {error}"))?;
         if !owned_by_us(&path) {
             return Err(format!(
-                "the run directory {shown} belongs to somebody else; choose another with --run-dir"
+                "the run directory {shown} belongs to somebody else; choose another with --run-dir or MAINSTAY_RUN_DIR"
             ));
         }
         if let Some(found) = not_ours(&path) {
             return Err(format!(
-                "{shown} is no run directory: it holds '{found}', which no mainstay made; choose another with --run-dir"
+                "{shown} is no run directory: it holds '{found}', which no mainstay made; choose another with --run-dir or MAINSTAY_RUN_DIR"
             ));
         }
         close_to_others(&path)?;
         let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"))
-            .map_err(|error| format!("cannot write in the run directory {shown}: {error}; choose another with --run-dir"))?;
+            .map_err(|error| format!("cannot write in the run directory {shown}: {error}; choose another with --run-dir or MAINSTAY_RUN_DIR"))?;
         match lock.try_lock() {
             Ok(()) => Ok(RunDir { path, lock }),
             Err(fs::TryLockError::WouldBlock) => {
                 let pid = read_run_file(&path)
                     .map_or_else(|| "unknown".to_owned(), |run| run.pid.to_string());
                 Err(format!(
-                    "another mainstay (pid {pid}) runs in {shown}; stop it with 'mainstay shutdown --run-dir {shown}', or choose another --run-dir"
+                    "another mainstay (pid {pid}) runs in {shown}; stop it with 'mainstay shutdown --run-dir {shown}', or choose another with --run-dir or MAINSTAY_RUN_DIR"
                 ))
             }
             Err(fs::TryLockError::Error(error)) => {

@@ -270,3 +270,34 @@ fn a_run_ends_by_itself_when_all_jobs_have() {
     assert_eq!(pilot.node.log("one"), ["one", "one", "one"]);
     assert_eq!(pilot.node.log("two"), ["two"]);
 }
+
+#[test]
+fn a_run_that_takes_too_long_is_told_and_has_failed() {
+    let mut pilot = Pilot::launch(
+        &format!(
+            "{{ {HEAD} jobs: [
+               {{ name: 'slow', exec: 'sleep 1000', timeout: '100ms' }},
+               {{ name: 'after', exec: 'echo failed', when: {{ source: 'slow', once: 'exitFailed' }} }} ] }}"
+        ),
+        &[],
+    );
+    assert_eq!(pilot.node.wait().code(), Some(1));
+    assert_eq!(pilot.node.log("after"), ["failed"]);
+    let stderr = pilot.node.stderr();
+    assert!(stderr.contains("slow: run 1 took longer than its timeout"), "{stderr}");
+}
+
+#[test]
+fn a_job_that_is_only_checked_starts_what_waits_for_it() {
+    let pilot = Pilot::start(&format!(
+        "{{ {HEAD} jobs: [
+           {{ name: 'there', health: {{ exec: 'test -e DIR/there', interval: 1, ttl: 5 }} }},
+           {{ name: 'app', exec: 'echo up', when: {{ source: 'there', once: 'healthy' }} }} ] }}"
+    ));
+    until("it has been looked for in vain", || {
+        pilot.node.stderr().contains("check exec does not pass yet").then_some(())
+    });
+    assert!(pilot.node.log("app").is_empty());
+    fs::write(pilot.node.path().join("there"), "").expect("a file");
+    until("it has started", || (pilot.node.log("app") == ["up"]).then_some(()));
+}

@@ -49,6 +49,8 @@ const STOP: i64 = 5;
 /// For a job that runs when another one stops and says nothing of how long it may.
 const HOOK: Duration = Duration::from_secs(60);
 const MOST_JOBS: usize = 10_000;
+const NO_JOB: &str = "there is no job in this ContainerPilot configuration";
+const NO_JOB_HELP: &str = "it needs a list 'jobs', each with a name and what to run";
 
 pub(super) fn import(sources: &Sources, ctx: &Context) -> Result<Imported, Errors> {
     let Some(source) = sources.get(0) else { return Err(nothing("").into()) };
@@ -139,9 +141,7 @@ fn proven(
 }
 
 fn nothing(file: &str) -> Diagnostic {
-    Diagnostic::error("there is no job in this ContainerPilot configuration")
-        .file(file)
-        .help("it needs a list 'jobs', each with a name and what to run")
+    Diagnostic::error(NO_JOB).file(file).help(NO_JOB_HELP)
 }
 
 fn read(r: &mut Reader<'_>, tree: &Node, file: &str, ctx: &Context) -> Option<Draft> {
@@ -178,7 +178,7 @@ fn read(r: &mut Reader<'_>, tree: &Node, file: &str, ctx: &Context) -> Option<Dr
     }
     let whens = settle(r, &jobs, &watches)?;
     if jobs.is_empty() {
-        return None;
+        return r.wrong(&fields.at("jobs"), NO_JOB, NO_JOB_HELP);
     }
 
     let mut draft = Draft::new("a ContainerPilot configuration", file);

@@ -2,13 +2,20 @@
 
 use super::{context, refused};
 use mainstay_config::parse;
+use mainstay_core::plan::JobPlan;
 use proptest::prelude::*;
 
 const VALID: &str = include_str!("../testdata/valid.toml");
 
 fn survives(text: &str) {
     match parse("x.toml", text, &context()) {
-        Ok(loaded) => assert!(loaded.plan.jobs.iter().all(|job| !job.exec.is_empty())),
+        Ok(loaded) => {
+            // What runs nothing is announced or checked.
+            let does = |job: &JobPlan| {
+                !job.exec.is_empty() || job.advertise.is_some() || !job.checks.is_empty()
+            };
+            assert!(loaded.plan.jobs.iter().all(does));
+        }
         Err(errors) => {
             assert!(errors.len() > 0);
             for error in &errors {

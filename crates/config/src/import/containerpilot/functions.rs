@@ -38,6 +38,8 @@ pub(super) const BOUND: &str = "\0bound";
 
 /// As large as a file may be; and steps of one loop.
 const LARGEST: usize = 8 << 20;
+/// No variable is as large: it may be given to a function many times at once.
+const LARGEST_VALUE: usize = 1 << 20;
 const MOST_STEPS: u64 = 1_000_000;
 
 type Outcome = Result<Value, TemplateError>;
@@ -210,8 +212,8 @@ fn index(args: &[Value]) -> Outcome {
 fn bound(work: &Work, args: &[Value]) -> Outcome {
     let [value] = several("a pipeline", args)?;
     let size = match value {
-        Value::String(text) if text.len() > LARGEST => {
-            return failed("it makes more than 8 MiB of text");
+        Value::String(text) if text.len() > LARGEST_VALUE => {
+            return failed("it makes more than 1 MiB of text");
         }
         Value::String(text) => text.len(),
         _ => 0,

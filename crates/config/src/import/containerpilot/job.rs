@@ -123,7 +123,9 @@ impl Job {
             Some(id)
         };
         let (user, group) = (account("uid"), account("gid"));
-        if exec.is_none() && fields.get("exec").is_none() && fields.get("port").is_none() {
+        let checked = health.iter().any(|it| it.exec.is_some());
+        let no_port = fields.get("port").is_none_or(|node| node.value == Value::Number(0.0));
+        if !checked && fields.get("exec").is_none() && no_port {
             let message = format!("{what} has neither exec nor port: there is nothing to do");
             r.wrong::<()>(&name_node.span, message, "add exec: [\"PROGRAM\", \"ARGUMENT\"]");
         }
@@ -197,19 +199,14 @@ fn advertise(
     notes: &mut Vec<(usize, String)>,
 ) -> Option<Advertise> {
     let what = format!("job '{name}'");
-    let port = match fields.get("port") {
-        Some(node) => {
-            let port = r.integer(node, &format!("port of {what}"))?;
-            match u16::try_from(port) {
-                Ok(port) => port,
-                Err(_) => {
-                    let message = format!("port of {what} is {port}");
-                    return r.wrong(&node.span, message, "write a port from 1 to 65535");
-                }
-            }
-        }
-        None => 0,
-    };
+    let port = fields.get("port").and_then(|node| {
+        let port = r.integer(node, &format!("port of {what}"))?;
+        u16::try_from(port).ok().or_else(|| {
+            let message = format!("port of {what} is {port}");
+            r.wrong(&node.span, message, "write a port from 1 to 65535")
+        })
+    });
+    let port = port.unwrap_or_default();
     // They are read in any case: what is wrong in them is wrong without a port, too.
     let interfaces = fields
         .filled("interfaces")

@@ -167,15 +167,24 @@ impl<'a> Reader<'a> {
 
     pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<String> {
         match scalar(&node.value, "1", "0") {
-            Some(text) => Some(text),
+            Some(text) => self.whole_text(node, what, text),
             None => self.unfit(node, what, "text", "write it in quotes"),
         }
+    }
+
+    /// Neither a program nor Consul can be given a zero byte: it would end the text, or be lost.
+    fn whole_text(&mut self, node: &Node, what: &str, text: String) -> Option<String> {
+        if text.contains('\0') {
+            let message = format!("{what} has a zero byte in it");
+            return self.wrong(&node.span, message, "remove \\0, \\x00 or \\u0000");
+        }
+        Some(text)
     }
 
     /// Text as it stands in a command or a list.
     fn word(&mut self, node: &Node, what: &str) -> Option<String> {
         match scalar(&node.value, "true", "false") {
-            Some(text) => Some(text),
+            Some(text) => self.whole_text(node, what, text),
             None => self.unfit(node, what, "text", "write it in quotes"),
         }
     }
@@ -189,7 +198,7 @@ impl<'a> Reader<'a> {
                 all.into_iter().collect()
             }
             _ => match scalar(&node.value, "true", "false") {
-                Some(one) => Some(vec![one]),
+                Some(one) => Some(vec![self.whole_text(node, what, one)?]),
                 None => self.unfit(node, what, "a list of texts", "write [\"…\", \"…\"]"),
             },
         }

@@ -30,20 +30,15 @@ pub(super) fn telemetry(
 ) -> Option<(Vec<Table>, Job)> {
     let fields = r.fields(node, "telemetry", KEYS, Case::Any)?;
     let mut table = Table::new("telemetry", file).at(node.span.clone());
-    let port = match fields.get("port") {
-        Some(node) => {
-            let port = r.integer(node, "port of telemetry")?;
-            match u16::try_from(port) {
-                Ok(0) => DEFAULT_PORT,
-                Ok(port) => port,
-                Err(_) => {
-                    let message = format!("port of telemetry is {port}");
-                    return r.wrong(&node.span, message, "write a port from 1 to 65535");
-                }
-            }
-        }
-        None => DEFAULT_PORT,
-    };
+    // What is wrong in the rest is told with it.
+    let port = fields.get("port").and_then(|node| {
+        let port = r.integer(node, "port of telemetry")?;
+        u16::try_from(port).ok().or_else(|| {
+            let message = format!("port of telemetry is {port}");
+            r.wrong(&node.span, message, "write a port from 1 to 65535")
+        })
+    });
+    let port = port.filter(|port| *port > 0).unwrap_or(DEFAULT_PORT);
     let interfaces =
         fields.filled("interfaces").and_then(|node| r.interfaces(node, "interfaces of telemetry"));
     let interfaces = interfaces.unwrap_or_else(|| INTERFACES.map(str::to_owned).to_vec());

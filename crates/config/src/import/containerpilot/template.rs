@@ -29,6 +29,7 @@ use std::{
 /// As large as a file may be.
 const LARGEST: usize = 8 << 20;
 const MOST_ROUNDS: u64 = 1_000_000;
+const MOST_ARGUMENTS: usize = 128;
 /// The file itself among its named templates; no `define` can take it.
 const WHOLE: &str = "\0file";
 const MARK: &str = "\0";
@@ -228,7 +229,7 @@ struct Marks<'a> {
     pieces: BTreeMap<usize, Piece>,
     /// Variables that are asked for by name.
     fields: BTreeSet<String>,
-    /// The first function that does not exist.
+    /// The first function that does not exist, or is given too much.
     unknown: Option<Bad>,
     /// The length of the longest text in an action.
     longest: usize,
@@ -301,11 +302,19 @@ impl Marks<'_> {
     /// Every value goes through one more function, which bounds it: text that is doubled again and
     /// again would fill the memory before anything of it is written.
     fn pipe(&mut self, pipe: &mut PipeNode) {
-        for command in &mut pipe.commands {
+        let commands = std::mem::take(&mut pipe.commands);
+        for mut command in commands {
+            if command.args.len() > MOST_ARGUMENTS && self.unknown.is_none() {
+                let span = action(self.file, command.pos.offset);
+                let message = format!("more than {MOST_ARGUMENTS} arguments in a template");
+                let help = "split it into several actions".to_owned();
+                self.unknown = Some(Bad { span, message, help });
+            }
             command.args.iter_mut().for_each(|expr| self.expr(expr));
+            pipe.commands.push(command);
+            let bound = Expr::Identifier(pipe.pos, functions::BOUND.into());
+            pipe.commands.push(CommandNode { pos: pipe.pos, args: vec![bound] });
         }
-        let bound = Expr::Identifier(pipe.pos, functions::BOUND.into());
-        pipe.commands.push(CommandNode { pos: pipe.pos, args: vec![bound] });
     }
 
     fn expr(&mut self, expr: &mut Expr) {

@@ -96,11 +96,11 @@ fn a_template_that_cannot_be_rendered_says_where() {
             0,
             "8 MiB",
         ),
-        ("{{ $x := .NAME }}{{ range loop 100 }}{{ $x = print $x $x }}{{ end }}", 37, "8 MiB"),
+        ("{{ $x := .NAME }}{{ range loop 100 }}{{ $x = print $x $x }}{{ end }}", 37, "1 MiB"),
         ("{{ range loop 500000 }}{{ $x := loop 500000 }}{{ end }}", 23, "too much"),
         ("{{ range loop 500000 }}{{ $x := loop 500000 | len }}{{ end }}", 23, "too much"),
         (
-            "{{ $x := .NAME }}{{ range loop 20 }}{{ $x = print $x $x }}{{ end }}\
+            "{{ $x := .NAME }}{{ range loop 18 }}{{ $x = print $x $x }}{{ end }}\
              {{ range loop 500000 }}{{ if eq $x $x }}{{ end }}{{ end }}",
             90,
             "too much",
@@ -160,4 +160,24 @@ fn templates_that_call_templates_come_to_an_end() {
     file.push_str("{{ template \"T39\" }}");
     let bad = render(&file, &env()).expect_err("two to the power of 39 calls");
     assert!(bad.message.contains("too much"), "{}", bad.message);
+}
+
+#[test]
+fn a_pipe_in_which_text_grows_comes_to_an_end() {
+    for stage in ["| js ", "| printf \"%[1]s%[1]s\" ", "| printf \"%q\" "] {
+        let file = format!("ab {{{{ \"\\\\\" {}}}}}", stage.repeat(45));
+        let bad = render(&file, &env()).expect_err("doubled 45 times");
+        assert!(bad.message.contains("1 MiB"), "{stage}: {}", bad.message);
+        assert_eq!(bad.span.start, 3);
+    }
+}
+
+#[test]
+fn a_function_is_not_given_a_large_text_without_end() {
+    let file = format!("ab {{{{ print {}}}}}", ".NAME ".repeat(200));
+    let bad = render(&file, &env()).expect_err("too many");
+    assert!(bad.message.contains("128 arguments"), "{}", bad.message);
+    assert_eq!(bad.span.start, 3);
+    let file = format!("{{{{ print {}}}}}", ".NAME ".repeat(100));
+    assert_eq!(rendered(&file), "web".repeat(100));
 }

@@ -83,18 +83,21 @@ enum Source {
 impl Written {
     pub(super) fn read(r: &mut Reader<'_>, node: &Node, what: &str) -> Option<Written> {
         let fields = r.fields(node, &format!("{what}.when"), KEYS, Case::Any)?;
-        one_of(r, &fields, what)?;
+        // What is wrong in one key hides nothing in another.
+        let one = one_of(r, &fields, what);
         let text = |r: &mut Reader<'_>, key: &str| match fields.filled(key) {
             Some(node) => {
                 r.text(node, &format!("{what}.when.{key}")).map(|it| Some((it, node.span.clone())))
             }
             None => Some(None),
         };
-        let source = text(r, "source")?;
-        let mut event = None;
+        let source = text(r, "source");
+        let mut event = Some(None);
         for key in ["once", "each", "event"] {
-            if let Some((name, span)) = text(r, key)? {
-                event = Some((key, name, span));
+            match text(r, key) {
+                Some(Some((name, span))) => event = event.map(|_| Some((key, name, span))),
+                Some(None) => {}
+                None => event = None,
             }
         }
         let time = |r: &mut Reader<'_>, key: &str| match fields.filled(key) {
@@ -103,13 +106,25 @@ impl Written {
                 .map(|it| Some((it, node.span.clone()))),
             None => Some(None),
         };
-        let interval = time(r, "interval")?;
-        let timeout = time(r, "timeout")?;
-        Some(Written { span: node.span.clone(), source, event, interval, timeout })
+        let (interval, timeout) = (time(r, "interval"), time(r, "timeout"));
+        one?;
+        Some(Written {
+            span: node.span.clone(),
+            source: source?,
+            event: event?,
+            interval: interval?,
+            timeout: timeout?,
+        })
     }
 
     pub(super) fn is_each(&self) -> bool {
         self.event.as_ref().is_some_and(|(key, _, _)| *key == "each")
+    }
+
+    /// It may start the job more than once.
+    fn is_repeated(&self) -> bool {
+        let signal = self.source.as_ref().is_some_and(|(source, _)| source.starts_with("SIG"));
+        signal || self.is_each() || self.interval.is_some()
     }
 
     /// What it means among these jobs and watches.
@@ -329,7 +344,13 @@ impl Written {
             }
             Source::Job(at) => {
                 let Some(job) = jobs.get(*at) else { return };
+                let repeated = job.when.as_ref().is_some_and(Written::is_repeated);
                 match event {
+                    "stopping" | "stopped" if repeated => note(format!(
+                        "{event} comes at the end of each run of '{}'; 3.8.0 said it once, when \
+                         there would be no more runs",
+                        job.name
+                    )),
                     "stopped" => note(format!(
                         "stopped of '{}' comes when its processes are gone; 3.8.0 did not wait for \
                          that",
