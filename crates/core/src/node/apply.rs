@@ -39,6 +39,8 @@ enum Deed {
     Stop,
     /// To have it when it is started next.
     Later,
+    /// To run for the end of what goes together with it, and then to go.
+    Linger,
 }
 
 impl Node {
@@ -98,8 +100,24 @@ impl Node {
         let deeds: Vec<Deed> = changes.iter().map(|change| self.deed(change, &new)).collect();
         let apps = self.plan.apps.clone();
         let old = self.bring_into_force(new);
+        let removed = |it: &&JobChange| it.change == Change::Removed;
+        let removed = changes.iter().filter(removed);
+        let leaving: Vec<usize> =
+            removed.filter_map(|it| self.wiring.place(it.job.as_str())).collect();
         for (change, deed) in changes.iter().zip(deeds) {
             let Some(at) = self.wiring.place(change.job.as_str()) else { continue };
+            let deed = match deed {
+                Deed::Stop if self.waits_for_an_end(at, |source| leaving.contains(&source)) => {
+                    Deed::Linger
+                }
+                Deed::Stop
+                | Deed::Keep
+                | Deed::Live
+                | Deed::Start
+                | Deed::Restart
+                | Deed::Later
+                | Deed::Linger => deed,
+            };
             self.touch_if_added(at, change.change);
             self.carry_out(out, at, deed, old.get(&change.job));
         }
@@ -110,14 +128,22 @@ impl Node {
         Ok(())
     }
 
+    /// It has nothing to do but to run for the end of one of these, which is still to come.
+    fn waits_for_an_end(&self, at: usize, of: impl Fn(usize) -> bool) -> bool {
+        let holds = |at: usize| self.jobs.get(at).is_some_and(Job::holds);
+        let to_come = |source: &usize| *source != at && holds(*source) && of(*source);
+        self.jobs.get(at).is_some_and(Job::waits) && self.wiring.hook_of(at).iter().any(to_come)
+    }
+
     fn carry_out(&mut self, out: &mut Outbox, at: usize, deed: Deed, before: Option<&JobPlan>) {
         let at_once = self.plan.jobs.get(at).is_some_and(|it| self.is_ordered_at_once(it));
-        if deed != Deed::Stop {
+        if ![Deed::Stop, Deed::Linger].contains(&deed) {
             self.act(out, at, |job, _| job.stay());
         }
         self.act(out, at, |job, turn| match (deed, before) {
             (Deed::Keep, _) => {}
             (Deed::Stop, _) => job.leave(turn),
+            (Deed::Linger, _) => job.linger(),
             (Deed::Start, None) if at_once => {
                 job.order(turn);
                 job.arm(turn);
@@ -179,14 +205,21 @@ impl Node {
 
     /// The last thing in a step: what has left is forgotten.
     pub(super) fn forget_those_gone(&mut self, out: &mut Outbox) {
-        let gone = |job: &Job| job.is_leaving() && !job.holds();
-        if !self.jobs.iter().any(gone) {
+        if !self.jobs.iter().any(Job::is_leaving) {
+            return;
+        }
+        let leaving = |at: usize| self.jobs.get(at).is_some_and(Job::is_leaving);
+        let gone = |(at, job): (usize, &Job)| {
+            job.is_leaving() && !job.holds() && !self.waits_for_an_end(at, leaving)
+        };
+        let gone: Vec<bool> = self.jobs.iter().enumerate().map(gone).collect();
+        if !gone.contains(&true) {
             return;
         }
         let jobs = std::mem::take(&mut self.jobs);
         let plans = std::mem::take(&mut self.plan.jobs);
-        for (plan, job) in plans.into_iter().zip(jobs) {
-            if gone(&job) {
+        for ((plan, job), gone) in plans.into_iter().zip(jobs).zip(gone) {
+            if gone {
                 if job.desired() == Desired::Disabled {
                     self.life.disabled_absent.insert(plan.name.clone());
                 }
