@@ -290,6 +290,13 @@ fn explain_remote(remote: &Remote, broken: &Broken) -> Failure {
             "{url} shows a certificate of an authority that is not trusted here: name it with --ca \
              or MAINSTAY_CA"
         )),
+        _ if why.contains("CaUsedAsEndEntity") => Failure::failed(format!(
+            "{url} shows the certificate of an authority as its own: give that node one with \
+             basicConstraints CA:FALSE"
+        )),
+        _ if why.contains("invalid peer certificate") => {
+            Failure::failed(format!("{url} cannot prove who it is: {why}; see its [api] tls.cert"))
+        }
         _ if why.contains("CertificateRequired") => Failure::failed(format!(
             "{url} lets in by client certificate only: name yours with --cert and --key"
         )),
