@@ -29,6 +29,8 @@ impl Unit {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
     Times(Who, f64),
+    /// At least this share of what the peer does: of a rate more is better.
+    Share(Who, f64),
     /// So much more than the peer, in the figure's own measure.
     Over(Who, f64),
     AtMost(f64),
@@ -85,6 +87,10 @@ impl Figure {
                 let ratio = own / self.values.get(&who)?;
                 (Some(ratio), format!("{ratio:.2} × {who}"), ratio <= limit)
             }
+            Bound::Share(who, limit) => {
+                let ratio = own / self.values.get(&who)?;
+                (Some(ratio), format!("{ratio:.2} × {who}"), ratio >= limit)
+            }
             Bound::Over(who, limit) => {
                 let over = own - self.values.get(&who)?;
                 (None, format!("{who} {}{}", sign(over), self.unit.show(over.abs())), over <= limit)
@@ -98,6 +104,7 @@ impl Figure {
     pub(crate) fn target(&self, bound: Bound) -> String {
         match bound {
             Bound::Times(who, limit) => format!("≤ {limit} × {who}"),
+            Bound::Share(who, limit) => format!("≥ {limit} × {who}"),
             Bound::Over(who, limit) => format!("≤ {who} + {}", self.unit.show(limit)),
             Bound::AtMost(limit) => format!("≤ {}", self.unit.show(limit)),
             Bound::Below(limit) => format!("< {}", self.unit.show(limit)),
@@ -136,6 +143,18 @@ mod tests {
         assert_eq!(verdicts.len(), 1);
         assert!(!verdicts[0].met);
         assert_eq!(verdicts[0].actual, "0.50 × s6");
+    }
+
+    #[test]
+    fn a_share_is_met_by_more() {
+        let mut figure = Figure::new("register", "a second", Unit::PerSecond)
+            .bound(Bound::Share(Who::Floor, 0.5));
+        figure.set(Who::Floor, Some(1000.0));
+        for (own, met) in [(499.0, false), (500.0, true), (1500.0, true)] {
+            figure.set(Who::Mainstay, Some(own));
+            assert_eq!(figure.verdicts()[0].met, met, "{own}");
+        }
+        assert_eq!(figure.verdicts()[0].target, "≥ 0.5 × floor");
     }
 
     #[test]

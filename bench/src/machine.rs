@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::process::Command;
 
+use crate::consul::Consul;
 use crate::peer::pm2::Pm2;
 
 #[derive(Debug)]
@@ -75,7 +76,9 @@ pub(crate) fn load() -> f64 {
 
 fn versions() -> Vec<(String, String)> {
     let pm2 = Pm2::find().and_then(|pm2| Some(("pm2".to_owned(), pm2.version()?)));
-    ["s6", "runit", "supervisor"].into_iter().filter_map(package).chain(pm2).collect()
+    let consul = Consul::version().map(|version| ("consul".to_owned(), version));
+    let packages = ["s6", "runit", "supervisor"].into_iter().filter_map(package);
+    packages.chain(pm2).chain(consul).collect()
 }
 
 fn package(name: &str) -> Option<(String, String)> {

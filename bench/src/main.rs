@@ -5,14 +5,16 @@
 //! figures are medians over rounds, and what counts is their ratio.
 //!
 //! ```text
-//! options ─► rows (crowd lines meanwhile agent chain checks reload scrape) ─► figures ─► table, chart, JSON
+//! options ─► rows (crowd lines meanwhile agent chain checks …) ─► figures ─► table, chart, JSON
 //!                 │
 //!                 ├─ peers: how each supervisor is set up, started and ended
 //!                 ├─ process: what the kernel says about execs, exits, memory and wake-ups
-//!                 └─ web: the server that http checks ask
+//!                 ├─ web: the server that http checks ask
+//!                 └─ consul: a real one, where it is installed, and a bare client of it
 //! ```
 #![forbid(unsafe_code)]
 
+mod consul;
 mod failure;
 mod figure;
 mod machine;

@@ -18,7 +18,8 @@ mainstay-bench: Mainstay beside its peers and the floor, in one run
   --megabytes N     how much output (500)
   --samples N       how many crashes per peer (200)
   --only ROW        start memory crash idle lines meanwhile agent upgrade
-                    chain checks reload scrape; may be repeated
+                    chain checks reload scrape register discovery frozen;
+                    may be repeated; the last three need consul
   --peer NAME       mainstay s6 runit supervisord pm2 floor; may be repeated
 ";
 
@@ -45,7 +46,7 @@ pub(crate) struct Options {
     pub publish: bool,
 }
 
-const ROWS: [&str; 12] = [
+const ROWS: [&str; 15] = [
     "start",
     "memory",
     "crash",
@@ -58,6 +59,9 @@ const ROWS: [&str; 12] = [
     "checks",
     "reload",
     "scrape",
+    "register",
+    "discovery",
+    "frozen",
 ];
 const PEERS: [&str; 6] = ["mainstay", "s6", "runit", "supervisord", "pm2", "floor"];
 

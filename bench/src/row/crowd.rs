@@ -29,6 +29,8 @@ pub(crate) struct Crowd {
     pub place: Place,
     pub root: Pid,
     pub jobs: Vec<Pid>,
+    /// When the peer was spawned.
+    pub begun: Instant,
     pub up: f64,
     /// Seconds from the exec of the first job to that of the last.
     pub spread: f64,
@@ -58,7 +60,7 @@ impl Crowd {
                 let up = jobs.last.seconds_since(start);
                 let spread = jobs.last.seconds_since(jobs.first);
                 let slab = tree::slab() - slab;
-                Ok(Crowd { place, root, jobs: jobs.pids, up, spread, slab })
+                Ok(Crowd { place, root, jobs: jobs.pids, begun: start, up, spread, slab })
             }
             Err(failure) => {
                 let said = fs::read_to_string(place.run.join("stderr")).unwrap_or_default();

@@ -8,22 +8,26 @@
 //! - `checks`: many http checks
 //! - `reload`: a reload that changes nothing
 //! - `scrape`: reading /metrics
+//! - `register`, `discovery`: many jobs announced in a real Consul: how soon, and their memory
 
 pub(crate) mod agent;
 pub(crate) mod chain;
 pub(crate) mod checks;
 pub(crate) mod crash;
 pub(crate) mod crowd;
+pub(crate) mod discovery;
 pub(crate) mod idle;
 pub(crate) mod lines;
 pub(crate) mod meanwhile;
 pub(crate) mod memory;
+pub(crate) mod register;
 pub(crate) mod reload;
 pub(crate) mod scrape;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::consul::Consul;
 use crate::failure::{Doing, Result};
 use crate::figure::Figure;
 use crate::options::Options;
@@ -150,8 +154,32 @@ pub(crate) fn measure(scene: &Scene) -> Result<Vec<Figure>> {
         if wants("scrape") {
             figures.extend(scrape::measure(scene, mainstay, &mut watch));
         }
+        if ["register", "discovery", "frozen"].into_iter().any(wants) {
+            figures.extend(with_consul(scene, mainstay, &mut watch));
+        }
     }
     Ok(figures)
+}
+
+fn with_consul(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    if Consul::version().is_none() {
+        eprintln!(
+            "skipped: register, discovery and frozen need 'consul' in PATH; \
+             scripts/setup-consul installs it"
+        );
+        return figures;
+    }
+    if scene.options.wants("register") {
+        figures.extend(register::measure(scene, mainstay, watch));
+    }
+    if scene.options.wants("discovery") {
+        figures.extend(discovery::measure(scene, mainstay, watch));
+    }
+    if scene.options.wants("frozen") {
+        figures.extend(checks::measure_announced(scene, mainstay, watch));
+    }
+    figures
 }
 
 /// A peer that fails leaves a gap in the table; the others go on.

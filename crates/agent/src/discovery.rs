@@ -98,13 +98,11 @@ impl Discovery {
 
     /// A plan is in force: another engine, other watches.
     pub(crate) fn apply(&mut self, plan: &Plan) {
-        if self.node != plan.node.name {
-            self.node.clone_from(&plan.node.name);
-            self.rename_entries();
-        }
         if self.open.as_ref().map(|open| &open.engine) != plan.discovery.as_ref() {
             self.exchange(plan.discovery.clone());
         }
+        self.node.clone_from(&plan.node.name);
+        self.register_anew();
         let wanted: BTreeMap<Name, WatchPlan> =
             plan.watches.iter().map(|watch| (watch.name.clone(), watch.clone())).collect();
         let before = std::mem::take(&mut self.watches);
@@ -119,13 +117,18 @@ impl Discovery {
         self.watches = wanted;
     }
 
-    /// The node has another name, and with it most entries.
-    fn rename_entries(&mut self) {
+    /// The node may have another name, and with it most entries; and the host other addresses.
+    fn register_anew(&mut self) {
+        let here = Here::look();
         for (job, entry) in &mut self.entries {
-            let before = std::mem::replace(
-                &mut entry.registration,
-                register(job, &self.node, &entry.advertise),
-            );
+            let now = register(job, &self.node, &entry.advertise, &here);
+            if now == entry.registration {
+                continue;
+            }
+            let before = std::mem::replace(&mut entry.registration, now);
+            if entry.registration.is_err() {
+                self.look_again = Instant::now() + LOOK_AGAIN;
+            }
             let Some(open) = &mut self.open else { continue };
             let before = before.ok().filter(|before| Some(before.id.as_str()) != entry.id());
             before.into_iter().for_each(|before| open.catalogue.withdraw(&before.id));
@@ -134,10 +137,14 @@ impl Discovery {
     }
 
     fn exchange(&mut self, engine: Option<Engine>) {
-        if let Some(old) = self.open.take() {
+        // Another way to the same catalogue takes everything over: removed by the old one, what the
+        // new one announces would be gone.
+        let stays = matches!((&self.open, &engine),
+            (Some(open), Some(engine)) if engine.is_same_place(&open.engine));
+        if let Some(old) = self.open.take().filter(|_| !stays) {
             let ids = self.entries.values().filter_map(|it| it.registration.as_ref().ok());
-            let ids = ids.map(|it| it.id.clone()).chain(self.leaving.keys().cloned()).collect();
-            tokio::spawn(old.say_farewell(ids));
+            let leaving = std::mem::take(&mut self.leaving).into_keys();
+            tokio::spawn(old.say_farewell(ids.map(|it| it.id.clone()).chain(leaving).collect()));
         }
         self.trouble.clear();
         self.open = engine.map(|engine| {
@@ -149,6 +156,9 @@ impl Discovery {
         let Some(open) = &mut self.open else { return };
         for entry in self.entries.values() {
             open.announce(entry);
+        }
+        for id in self.leaving.keys() {
+            open.catalogue.withdraw(id);
         }
     }
 
@@ -184,16 +194,19 @@ impl Discovery {
     /// Tells about a job, from now on.
     pub(crate) fn announce(&mut self, plan: &JobPlan, standing: Standing, note: String) {
         let Some(advertise) = &plan.advertise else { return };
-        let registration = register(&plan.name, &self.node, advertise);
+        let registration = register(&plan.name, &self.node, advertise, &Here::look());
         if let Err(why) = &registration {
             tracing::warn!("{} cannot be announced: {why}", plan.name);
             self.look_again = Instant::now() + LOOK_AGAIN;
         }
         let entry = Entry { advertise: advertise.clone(), standing, note, registration };
-        let before = self.entries.get(&plan.name).and_then(Entry::id);
+        let before = self.entries.get(&plan.name).and_then(Entry::id).map(str::to_owned);
+        // One that cannot be announced may have been by an earlier agent.
+        let unsaid = entry.registration.is_err() && !self.entries.contains_key(&plan.name);
+        let before = before.or_else(|| unsaid.then(|| id(&plan.name, &self.node, advertise)));
         if let Some(open) = &mut self.open {
-            if let Some(id) = before.filter(|id| Some(*id) != entry.id()) {
-                open.catalogue.withdraw(id);
+            if let Some(id) = before.filter(|id| Some(id.as_str()) != entry.id()) {
+                open.catalogue.withdraw(&id);
             }
             open.announce(&entry);
         }
@@ -204,12 +217,9 @@ impl Discovery {
     /// Removes what was told about a job. `Some`: there is nothing to wait for.
     pub(crate) fn withdraw(&mut self, job: &Name, plan: Option<&JobPlan>) -> Option<Input> {
         // An earlier agent may have told it.
-        let id = match self.entries.remove(job) {
-            Some(entry) => entry.id().map(str::to_owned),
-            None => plan
-                .and_then(|plan| plan.advertise.as_ref())
-                .map(|advertise| id(job, &self.node, advertise)),
-        };
+        let told = self.entries.remove(job).map(|entry| entry.advertise);
+        let advertise = told.as_ref().or(plan.and_then(|plan| plan.advertise.as_ref()));
+        let id = advertise.map(|advertise| id(job, &self.node, advertise));
         match (id, &mut self.open) {
             (Some(id), Some(open)) => {
                 open.catalogue.withdraw(&id);
@@ -291,8 +301,9 @@ impl Discovery {
 
     fn look_for_addresses(&mut self) {
         self.look_again = Instant::now() + LOOK_AGAIN;
+        let here = Here::look();
         for (job, entry) in self.entries.iter_mut().filter(|(_, it)| it.registration.is_err()) {
-            entry.registration = register(job, &self.node, &entry.advertise);
+            entry.registration = register(job, &self.node, &entry.advertise, &here);
             if let Some(open) = &mut self.open {
                 open.announce(entry);
             }
@@ -393,17 +404,30 @@ fn id(job: &Name, node: &str, advertise: &Advertise) -> String {
     advertise.id.clone().unwrap_or_else(|| format!("{job}-{node}"))
 }
 
-fn address(advertise: &Advertise) -> Result<IpAddr, String> {
-    let here =
-        addresses().map_err(|error| format!("cannot list this host's addresses: {error}"))?;
-    choose(&advertise.interfaces, &here).map_err(|error: NoAddress| error.to_string())
+/// The addresses of this host, or why they are not known.
+struct Here(Result<Vec<(String, IpAddr)>, String>);
+
+impl Here {
+    fn look() -> Here {
+        Here(addresses().map_err(|error| format!("cannot list this host's addresses: {error}")))
+    }
+
+    fn choose(&self, advertise: &Advertise) -> Result<IpAddr, String> {
+        let here = self.0.as_ref().map_err(Clone::clone)?;
+        choose(&advertise.interfaces, here).map_err(|error: NoAddress| error.to_string())
+    }
 }
 
-fn register(job: &Name, node: &str, advertise: &Advertise) -> Result<Arc<Registration>, String> {
+fn register(
+    job: &Name,
+    node: &str,
+    advertise: &Advertise,
+    here: &Here,
+) -> Result<Arc<Registration>, String> {
     Ok(Arc::new(Registration {
         id: id(job, node, advertise),
         service: advertise.service.clone(),
-        address: address(advertise)?.to_string(),
+        address: here.choose(advertise)?.to_string(),
         port: advertise.port,
         tags: advertise.tags.clone(),
         meta: advertise.meta.clone(),

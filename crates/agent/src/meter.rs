@@ -300,7 +300,7 @@ impl Agent {
             phase: job.phase(),
             desired: job.desired(),
             health: job.health(),
-            as_desired: job.is_as_desired(),
+            as_desired: job.is_as_desired() && job.health() != Health::Unhealthy,
             restarts: job.restarts(),
             since: job.since(),
             events: meter.map(|meter| meter.seen.clone()).unwrap_or_default(),

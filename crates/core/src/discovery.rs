@@ -15,6 +15,19 @@ pub enum Engine {
     File(FileCatalogue),
 }
 
+impl Engine {
+    /// Whether both lead to one catalogue, whatever the way: other tokens and certificates do not
+    /// make another catalogue.
+    #[must_use]
+    pub fn is_same_place(&self, other: &Engine) -> bool {
+        match (self, other) {
+            (Engine::Consul(one), Engine::Consul(other)) => one.address == other.address,
+            (Engine::File(one), Engine::File(other)) => one == other,
+            (Engine::Consul(_), Engine::File(_)) | (Engine::File(_), Engine::Consul(_)) => false,
+        }
+    }
+}
+
 /// The agent of a Consul cluster, usually the one on the same machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consul {

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! What is wanted is one value that the holder replaces: whatever comes while a request is under way
-//! is looked at when that is over, and only the latest counts.
+//! is looked at when that is over, and only the latest counts. But a removal does not wait for a
+//! standing to be told: whoever wants it has little time.
 
 use crate::{
     backend::{Backend, Failure},
@@ -100,6 +101,12 @@ pub(crate) struct Service<B> {
     unsure: bool,
 }
 
+/// Whether the catalogue has been told the standing; `No`: the service is to be removed instead.
+enum Told {
+    Yes,
+    No,
+}
+
 /// When to go on, if nothing new is wanted before.
 enum Next {
     After(Duration),
@@ -169,7 +176,11 @@ impl<B: Backend> Service<B> {
     ) -> Next {
         let begun = Instant::now();
         match self.bring(registration, standing, note).await {
-            Ok(()) => {
+            Ok(Told::No) => {
+                self.unsure = true;
+                Next::After(Duration::ZERO)
+            }
+            Ok(Told::Yes) => {
                 self.trouble.over();
                 self.backoff.reset();
                 let (fresh, unsure) = (mem::take(&mut self.fresh), mem::take(&mut self.unsure));
@@ -202,9 +213,9 @@ impl<B: Backend> Service<B> {
         registration: &Arc<Registration>,
         standing: Standing,
         note: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<Told, Failure> {
         if self.registered.as_ref() == Some(registration) {
-            match self.backend.tell(registration, standing, note).await {
+            match self.tell(registration, standing, note).await {
                 Err(Failure::Unknown) => self.registered = None,
                 told => return told,
             }
@@ -214,7 +225,20 @@ impl<B: Backend> Service<B> {
         }
         self.backend.register(registration, standing).await?;
         (self.registered, self.fresh) = (Some(registration.clone()), true);
-        self.backend.tell(registration, standing, note).await
+        self.tell(registration, standing, note).await
+    }
+
+    async fn tell(
+        &self,
+        registration: &Registration,
+        standing: Standing,
+        note: &str,
+    ) -> Result<Told, Failure> {
+        let mut wanted = self.wanted.subscribe();
+        tokio::select! {
+            told = self.backend.tell(registration, standing, note) => told.map(|()| Told::Yes),
+            _ = wanted.wait_for(|wanted| matches!(wanted.goal, Goal::Gone { .. })) => Ok(Told::No),
+        }
     }
 
     async fn gone(&mut self, service: Option<&str>, again: bool, since: Instant) -> Next {

@@ -181,7 +181,7 @@ fn a_job_that_ends_by_itself_is_removed_even_if_the_node_ends_with_it() {
 }
 
 #[test]
-fn an_address_that_the_host_does_not_have_is_told_and_found_when_it_comes() {
+fn an_address_that_the_host_does_not_have_is_told() {
     let consul = Consul::new();
     let node = start(
         &consul,

@@ -77,3 +77,26 @@ fn another_engine_is_told_and_the_first_one_forgets() {
     until_absent(&first, "web-here");
     assert_eq!(node.running("web"), pid);
 }
+
+#[test]
+fn another_token_removes_nothing() {
+    let consul = Consul::new();
+    // No heartbeat of the test's time would bring it back.
+    let web = "[jobs.web]\nexec = [\"sleep\", \"1000\"]\n\
+               advertise = { port = 80, interfaces = \"static:127.0.0.1\", heartbeat = \"1h\", ttl = \"2h\" }";
+    let config = |token: &str| {
+        let table = format!("engine = \"consul\"\n{token}");
+        super::with_consul(&consul, web).replace("engine = \"consul\"", &table)
+    };
+    let node = Setup::config(config("")).start();
+    until_standing(&consul, "web", "web-here", "passing");
+    let here = || consul.get("/v1/agent/services").get("web-here").is_some();
+    for n in 0..20 {
+        node.configure(&config(&format!("token = \"t{n}\"")));
+        node.must(&["reload"]);
+        assert!(here(), "it is gone after reload {n}");
+    }
+    until_standing(&consul, "web", "web-here", "passing");
+    node.must(&["stop", "web"]);
+    until_absent(&consul, "web-here");
+}

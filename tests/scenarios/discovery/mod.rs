@@ -1,5 +1,6 @@
 //! What others are told about jobs, and what jobs are told about others, with a real Consul.
 
+mod addresses;
 mod announced;
 mod crowd;
 mod engines;

@@ -1,6 +1,6 @@
 //! Consul is killed, frozen, forgets: jobs and checks go on, and everything comes back by itself.
 
-use super::{start, until_standing, watch};
+use super::{start, until_absent, until_standing, watch};
 use mainstay_tests::{Consul, until};
 use std::fs;
 
@@ -86,4 +86,29 @@ fn without_any_consul_everything_starts_and_ends_as_if_nobody_had_asked_for_it()
     until("status says so", || trouble(&node));
     node.must(&["shutdown"]);
     assert!(node.wait().success());
+}
+
+#[test]
+fn what_is_told_without_an_answer_does_not_hold_up_a_removal() {
+    let consul = Consul::new();
+    // No heartbeat comes, and the entry does not lapse, in the time of this test.
+    let mut node = start(
+        &consul,
+        r#"
+        [jobs.web]
+        exec = ["sleep", "1000"]
+        health = { exec = ["test", "!", "-e", "ill"], interval = "200ms" }
+        advertise = { port = 80, interfaces = "static:127.0.0.1", ttl = "2h", heartbeat = "1h" }
+        "#,
+    );
+    until_standing(&consul, "web", "web-here", "passing");
+    let mut events = node.events();
+    consul.freeze();
+    fs::write(node.path().join("ill"), "").expect("a scratch directory can be written");
+    events.wait_for("web", "unhealthy");
+    node.must(&["shutdown"]);
+    assert!(node.wait().success());
+    // The removal was asked for before the node ended, and is done now.
+    consul.thaw();
+    until_absent(&consul, "web-here");
 }

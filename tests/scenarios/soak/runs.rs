@@ -19,7 +19,13 @@ pub(super) struct Runs {
 
 #[derive(Debug, Default)]
 struct Tally {
-    each: HashMap<String, (u64, Instant)>,
+    each: HashMap<String, Course>,
+}
+
+#[derive(Debug)]
+struct Course {
+    count: u64,
+    last: Instant,
     longest_gap: Duration,
 }
 
@@ -49,23 +55,26 @@ impl Runs {
 
     pub(super) fn each(&self) -> HashMap<String, u64> {
         let tally = lock(&self.tally);
-        tally.each.iter().map(|(job, (count, _))| (job.clone(), *count)).collect()
+        tally.each.iter().map(|(job, course)| (job.clone(), course.count)).collect()
     }
 
-    /// The longest time that a job did not run, the time since its last run included.
-    pub(super) fn longest_gap(&self) -> Duration {
+    /// The longest time that one of the jobs whose names begin so did not run, the time since its
+    /// last run included.
+    pub(super) fn longest_gap(&self, prefix: &str) -> Duration {
         let tally = lock(&self.tally);
-        let since = tally.each.values().map(|(_, last)| last.elapsed());
-        since.max().unwrap_or_default().max(tally.longest_gap)
+        let courses = tally.each.iter().filter(|(job, _)| job.starts_with(prefix));
+        let gaps = courses.map(|(_, course)| course.longest_gap.max(course.last.elapsed()));
+        gaps.max().unwrap_or_default()
     }
 }
 
 impl Tally {
     fn add(&mut self, job: &str) {
         let now = Instant::now();
-        let (count, last) = self.each.entry(job.to_owned()).or_insert((0, now));
-        self.longest_gap = self.longest_gap.max(now - *last);
-        (*count, *last) = (*count + 1, now);
+        let new = || Course { count: 0, last: now, longest_gap: Duration::ZERO };
+        let course = self.each.entry(job.to_owned()).or_insert_with(new);
+        course.longest_gap = course.longest_gap.max(now - course.last);
+        (course.count, course.last) = (course.count + 1, now);
     }
 }
 

@@ -1,11 +1,13 @@
-//! What is looked at once a second: memory, descriptors, zombies, how soon the API answers.
+//! What is looked at once a second: memory, descriptors, connections, zombies, how soon the API and
+//! the metrics answer, how many jobs pass in the catalogue.
 
-use super::Soak;
+use super::{Soak, others::Others};
 use mainstay_tests::{Node, proc};
 use std::{
     collections::HashSet,
     fmt, fs,
     io::{Read, Write},
+    net::TcpStream,
     os::unix::net::UnixStream,
     thread,
     time::{Duration, Instant},
@@ -27,13 +29,22 @@ pub(super) struct Samples {
     keeper: Course,
     agent: Course,
     answers: Vec<Duration>,
+    scrapes: Vec<Duration>,
+    /// Without a catalogue both stay empty.
+    connections: Vec<u64>,
+    passing: Vec<usize>,
     /// Seen as zombies in two samples: one that ends just now is in one at most.
     zombies: HashSet<u32>,
     lasted: Duration,
 }
 
 impl Samples {
-    pub(super) fn take(node: &Node, length: Duration) -> Samples {
+    pub(super) fn take(
+        node: &Node,
+        metrics: u16,
+        others: Option<&Others>,
+        length: Duration,
+    ) -> Samples {
         let mut samples = Samples::default();
         let mut suspects = HashSet::new();
         let (keeper, agent) = (node.keeper(), node.agent());
@@ -43,6 +54,9 @@ impl Samples {
             samples.keeper.look_at(keeper);
             samples.agent.look_at(agent);
             samples.answers.push(answer(node));
+            samples.scrapes.push(scrape(metrics));
+            samples.connections.extend(others.map(Others::connections));
+            samples.passing.extend(others.map(|others| others.passing("web")));
             let now = zombies_of(keeper);
             samples.zombies.extend(now.intersection(&suspects));
             suspects = now;
@@ -62,8 +76,16 @@ impl Samples {
             let (first, last) = thirds(&course.descriptors);
             assert!(last <= first + 30, "the {who} had {first} descriptors, then {last}");
         }
-        let slow = percentile(&self.answers, 99);
-        assert!(slow <= soak.answer, "the API took {slow:?}");
+        for (who, answers) in [("API", &self.answers), ("/metrics", &self.scrapes)] {
+            let slow = percentile(answers, 99);
+            assert!(slow <= soak.answer, "{who} took {slow:?}");
+        }
+        if !self.connections.is_empty() {
+            let (first, last) = thirds(&self.connections);
+            assert!(last <= first + 5, "{first} connections to the catalogue, then {last}");
+            let fewest = *self.passing.iter().min().expect("samples");
+            assert!(fewest >= soak.passing, "only {fewest} jobs passed in the catalogue");
+        }
         assert_eq!(self.zombies, HashSet::new(), "nobody reaped them");
     }
 }
@@ -84,20 +106,26 @@ impl fmt::Display for Samples {
             let (opened, open) = thirds(&course.descriptors);
             let seconds = course.ticks as f64 / 100.0;
             let per_minute = seconds * 60.0 / self.lasted.as_secs_f64();
-            writeln!(
+            write!(
                 f,
                 "\n  {who}: {first} KiB in the first third, {last} KiB in the last; \
                  {opened} then {open} descriptors; {per_minute:.2} CPU seconds a minute",
             )?;
         }
-        write!(
-            f,
-            "  API: p50 {:.1?}, p99 {:.1?}, worst {:.1?}; {} zombies",
-            percentile(&self.answers, 50),
-            percentile(&self.answers, 99),
-            percentile(&self.answers, 100),
-            self.zombies.len()
-        )
+        for (who, answers) in [("API", &self.answers), ("/metrics", &self.scrapes)] {
+            let [p50, p99, worst] = [50, 99, 100].map(|percent| percentile(answers, percent));
+            write!(f, "\n  {who}: p50 {p50:.1?}, p99 {p99:.1?}, worst {worst:.1?}")?;
+        }
+        if !self.connections.is_empty() {
+            let (first, last) = thirds(&self.connections);
+            let fewest = self.passing.iter().min().expect("samples");
+            write!(
+                f,
+                "\n  catalogue: {first} connections in the first third, {last} in the last; \
+                 never fewer than {fewest} announced jobs pass"
+            )?;
+        }
+        write!(f, "\n  {} zombies", self.zombies.len())
     }
 }
 
@@ -131,5 +159,16 @@ fn answer(node: &Node) -> Duration {
     let mut text = Vec::new();
     stream.read_to_end(&mut text).expect("an answer");
     assert!(text.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&text));
+    begun.elapsed()
+}
+
+/// How long the metrics of all jobs take.
+fn scrape(port: u16) -> Duration {
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("telemetry listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").expect("it reads");
+    let mut text = Vec::new();
+    stream.read_to_end(&mut text).expect("an answer");
+    assert!(text.ends_with(b"# EOF\n"), "{}", String::from_utf8_lossy(&text));
     begun.elapsed()
 }

@@ -115,7 +115,7 @@ fn jobs(out: &mut Exposition, measures: &Measures) {
     let help = "Supervisor's code of its state: STOPPED 0, STARTING 10, RUNNING 20, BACKOFF 30, \
                 STOPPING 40, EXITED 100, FATAL 200, UNKNOWN 1000.";
     each(out, measures, "mainstay_job_state", help, |job| state_code(job.phase) as f64);
-    let help = "1: what is observed of the job is what is desired.";
+    let help = "1: it is what is desired of it, and not unhealthy.";
     each(out, measures, "mainstay_job_as_desired", help, |job| f64::from(job.as_desired));
     let help = "1 healthy, 0 unknown, -1 unhealthy.";
     each(out, measures, "mainstay_job_health", help, |job| match job.health {

@@ -22,6 +22,7 @@ mod telemetry;
 mod template;
 mod watch;
 mod when;
+mod work;
 mod write;
 
 use super::{

@@ -75,6 +75,15 @@ fn every_mistake_is_told_at_its_place_in_the_file() {
     });
 }
 
+#[test]
+fn the_example_is_one_that_runs() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/containerpilot.json5");
+    let imported = import_file(Format::ContainerPilot, &path, &context());
+    let imported = imported.unwrap_or_else(|errors| panic!("{errors}"));
+    loads(&imported);
+    assert!(imported.toml.contains("[jobs.report-2]"), "{}", imported.toml);
+}
+
 fn loads(imported: &Imported) {
     if let Err(errors) = parse("imported.toml", &imported.toml, &context()) {
         panic!("{}\n{errors}", imported.toml);

@@ -12,7 +12,7 @@
 //! meanwhile as its hook. Keeping an entry alive, and bringing back one that was lost, is not
 //! decided here: that is what announcing means.
 
-use super::{Health, Job, State, Turn, Verdict, stop::Ladder};
+use super::{Health, Job, State, Turn, Verdict, stop::Rung};
 use crate::{clock::Mono, discovery::Standing, plan::JobPlan};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -126,25 +126,7 @@ impl Job {
             Notice::Withdrawing { .. } => self.notice = Notice::Absent,
             Notice::Absent | Notice::Told(_) => return,
         }
-        match self.state {
-            State::Stopping { pid, ladder: Ladder::Withdrawing { .. } } => {
-                self.state = State::Stopping { pid, ladder: self.first_rung(turn, pid) };
-            }
-            State::Stopping {
-                ladder:
-                    Ladder::Hooks { .. }
-                    | Ladder::Task { .. }
-                    | Ladder::Signalled { .. }
-                    | Ladder::Killed,
-                ..
-            }
-            | State::Stopped
-            | State::Starting { .. }
-            | State::Running { .. }
-            | State::Backoff { .. }
-            | State::Exited { .. }
-            | State::Fatal => {}
-        }
+        self.leave_rung(turn, Rung::Withdrawing, Job::first_rung);
     }
 
     /// What is announced is announced in another way now.

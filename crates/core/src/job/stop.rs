@@ -55,18 +55,34 @@ pub enum Rung {
     Killed,
 }
 
+impl Ladder {
+    fn rung(self) -> Rung {
+        match self {
+            Ladder::Hooks { .. } => Rung::Hooks,
+            Ladder::Withdrawing { .. } => Rung::Withdrawing,
+            Ladder::Task { .. } => Rung::Task,
+            Ladder::Signalled { .. } => Rung::Signalled,
+            Ladder::Killed => Rung::Killed,
+        }
+    }
+
+    fn until(self) -> Option<Mono> {
+        match self {
+            Ladder::Hooks { until, .. }
+            | Ladder::Withdrawing { until }
+            | Ladder::Task { until }
+            | Ladder::Signalled { until } => Some(until),
+            Ladder::Killed => None,
+        }
+    }
+}
+
 impl Job {
     /// How far a stop is, and until when that may take.
     #[must_use]
     pub fn stopping(&self) -> Option<(Rung, Option<Mono>)> {
         match self.state {
-            State::Stopping { ladder, .. } => Some(match ladder {
-                Ladder::Hooks { until, .. } => (Rung::Hooks, Some(until)),
-                Ladder::Withdrawing { until } => (Rung::Withdrawing, Some(until)),
-                Ladder::Task { until } => (Rung::Task, Some(until)),
-                Ladder::Signalled { until } => (Rung::Signalled, Some(until)),
-                Ladder::Killed => (Rung::Killed, None),
-            }),
+            State::Stopping { ladder, .. } => Some((ladder.rung(), ladder.until())),
             State::Stopped
             | State::Starting { .. }
             | State::Running { .. }
@@ -170,24 +186,20 @@ impl Job {
     }
 
     pub(crate) fn hooks_done(&mut self, turn: &mut Turn<'_>) {
-        match self.state {
-            State::Stopping { pid, ladder: Ladder::Hooks { .. } } => {
-                self.state = State::Stopping { pid, ladder: self.first_rung(turn, pid) };
-            }
-            State::Stopping {
-                ladder:
-                    Ladder::Withdrawing { .. }
-                    | Ladder::Task { .. }
-                    | Ladder::Signalled { .. }
-                    | Ladder::Killed,
-                ..
-            }
-            | State::Stopped
-            | State::Starting { .. }
-            | State::Running { .. }
-            | State::Backoff { .. }
-            | State::Exited { .. }
-            | State::Fatal => {}
+        self.leave_rung(turn, Rung::Hooks, Job::first_rung);
+    }
+
+    /// What a rung waited for has come. A stop that is on another one is not concerned.
+    pub(super) fn leave_rung(
+        &mut self,
+        turn: &mut Turn<'_>,
+        rung: Rung,
+        next: impl FnOnce(&Job, &mut Turn<'_>, Option<u32>) -> Ladder,
+    ) {
+        if let State::Stopping { pid, ladder } = self.state
+            && ladder.rung() == rung
+        {
+            self.state = State::Stopping { pid, ladder: next(self, turn, pid) };
         }
     }
 
@@ -223,25 +235,7 @@ impl Job {
         if incarnation != self.incarnation {
             return;
         }
-        match self.state {
-            State::Stopping { pid, ladder: Ladder::Task { .. } } => {
-                self.state = State::Stopping { pid, ladder: self.send_signal(turn) };
-            }
-            State::Stopping {
-                ladder:
-                    Ladder::Hooks { .. }
-                    | Ladder::Withdrawing { .. }
-                    | Ladder::Signalled { .. }
-                    | Ladder::Killed,
-                ..
-            }
-            | State::Stopped
-            | State::Starting { .. }
-            | State::Running { .. }
-            | State::Backoff { .. }
-            | State::Exited { .. }
-            | State::Fatal => {}
-        }
+        self.leave_rung(turn, Rung::Task, |job, turn, _| job.send_signal(turn));
     }
 
     pub(super) fn stop_timeout_over(&mut self, turn: &mut Turn<'_>) {

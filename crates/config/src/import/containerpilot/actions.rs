@@ -1,5 +1,6 @@
 //! Whether what a template opens is closed: the engine takes the end of the file for the end of
-//! whatever is open, and what follows an `end` too many for nothing.
+//! whatever is open, and what follows an `end` too many for nothing. Of an action that is not closed
+//! it says where it noticed, which may be many lines later.
 
 use super::template::Bad;
 
@@ -27,9 +28,25 @@ pub(super) fn unbalanced(file: &str) -> Option<Bad> {
     Some(Bad { span: at..at + 2, message, help: "close it with {{ end }}".to_owned() })
 }
 
+/// The first action that is not closed.
+pub(super) fn unended(file: &str) -> Option<Bad> {
+    let (at, why) = walk(file, |_, _| {}).err()?;
+    let help = "close it with }}; files are Go templates, {{ .NAME }} is a variable".to_owned();
+    Some(Bad { span: at..at + 2, message: format!("not a template: {why}"), help })
+}
+
 /// The first word of every action, and where the action begins.
 fn words(file: &str) -> Vec<(usize, &str)> {
     let mut all = Vec::new();
+    let _ = walk(file, |at, word| all.push((at, word)));
+    all
+}
+
+/// Calls with every action and its first word; an error is where one begins that is not closed.
+fn walk<'a>(
+    file: &'a str,
+    mut each: impl FnMut(usize, &'a str),
+) -> Result<(), (usize, &'static str)> {
     let mut at = 0;
     while let Some(found) = file.get(at..).and_then(|rest| rest.find("{{")) {
         let begin = at + found;
@@ -39,21 +56,26 @@ fn words(file: &str) -> Vec<(usize, &str)> {
             None => inside.trim_start(),
         };
         let length = match trimmed.strip_prefix("/*") {
-            Some(comment) => comment.find("*/").map_or(comment.len(), |end| end + 2) + 2,
+            Some(comment) => {
+                let end = comment.find("*/");
+                end.ok_or((begin, "a comment is opened here and never closed"))? + 4
+            }
             None => {
                 let end =
                     trimmed.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(trimmed.len());
-                all.push((begin, trimmed.get(..end).unwrap_or_default()));
-                length(trimmed)
+                each(begin, trimmed.get(..end).unwrap_or_default());
+                length(trimmed).map_err(|why| (begin, why))?
             }
         };
         at = file.len() - trimmed.len() + length;
     }
-    all
+    Ok(())
 }
 
-/// Up to the end of an action, past what is quoted in it.
-fn length(action: &str) -> usize {
+/// Up to the end of an action, past what is quoted in it; or why it has none.
+fn length(action: &str) -> Result<usize, &'static str> {
+    const OPEN: &str = "{{ is opened here and never closed";
+    const QUOTE: &str = "a quote in this action is not closed";
     let mut quote = None;
     let mut escaped = false;
     for (at, c) in action.char_indices() {
@@ -61,18 +83,44 @@ fn length(action: &str) -> usize {
             Some(_) if escaped => escaped = false,
             Some('"' | '\'') if c == '\\' => escaped = true,
             Some(open) if c == open => quote = None,
+            Some('"' | '\'') if c == '\n' => return Err(QUOTE),
             Some(_) => {}
             None if matches!(c, '"' | '\'' | '`') => quote = Some(c),
-            None if action.get(at..).is_some_and(|rest| rest.starts_with("}}")) => return at + 2,
+            None if action.get(at..).is_some_and(|rest| rest.starts_with("}}")) => {
+                return Ok(at + 2);
+            }
+            None if action.get(at..).is_some_and(|rest| rest.starts_with("{{")) => {
+                return Err(OPEN);
+            }
             None => {}
         }
     }
-    action.len()
+    Err(if quote.is_some() { QUOTE } else { OPEN })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::unbalanced;
+    use super::{unbalanced, unended};
+
+    #[test]
+    fn what_is_not_closed_is_found_where_it_begins() {
+        for (file, at, why) in [
+            ("a {{ .X", 2, "never closed"),
+            ("a\n {{ .X }\n b {{ .Y }}", 3, "never closed"),
+            ("{{ .X }} {{ .Y \"b }},\n jobs: {}}\n", 9, "a quote"),
+            ("{{ .X }} {{ `b }}\n{{ .Z }}\n", 9, "a quote"),
+            ("{{ .X }}\n{{/* b }}\n{{ .Z }}\n", 9, "a comment"),
+        ] {
+            let bad = unended(file).expect(file);
+            assert_eq!(bad.span.start, at, "{file}");
+            assert!(bad.message.contains(why), "{file}: {}", bad.message);
+        }
+        for file in
+            ["", "{{ \"}}\" }}", "{{ `\n{{` }}", "{{- /* {{ */ -}}", "{{ \"\\\"}}\" }} {{ '{' }}"]
+        {
+            assert!(unended(file).is_none(), "{file}");
+        }
+    }
 
     #[test]
     fn what_is_open_or_closed_too_often_is_found() {

@@ -1,7 +1,7 @@
 //! What a template may call: Go's own functions, which the engine brings, and those that
 //! ContainerPilot adds. The piped value is always the last argument.
 
-use super::regex;
+use super::{regex, work::Work};
 use gotmpl::{TemplateError, Value};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -33,6 +33,9 @@ pub(super) const NAMES: [&str; 25] = [
     "urlquery",
 ];
 
+/// No template can call it by this name.
+pub(super) const BOUND: &str = "\0bound";
+
 /// As large as a file may be; and steps of one loop.
 const LARGEST: usize = 8 << 20;
 const MOST_STEPS: u64 = 1_000_000;
@@ -40,8 +43,15 @@ const MOST_STEPS: u64 = 1_000_000;
 type Outcome = Result<Value, TemplateError>;
 type Function = Box<dyn Fn(&[Value]) -> Outcome + Send + Sync>;
 
-pub(super) fn all(env: &BTreeMap<String, String>) -> Vec<(&'static str, Function)> {
+pub(super) fn all(
+    env: &BTreeMap<String, String>,
+    work: &Arc<Work>,
+) -> Vec<(&'static str, Function)> {
     let env = env.clone();
+    let costly = |function: fn(&Work, &[Value]) -> Outcome| {
+        let work = Arc::clone(work);
+        Box::new(move |args: &[Value]| function(&work, args))
+    };
     let lookup = move |args: &[Value]| {
         let [name] = several("env", args)?;
         let name = text("env", name)?;
@@ -50,16 +60,17 @@ pub(super) fn all(env: &BTreeMap<String, String>) -> Vec<(&'static str, Function
     vec![
         ("env", Box::new(lookup)),
         ("default", Box::new(default)),
-        ("split", Box::new(split)),
-        ("join", Box::new(join)),
-        ("replaceAll", Box::new(replace_all)),
-        ("regexReplaceAll", Box::new(regex_replace_all)),
-        ("loop", Box::new(steps)),
+        ("split", costly(split)),
+        ("join", costly(join)),
+        ("replaceAll", costly(replace_all)),
+        ("regexReplaceAll", costly(regex_replace_all)),
+        ("loop", costly(steps)),
         ("index", Box::new(index)),
+        (BOUND, costly(bound)),
     ]
 }
 
-fn failed<T>(message: impl Into<String>) -> Result<T, TemplateError> {
+pub(super) fn failed<T>(message: impl Into<String>) -> Result<T, TemplateError> {
     Err(TemplateError::Exec(message.into()))
 }
 
@@ -91,9 +102,10 @@ fn default(args: &[Value]) -> Outcome {
     }
 }
 
-fn split(args: &[Value]) -> Outcome {
+fn split(work: &Work, args: &[Value]) -> Outcome {
     let [separator, value] = several("split", args)?;
     let (separator, value) = (text("split", separator)?, text("split", value)?);
+    work.items(value.len())?;
     let value = value.trim();
     let parts: Vec<Value> = match (value.is_empty(), separator.is_empty()) {
         (true, _) => Vec::new(),
@@ -103,17 +115,20 @@ fn split(args: &[Value]) -> Outcome {
     Ok(Value::List(parts.into()))
 }
 
-fn join(args: &[Value]) -> Outcome {
+fn join(work: &Work, args: &[Value]) -> Outcome {
     let [separator, values] = several("join", args)?;
     let separator = text("join", separator)?;
     let Value::List(values) = values else {
         return failed(format!("'join' was given '{values}' where it takes a list"));
     };
+    work.items(values.len())?;
     let parts: Vec<String> = values.iter().map(Value::to_string).collect();
-    bounded("join", parts.join(&separator))
+    let joined = parts.join(&separator);
+    work.text(joined.len())?;
+    bounded("join", joined)
 }
 
-fn replace_all(args: &[Value]) -> Outcome {
+fn replace_all(work: &Work, args: &[Value]) -> Outcome {
     let [from, to, value] = several("replaceAll", args)?;
     let (from, to) = (text("replaceAll", from)?, text("replaceAll", to)?);
     let value = text("replaceAll", value)?;
@@ -121,14 +136,18 @@ fn replace_all(args: &[Value]) -> Outcome {
     if value.len().saturating_add(most.saturating_mul(to.len())) > LARGEST {
         return failed("'replaceAll' would make more than 8 MiB");
     }
-    Ok(string(&value.replace(&*from, &to)))
+    let replaced = value.replace(&*from, &to);
+    work.text(value.len() + replaced.len())?;
+    Ok(string(&replaced))
 }
 
-fn regex_replace_all(args: &[Value]) -> Outcome {
+fn regex_replace_all(work: &Work, args: &[Value]) -> Outcome {
     let name = "regexReplaceAll";
     let [pattern, to, value] = several(name, args)?;
     let (pattern, to) = (text(name, pattern)?, text(name, to)?);
     let value = text(name, value)?;
+    // It is compiled each time, which takes longer than reading it.
+    work.text((pattern.len() + 32).saturating_mul(128).saturating_add(value.len()))?;
     let regex = match regex::compile(&pattern) {
         Ok(regex) => regex,
         Err(why) => return failed(format!("'{pattern}' is no regular expression: {why}")),
@@ -140,7 +159,7 @@ fn regex_replace_all(args: &[Value]) -> Outcome {
 }
 
 /// `loop N`: 0 to N-1. `loop A B`: from A up or down to B, which is not in it.
-fn steps(args: &[Value]) -> Outcome {
+fn steps(work: &Work, args: &[Value]) -> Outcome {
     let (from, to) = match args {
         [to] => (0, number(to)?),
         [from, to] => (number(from)?, number(to)?),
@@ -154,6 +173,7 @@ fn steps(args: &[Value]) -> Outcome {
     if from.abs_diff(to) > MOST_STEPS {
         return failed(format!("'loop' from {from} to {to} is more than {MOST_STEPS} steps"));
     }
+    work.items(usize::try_from(from.abs_diff(to)).unwrap_or(usize::MAX))?;
     let all: Vec<Value> = match from <= to {
         true => (from..to).map(Value::Int).collect(),
         false => (to + 1..=from).rev().map(Value::Int).collect(),
@@ -184,6 +204,20 @@ fn index(args: &[Value]) -> Outcome {
         };
     }
     Ok(value)
+}
+
+/// The value, unless it is too large, or one too many.
+fn bound(work: &Work, args: &[Value]) -> Outcome {
+    let [value] = several("a pipeline", args)?;
+    let size = match value {
+        Value::String(text) if text.len() > LARGEST => {
+            return failed("it makes more than 8 MiB of text");
+        }
+        Value::String(text) => text.len(),
+        _ => 0,
+    };
+    work.text(size)?;
+    Ok(value.clone())
 }
 
 fn bounded(name: &str, text: String) -> Outcome {

@@ -10,11 +10,14 @@
 //! so the writer can tell by its address which text it is being given; what it is given otherwise
 //! was made by the action that was marked last.
 
-use super::{actions, functions};
+use super::{
+    actions, functions,
+    work::{self, Work},
+};
 use crate::nearest::nearest;
 use gotmpl::{
     Template, TemplateError, Value,
-    parse::{BranchNode, Expr, ListNode, Node, Parser, PipeNode, Pos, TextNode},
+    parse::{BranchNode, CommandNode, Expr, ListNode, Node, Parser, PipeNode, Pos, TextNode},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -111,13 +114,17 @@ pub(super) fn render(file: &str, env: &BTreeMap<String, String>) -> Result<Rende
     if !file.contains(OPEN) {
         return Ok(Rendered::plain(file));
     }
+    if let Some(bad) = actions::unended(file) {
+        return Err(bad);
+    }
     let (tree, defines) = Parser::new(file, OPEN, CLOSE)
         .and_then(Parser::parse)
         .map_err(|error| unparsed(file, &error))?;
     if let Some(bad) = actions::unbalanced(file) {
         return Err(bad);
     }
-    let mut marks = Marks { file, pieces: BTreeMap::new(), fields: BTreeSet::new(), unknown: None };
+    let mut marks =
+        Marks { file, pieces: BTreeMap::new(), fields: BTreeSet::new(), unknown: None, longest: 0 };
     let mut template = Template::new(WHOLE).max_range_iters(MOST_ROUNDS);
     template = template.add_parse_tree(WHOLE, marks.list(tree));
     for define in defines {
@@ -134,7 +141,9 @@ pub(super) fn render(file: &str, env: &BTreeMap<String, String>) -> Result<Rende
     all.extend(env.iter().map(|(name, value)| (name.clone(), value.clone())));
     let dot = all.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into()));
     let dot = Value::Map(Arc::new(dot.map(|(k, v)| (k, Value::String(v))).collect()));
-    for (name, function) in functions::all(env) {
+    let variables = env.values().map(String::len).max().unwrap_or_default();
+    let work = Arc::new(Work::new(variables.max(marks.longest)));
+    for (name, function) in functions::all(env, &work) {
         template = template.func(name, function);
     }
     let mut output = Output {
@@ -142,15 +151,15 @@ pub(super) fn render(file: &str, env: &BTreeMap<String, String>) -> Result<Rende
         segments: Vec::new(),
         pieces: &marks.pieces,
         at: 0,
-        full: false,
+        actions: 0,
+        full: None,
     };
     match template.execute_template_fmt(&mut output, WHOLE, &dot) {
         Ok(()) => Ok(Rendered { text: output.text, cut, segments: output.segments }),
         Err(error) => {
-            let (message, help) = if output.full {
-                ("the rendered file is larger than 8 MiB".to_owned(), "make the loops shorter")
-            } else {
-                told(&error)
+            let (message, help) = match output.full {
+                Some(why) => (why.to_owned(), "make the loops shorter"),
+                None => told(&error),
             };
             let help = help.to_owned();
             Err(Bad { span: action(file, output.at), message, help })
@@ -167,6 +176,9 @@ fn told(error: &TemplateError) -> (String, &'static str) {
     };
     let text = error.to_string();
     let text = text.strip_prefix("execution error: ").unwrap_or(&text);
+    if text == work::TOO_MUCH {
+        return (text.to_owned(), "make the loops shorter");
+    }
     (format!("the template cannot be rendered: {text}"), help)
 }
 
@@ -179,6 +191,10 @@ fn unparsed(file: &str, error: &TemplateError) -> Bad {
             let rest = file.get(begin..).unwrap_or_default();
             let inside = rest.char_indices().nth(col.saturating_sub(1)).map_or(0, |(at, _)| at);
             let at = begin + inside;
+            // An action that runs on into other lines was not closed where somebody meant to.
+            let before = file.get(..at).unwrap_or_default();
+            let opened = before.rfind(OPEN).filter(|it| before[*it..].contains('\n'));
+            let at = opened.unwrap_or(at);
             Bad { span: at..at + 1, message: format!("not a template: {message}"), help }
         }
         other => Bad { span: 0..0, message: format!("not a template: {other}"), help },
@@ -214,6 +230,8 @@ struct Marks<'a> {
     fields: BTreeSet<String>,
     /// The first function that does not exist.
     unknown: Option<Bad>,
+    /// The length of the longest text in an action.
+    longest: usize,
 }
 
 impl Marks<'_> {
@@ -252,20 +270,20 @@ impl Marks<'_> {
             Node::Range(branch) => Node::Range(self.branch(branch)),
             Node::With(branch) => Node::With(self.branch(branch)),
             Node::List(list) => Node::List(self.list(list)),
-            Node::Action(action) => {
-                self.pipe(&action.pipe);
+            Node::Action(mut action) => {
+                self.pipe(&mut action.pipe);
                 Node::Action(action)
             }
-            Node::Template(call) => {
-                call.pipe.iter().for_each(|pipe| self.pipe(pipe));
+            Node::Template(mut call) => {
+                call.pipe.iter_mut().for_each(|pipe| self.pipe(pipe));
                 Node::Template(call)
             }
             other @ (Node::Text(_) | Node::Define(_) | Node::Break(_) | Node::Continue(_)) => other,
         }
     }
 
-    fn branch(&mut self, branch: BranchNode) -> BranchNode {
-        self.pipe(&branch.pipe);
+    fn branch(&mut self, mut branch: BranchNode) -> BranchNode {
+        self.pipe(&mut branch.pipe);
         BranchNode {
             pos: branch.pos,
             pipe: branch.pipe,
@@ -280,13 +298,17 @@ impl Marks<'_> {
         Node::Text(TextNode { pos, text })
     }
 
-    fn pipe(&mut self, pipe: &PipeNode) {
-        for command in &pipe.commands {
-            command.args.iter().for_each(|expr| self.expr(expr));
+    /// Every value goes through one more function, which bounds it: text that is doubled again and
+    /// again would fill the memory before anything of it is written.
+    fn pipe(&mut self, pipe: &mut PipeNode) {
+        for command in &mut pipe.commands {
+            command.args.iter_mut().for_each(|expr| self.expr(expr));
         }
+        let bound = Expr::Identifier(pipe.pos, functions::BOUND.into());
+        pipe.commands.push(CommandNode { pos: pipe.pos, args: vec![bound] });
     }
 
-    fn expr(&mut self, expr: &Expr) {
+    fn expr(&mut self, expr: &mut Expr) {
         match expr {
             Expr::Field(_, names) | Expr::Variable(_, _, names) => {
                 self.fields.extend(names.first().map(|name| name.to_string()));
@@ -294,7 +316,8 @@ impl Marks<'_> {
             Expr::Identifier(pos, name) => self.function(*pos, name),
             Expr::Pipe(_, pipe) => self.pipe(pipe),
             Expr::Chain(_, inner, _) => self.expr(inner),
-            Expr::Dot(_) | Expr::String(..) | Expr::Number(..) | Expr::Bool(..) | Expr::Nil(_) => {}
+            Expr::String(_, text) => self.longest = self.longest.max(text.len()),
+            Expr::Dot(_) | Expr::Number(..) | Expr::Bool(..) | Expr::Nil(_) => {}
         }
     }
 
@@ -317,7 +340,10 @@ struct Output<'a> {
     pieces: &'a BTreeMap<usize, Piece>,
     /// The action that was marked last.
     at: usize,
-    full: bool,
+    /// How many there were.
+    actions: u64,
+    /// Why there is no more.
+    full: Option<&'static str>,
 }
 
 impl fmt::Write for Output<'_> {
@@ -328,13 +354,18 @@ impl fmt::Write for Output<'_> {
         let from = match self.pieces.get(&text.as_ptr().addr()) {
             Some(Piece::Mark(at)) => {
                 self.at = *at;
+                self.actions += 1;
+                if self.actions > work::MOST_ACTIONS {
+                    self.full = Some(work::TOO_MUCH);
+                    return Err(fmt::Error);
+                }
                 return Ok(());
             }
             Some(Piece::Text(at)) => From::Text(*at),
             None => From::Action(self.at),
         };
         if self.text.len() + text.len() > LARGEST {
-            self.full = true;
+            self.full = Some("the rendered file is larger than 8 MiB");
             return Err(fmt::Error);
         }
         // A value that is written in pieces is still one stretch.

@@ -78,7 +78,8 @@ fn templates_say_what_they_say_in_go() {
 #[test]
 fn a_template_that_cannot_be_rendered_says_where() {
     for (text, at, message) in [
-        ("a\n  {{ .NAME ", 2, "not a template"),
+        ("a\n  {{ .NAME ", 4, "not a template"),
+        ("a\n  \"{{ .NAME \"b }}\",\n jobs: {}}\n", 5, "not a template"),
         ("a\n{{ if .NAME }}\nx", 2, "never closed"),
         ("abc {{ end }}", 4, "nothing is open"),
         ("a\n {{ nonsense .NAME }}", 6, "function 'nonsense' that does not exist"),
@@ -94,6 +95,15 @@ fn a_template_that_cannot_be_rendered_says_where() {
             "{{ range loop 100000 }}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa{{ end }}",
             0,
             "8 MiB",
+        ),
+        ("{{ $x := .NAME }}{{ range loop 100 }}{{ $x = print $x $x }}{{ end }}", 37, "8 MiB"),
+        ("{{ range loop 500000 }}{{ $x := loop 500000 }}{{ end }}", 23, "too much"),
+        ("{{ range loop 500000 }}{{ $x := loop 500000 | len }}{{ end }}", 23, "too much"),
+        (
+            "{{ $x := .NAME }}{{ range loop 20 }}{{ $x = print $x $x }}{{ end }}\
+             {{ range loop 500000 }}{{ if eq $x $x }}{{ end }}{{ end }}",
+            90,
+            "too much",
         ),
         ("{{ loop 100000000 }}", 0, "steps"),
         (
@@ -138,4 +148,16 @@ fn a_file_that_rendering_does_not_change_is_mapped_exactly() {
             assert_eq!(rendered.original(at..at + 1, file).span, at..at + 1);
         }
     }
+}
+
+#[test]
+fn templates_that_call_templates_come_to_an_end() {
+    let mut file = "{{ define \"T0\" }}{{ end }}".to_owned();
+    for n in 1..40 {
+        let call = format!("{{{{ template \"T{}\" }}}}", n - 1);
+        file.push_str(&format!("{{{{ define \"T{n}\" }}}}{call}{call}{{{{ end }}}}"));
+    }
+    file.push_str("{{ template \"T39\" }}");
+    let bad = render(&file, &env()).expect_err("two to the power of 39 calls");
+    assert!(bad.message.contains("too much"), "{}", bad.message);
 }
