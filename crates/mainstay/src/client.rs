@@ -12,6 +12,7 @@ use crate::{
     dirs,
     failure::{FAILED, Failure, NO_AGENT},
     keeper, socket,
+    term::print_json,
 };
 use remote::Remote;
 use serde_json::Value;
@@ -64,6 +65,14 @@ impl Answer {
             ),
             _ => said,
         }
+    }
+
+    /// A problem is an answer as well for those who read JSON.
+    pub(crate) fn or_told(self, json: bool) -> Result<Value, Failure> {
+        if json && !self.is_ok() {
+            print_json(&self.body)?;
+        }
+        self.into_result()
     }
 
     pub(crate) fn into_result(self) -> Result<Value, Failure> {
