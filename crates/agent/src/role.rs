@@ -143,7 +143,13 @@ async fn say_over(agent: Agent, code: i32) -> i32 {
 
 /// The link is gone. If that is because the keeper is dead, nobody else is left to end its jobs.
 fn lost(options: &Options, keeper: Option<&OwnedFd>, error: &LinkError) -> i32 {
-    if matches!(error, LinkError::Closed) && keeper.is_none_or(is_dead) {
+    let dead = match error {
+        LinkError::Closed => keeper.is_none_or(is_dead),
+        // One that dies with something unread resets the link.
+        LinkError::Io(_) => keeper.is_some_and(is_dead),
+        LinkError::Frame(_) => false,
+    };
+    if dead {
         tracing::error!("the keeper is dead: killing what it left");
         mainstay_keeper::sweep::kill_all_and_leave(&options.run_dir);
         return FAILED;

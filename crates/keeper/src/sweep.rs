@@ -27,14 +27,18 @@ pub fn kill_all_and_leave(run_dir: &Path) {
     }
 }
 
-/// Process groups of jobs whose leader is gone, as their state files name them. While a group has
-/// members nobody else can get its number.
-fn orphaned_groups(run_dir: &Path) -> Vec<u32> {
+/// Those that the state files of jobs name.
+fn leaders(run_dir: &Path) -> Vec<u32> {
     let jobs = fs::read_dir(run_dir.join("jobs")).into_iter().flatten().filter_map(Result::ok);
     jobs.filter_map(|job| fs::read(job.path().join("state")).ok())
         .filter_map(|text| serde_json::from_slice::<State>(&text).ok()?.pid)
-        .filter(|leader| proc::is_dead(*leader) && signal::send_group(*leader, 0).is_ok())
         .collect()
+}
+
+/// The leader of the group is gone and others are there. While a group has members nobody else can
+/// get its number.
+fn is_orphaned(leader: u32) -> bool {
+    proc::is_dead(leader) && signal::send_group(leader, 0).is_ok()
 }
 
 /// Kills every cgroup, group and cookie holder; where the cgroups were.
@@ -44,6 +48,7 @@ fn kill(run_dir: &Path) -> Option<cgroup::Root> {
         return None;
     }
     let root = run.cgroup.map(cgroup::Root::at);
+    let leaders = leaders(run_dir);
     let end = Instant::now() + Duration::from_secs(2);
     loop {
         let groups = root.as_ref().map(cgroup::Root::all).unwrap_or_default();
@@ -61,11 +66,14 @@ fn kill(run_dir: &Path) -> Option<cgroup::Root> {
         for pid in &holders {
             let _ = signal::send(*pid, tree::KILL);
         }
-        let groups = orphaned_groups(run_dir);
+        // Asked first: one that dies in between is an orphaned group by then.
+        let dying = leaders.iter().any(|leader| proc::is_dying(*leader));
+        let groups: Vec<u32> = leaders.iter().copied().filter(|it| is_orphaned(*it)).collect();
         for group in &groups {
             let _ = signal::send_group(*group, tree::KILL);
         }
-        if populated.is_empty() && holders.is_empty() && groups.is_empty() || Instant::now() > end {
+        let nobody = populated.is_empty() && holders.is_empty() && groups.is_empty() && !dying;
+        if nobody || Instant::now() > end {
             break;
         }
         // Nobody tells us when a process that is not our child has gone.

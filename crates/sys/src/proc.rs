@@ -48,6 +48,14 @@ pub fn is_dead(pid: u32) -> bool {
     }
 }
 
+/// Not dead yet, and without an environment to be known by: most likely on its way out, with its
+/// memory gone already.
+#[must_use]
+pub fn is_dying(pid: u32) -> bool {
+    let empty = read(pid, "environ", 1).is_none_or(|bytes| bytes.is_empty());
+    empty && !is_dead(pid)
+}
+
 /// CPU time of a process in nanoseconds.
 #[must_use]
 pub fn cpu_time(pid: u32) -> Option<u64> {
