@@ -9,7 +9,7 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    node::{Input, Refusal, Request, TaskId, TaskKind},
+    node::{Input, Outlook, Refusal, Request, TaskId, TaskKind},
     plan::{JobPlan, Plan, Reach},
 };
 use mainstay_wire::link::{self, ExitRecord, ToAgent, ToKeeper};
@@ -245,15 +245,17 @@ impl Agent {
     }
 
     fn selected(&self, which: &Selection) -> Vec<JobStatus> {
+        let outlook = self.node.outlook();
+        let one = |name: &str| self.job(&outlook, name);
         let those = |wanted: &dyn Fn(&JobPlan) -> bool| {
             let jobs = self.node.jobs().filter(|(plan, _)| wanted(plan));
-            jobs.filter_map(|(plan, _)| self.job(plan.name.as_str())).collect()
+            jobs.filter_map(|(plan, _)| one(plan.name.as_str())).collect()
         };
         let is = |name: &Option<Name>, text: &str| {
             name.as_ref().is_some_and(|name| name.as_str() == text)
         };
         match which {
-            Selection::Named(name) => match self.job(name) {
+            Selection::Named(name) => match one(name) {
                 Some(job) => vec![job],
                 None => those(&|plan| is(&plan.instance_of, name)),
             },
@@ -261,15 +263,13 @@ impl Agent {
             Selection::StartedWith(app) => {
                 those(&|plan| is(&plan.app, app.as_str()) && plan.place.start_sequence > 0)
             }
-            Selection::These(names) => {
-                names.iter().filter_map(|name| self.job(name.as_str())).collect()
-            }
+            Selection::These(names) => names.iter().filter_map(|name| one(name.as_str())).collect(),
         }
     }
 
-    fn job(&self, name: &str) -> Option<JobStatus> {
+    fn job(&self, outlook: &Outlook<'_>, name: &str) -> Option<JobStatus> {
         let plan = self.node.job_plan(name)?;
-        let mut status = view::job(&self.node, plan, self.node.job(name)?, self.facts.get(name));
+        let mut status = view::job(outlook, plan, self.node.job(name)?, self.facts.get(name));
         status.announced = self.discovery.announced(name);
         Some(status)
     }

@@ -8,7 +8,7 @@ use mainstay_core::{
     exit::Exit,
     job::{CheckState, Desired, Health, Job, Phase, Verdict},
     name::Name,
-    node::{self, Effect, Foresight, Node, NodePhase, Preview, Refusal},
+    node::{self, Effect, Foresight, Node, NodePhase, Outlook, Preview, Refusal},
     plan::{self, Check, JobChange, JobPlan, Plan, WatchPlan, Watched, diff},
 };
 use mainstay_wire::{
@@ -207,7 +207,12 @@ pub(crate) struct Facts {
     pub(crate) notify: BTreeMap<String, String>,
 }
 
-pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>) -> JobStatus {
+pub(crate) fn job(
+    outlook: &Outlook<'_>,
+    plan: &JobPlan,
+    job: &Job,
+    facts: Option<&Facts>,
+) -> JobStatus {
     let facts = facts.cloned().unwrap_or_default();
     JobStatus {
         name: plan.name.clone(),
@@ -221,7 +226,7 @@ pub(crate) fn job(node: &Node, plan: &JobPlan, job: &Job, facts: Option<&Facts>)
         restarts: job.restarts(),
         exit: job.last_exit().cloned(),
         since: rfc3339(job.since()),
-        waiting: node.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
+        waiting: outlook.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
         app: plan.app.as_ref().map(ToString::to_string),
         instance_of: plan.instance_of.clone(),
         args: job.args().to_vec(),
@@ -289,7 +294,8 @@ impl From<node::Waiting> for Waiting {
 }
 
 pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus> {
-    node.jobs().map(|(plan, state)| job(node, plan, state, facts.get(&plan.name))).collect()
+    let outlook = node.outlook();
+    node.jobs().map(|(plan, state)| job(&outlook, plan, state, facts.get(&plan.name))).collect()
 }
 
 /// An event as it is written: `{"seq","time","source","event","detail"}`.

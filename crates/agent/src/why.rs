@@ -331,20 +331,42 @@ fn asks(plan: &JobPlan, source: &str) -> String {
 /// What the source of a wait is up to itself, and so on down to what keeps all of them: of a long
 /// chain the beginning and the end, which is what somebody has to look at.
 fn because(node: &Node, source: &str, event: &str) -> String {
-    let (mut links, mut seen) = (Vec::new(), Vec::new());
+    let (mut links, mut left_out) = (Vec::new(), 0);
     let mut next = Some((source.to_owned(), event.to_owned()));
-    while let Some((source, event)) = next.take().filter(|(source, _)| !seen.contains(source)) {
+    // Not longer than there are jobs: some may wait for each other.
+    for _ in node.jobs() {
+        let Some((source, event)) = next.take() else { break };
+        next = match links.len() < LINKS {
+            true => None,
+            false => latch(node, &source),
+        };
+        if next.is_some() {
+            left_out += 1;
+            continue;
+        }
+        if left_out > 0 {
+            links.push(format!("and so on over {left_out} more jobs"));
+        }
         let Some((link, further)) = link(node, &source, &event) else { break };
         links.push(link);
-        seen.push(source);
-        next = further;
-    }
-    let last = links.len().saturating_sub(1);
-    if last > LINKS + 1 {
-        let left_out = last - LINKS;
-        links.splice(LINKS..last, [format!("and so on over {left_out} more jobs")]);
+        next = further.filter(|_| left_out == 0);
     }
     links.iter().map(|link| format!(": {link}")).collect()
+}
+
+/// What a job waits for, worked out without asking whether it may ever come: a chain may be long.
+fn latch(node: &Node, name: &str) -> Option<(String, String)> {
+    let (plan, job) = (node.job_plan(name)?, node.job(name)?);
+    let waits = match job.phase() {
+        Phase::Stopped | Phase::Exited | Phase::Fatal => job.desired() == Desired::Run,
+        Phase::Starting | Phase::Running | Phase::Backoff | Phase::Stopping | Phase::Unknown => {
+            false
+        }
+    };
+    let unmet = node.not_come(name).first().map(|it| (it.source.to_string(), it.event.to_string()));
+    let follows = || plan.follows.as_ref().map(|it| (it.source.to_string(), HEALTHY.to_owned()));
+    let next = unmet.or_else(follows).filter(|_| waits)?;
+    node.job(&next.0).is_some_and(|it| it.health() != Health::Healthy).then_some(next)
 }
 
 /// One source of a wait, and what it waits for itself. `None`: it is no job.

@@ -114,7 +114,7 @@ impl Problem {
     }
 
     pub(crate) fn no_such_job(name: &str) -> Problem {
-        Problem::new(StatusCode::NOT_FOUND, format!("there is no job '{name}'"))
+        Refusal::NoSuchJob(name.to_owned()).into()
     }
 
     pub(crate) fn no_such_route() -> Problem {

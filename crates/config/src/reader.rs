@@ -272,8 +272,14 @@ impl<'a> Reader<'a> {
     /// The warnings, or the errors if there are any.
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, Errors> {
         self.found.sort_by_key(|found| found.order);
-        let (errors, warnings): (Vec<_>, Vec<_>) =
+        let (mut errors, warnings): (Vec<_>, Vec<_>) =
             self.found.into_iter().partition(|found| found.severity == Severity::Error);
+        let unread = self.sources.unread();
+        if !unread.is_empty() {
+            // What is missed may be in what could not be read.
+            errors.retain(|found| !found.message.contains("there is no "));
+            errors.splice(0..0, unread.iter().cloned());
+        }
         if errors.is_empty() { Ok(warnings) } else { Err(Errors::new(errors)) }
     }
 }

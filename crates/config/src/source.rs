@@ -16,7 +16,11 @@ const SHOWN: usize = 120;
 
 /// The texts of a configuration with the paths they came from.
 #[derive(Debug)]
-pub struct Sources(Vec<Source>);
+pub struct Sources {
+    files: Vec<Source>,
+    /// What kept others from being read.
+    unread: Vec<Diagnostic>,
+}
 
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -32,7 +36,7 @@ impl Sources {
         if text.len() as u64 > LARGEST_FILE {
             return Err(too_large(name).into());
         }
-        Ok(Sources(vec![Source::new(name.to_owned(), text.to_owned())]))
+        Ok(Sources::one(Source::new(name.to_owned(), text.to_owned())))
     }
 
     /// A file, or the `*.toml` files of a directory in lexical order. Hidden files are left alone:
@@ -40,7 +44,7 @@ impl Sources {
     pub fn read(path: &Path) -> Result<Sources, Errors> {
         let meta = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
         if !meta.is_dir() {
-            return Ok(Sources(vec![Source::read(path)?]));
+            return Ok(Sources::one(Source::read(path)?));
         }
         let files = toml_files(path).map_err(|error| unreadable(path, &error))?;
         if files.is_empty() {
@@ -49,8 +53,7 @@ impl Sources {
                 .help("put the configuration there, or name another place with -c");
             return Err(none.into());
         }
-        let mut sources = Vec::new();
-        let mut failed = Vec::new();
+        let (mut sources, mut unread) = (Vec::new(), Vec::new());
         let mut total = 0;
         for file in files {
             match Source::read(&file) {
@@ -58,13 +61,22 @@ impl Sources {
                     total += source.text.len() as u64;
                     sources.push(source);
                 }
-                Err(errors) => failed.extend(errors.iter().cloned()),
+                Err(errors) => unread.extend(errors.iter().cloned()),
             }
             if total > LARGEST_TOTAL {
                 return Err(too_large(&path.to_string_lossy()).into());
             }
         }
-        if failed.is_empty() { Ok(Sources(sources)) } else { Err(Errors::new(failed)) }
+        Ok(Sources { files: sources, unread })
+    }
+
+    fn one(source: Source) -> Sources {
+        Sources { files: vec![source], unread: Vec::new() }
+    }
+
+    /// Files of the directory that could not be read, and why.
+    pub(crate) fn unread(&self) -> &[Diagnostic] {
+        &self.unread
     }
 
     /// The text of one file.
@@ -73,11 +85,11 @@ impl Sources {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Source)> {
-        self.0.iter().enumerate()
+        self.files.iter().enumerate()
     }
 
     pub(crate) fn get(&self, file: usize) -> Option<&Source> {
-        self.0.get(file)
+        self.files.get(file)
     }
 }
 

@@ -31,7 +31,7 @@ pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
 pub use foresee::{Effect, Foresight, Preview};
 pub use input::{Held, Input, Refusal, Request};
 pub use life::{Life, NodePhase};
-pub use outlook::Waiting;
+pub use outlook::{Outlook, Waiting};
 
 use crate::{
     clock::Now,

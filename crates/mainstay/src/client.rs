@@ -12,6 +12,7 @@ use crate::{
     dirs,
     failure::{FAILED, Failure, NO_AGENT},
     keeper, socket,
+    term::print_json,
 };
 use remote::Remote;
 use serde_json::Value;
@@ -64,6 +65,14 @@ impl Answer {
             ),
             _ => said,
         }
+    }
+
+    /// A problem is an answer as well for those who read JSON.
+    pub(crate) fn or_told(self, json: bool) -> Result<Value, Failure> {
+        if json && !self.is_ok() {
+            print_json(&self.body)?;
+        }
+        self.into_result()
     }
 
     pub(crate) fn into_result(self) -> Result<Value, Failure> {
@@ -290,6 +299,13 @@ fn explain_remote(remote: &Remote, broken: &Broken) -> Failure {
             "{url} shows a certificate of an authority that is not trusted here: name it with --ca \
              or MAINSTAY_CA"
         )),
+        _ if why.contains("CaUsedAsEndEntity") => Failure::failed(format!(
+            "{url} shows the certificate of an authority as its own: give that node one with \
+             basicConstraints CA:FALSE"
+        )),
+        _ if why.contains("invalid peer certificate") => {
+            Failure::failed(format!("{url} cannot prove who it is: {why}; see its [api] tls.cert"))
+        }
         _ if why.contains("CertificateRequired") => Failure::failed(format!(
             "{url} lets in by client certificate only: name yours with --cert and --key"
         )),

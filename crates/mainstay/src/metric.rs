@@ -17,7 +17,8 @@ pub(crate) fn metric(args: &MetricArgs) -> Result<i32, Failure> {
         }
     }
     let client = Client::of(&args.node)?;
-    let body = client.post("/v1/metrics", &Value::Object(values), PROMPT)?.into_result()?;
+    let body =
+        client.post("/v1/metrics", &Value::Object(values), PROMPT)?.or_told(args.json.json)?;
     if args.json.json {
         print_json(&body)?;
     }

@@ -22,7 +22,8 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     match &args.job {
         Some(name) => {
-            let body = client.get(&format!("/v1/jobs/{}", escaped(name)))?.into_result()?;
+            let answer = client.get(&format!("/v1/jobs/{}", escaped(name)))?;
+            let body = answer.or_told(args.json.json)?;
             let jobs: Vec<JobStatus> =
                 several(&body).iter().map(understood).collect::<Result<_, _>>()?;
             match (args.json.json, jobs.as_slice()) {
@@ -40,7 +41,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
             Ok(code(&jobs))
         }
         None => {
-            let body = client.get("/v1/status")?.into_result()?;
+            let body = client.get("/v1/status")?.or_told(args.json.json)?;
             let status: Status = understood(&body)?;
             match args.json.json {
                 true => print_json(&body)?,

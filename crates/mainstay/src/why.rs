@@ -10,7 +10,8 @@ use crate::{
 
 pub(crate) fn why(args: &WhyArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
-    let body = client.get(&format!("/v1/jobs/{}/why", escaped(&args.job)))?.into_result()?;
+    let body =
+        client.get(&format!("/v1/jobs/{}/why", escaped(&args.job)))?.or_told(args.json.json)?;
     if args.json.json {
         print_json(&body)?;
         return Ok(0);

@@ -89,6 +89,14 @@ impl Secure {
                 "the certificate of {address} is not trusted: it is not for '{name}'; \
                  say what it is for with tls.server_name"
             ),
+            Some(rustls::Error::InvalidCertificate(CertificateError::Other(why)))
+                if format!("{why:?}").contains("CaUsedAsEndEntity") =>
+            {
+                format!(
+                    "the certificate of {address} is not trusted: it is that of an authority; \
+                     a server needs one with basicConstraints CA:FALSE"
+                )
+            }
             Some(rustls::Error::InvalidCertificate(why)) => {
                 format!("the certificate of {address} is not trusted: {why}")
             }

@@ -131,6 +131,37 @@ fn certificates_prove_both_sides() {
 }
 
 #[test]
+fn a_node_with_a_certificate_that_does_not_serve_is_not_taken_for_an_absent_one() {
+    for (is_ca, host, hint) in [
+        (IsCa::Ca(BasicConstraints::Unconstrained), "127.0.0.1", "CA:FALSE"),
+        (IsCa::ExplicitNoCa, "elsewhere", "not valid for name"),
+    ] {
+        let scratch = Scratch::new();
+        let file = |name: &str| scratch.path().join(name);
+        let mut params = CertificateParams::new(vec![host.to_owned()]).expect("params");
+        params.is_ca = is_ca;
+        let own = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key"));
+        let own = own.expect("a certificate");
+        fs::write(file("node.pem"), own.pem()).expect("a scratch directory");
+        private(&file("node.key"), &own.key().serialize_pem());
+        private(&file("token"), "0123456789abcdef\n");
+        let (address, cert, token) = (free(), file("node.pem"), file("token"));
+        let node = Setup::config(format!(
+            "[api]\nlisten = \"{address}\"\ntoken_file = \"token\"\n\
+             tls = {{ cert = \"node.pem\", key = \"node.key\" }}\n{JOB}"
+        ));
+        let node = node.launch_in(scratch);
+        node.wait_until_ready();
+        let [cert, token] = [cert, token].map(|path| path.display().to_string());
+        let url = format!("https://{address}");
+        let refused = ask(&url, &["status", "--ca", &cert, "--token-file", &token]);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{told}");
+        assert!(told.contains(hint), "{told}");
+    }
+}
+
+#[test]
 fn a_client_elsewhere_hardly_notices_that_an_agent_dies() {
     let address = free();
     let (node, token) = with_token(address, "");

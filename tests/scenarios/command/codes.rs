@@ -1,6 +1,7 @@
 //! Exit codes and what is said with them.
 
 use mainstay_tests::{Command, Scratch, Setup, binary};
+use serde_json::Value;
 use std::process::Output;
 
 const CONFIG: &str = r#"
@@ -53,6 +54,12 @@ fn what_was_tried_and_failed_is_1() {
         let output = node.ask(args);
         assert_eq!(output.status.code(), Some(1), "{args:?}: {}", told(&output));
         assert!(told(&output).contains("nobody"), "{args:?}: {}", told(&output));
+    }
+    for args in [&["status", "nobody"][..], &["why", "nobody"], &["start", "nobody"]] {
+        let output = node.ask(&[args, &["--json"]].concat());
+        let problem: Value = serde_json::from_slice(&output.stdout).expect("a problem in JSON");
+        assert_eq!(problem["status"], 404, "{args:?}: {problem}");
+        assert!(problem["detail"].as_str().expect("a text").contains("mainstay status"));
     }
     // One of several: the others are done.
     let both = node.ask(&["restart", "nobody", "well"]);

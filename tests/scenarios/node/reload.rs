@@ -190,3 +190,31 @@ fn a_disabled_job_that_leaves_comes_back_disabled_over_runs_too() {
     node.must(&["reload"]);
     assert_eq!(node.job("web")["desired"], "disabled");
 }
+
+#[test]
+fn what_is_removed_with_its_hooks_or_is_one_instance_fewer_is_drained_first() {
+    const WEB: &str = r#"
+        [node]
+        exit = "never"
+        [jobs.web]
+        exec = ["sh", "-c", "trap 'echo closed >> told; exit 0' TERM; echo up; while :; do sleep 0.05; done"]
+        stop = { to = "leader" }
+        instances = 2
+        [jobs.drain]
+        exec = ["sh", "-c", "echo drained >> told"]
+        when = { source = "web", each = "stopping" }
+    "#;
+    const ALONE: &str = "[node]\nexit = \"never\"\n[jobs.alone]\nexec = \"sleep 1000\"\n";
+    let node = Setup::config(WEB).start();
+    for job in ["web-1", "web-2"] {
+        node.running(job);
+        until("its trap is set", || node.must(&["logs", job]).contains("up").then_some(()));
+    }
+    let told = || std::fs::read_to_string(node.path().join("told")).unwrap_or_default();
+    node.configure(&WEB.replace("instances = 2", "instances = 1"));
+    node.must(&["reload"]);
+    assert_eq!(told(), "drained\nclosed\n");
+    node.configure(ALONE);
+    node.must(&["reload"]);
+    assert_eq!(told(), "drained\nclosed\n".repeat(2));
+}

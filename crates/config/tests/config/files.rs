@@ -83,6 +83,16 @@ fn mistakes_in_all_files_are_told_in_the_order_of_the_files() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_hides_no_mistake_in_the_others() {
+    let web = b"[jobs.web]\nexce = 1\nwhen = { source = \"db\", once = \"healthy\" }\n";
+    let dir = Dir::new("unread", &[("a.toml", b"[jobs.db]\nexec = \"\xff\"\n"), ("b.toml", web)]);
+    let told = dir.refused();
+    assert!(told.starts_with("error: byte 0xff is not UTF-8 text\n --> DIR/a.toml:2:9"), "{told}");
+    assert!(told.contains("unknown key 'exce' in jobs.web\n --> DIR/b.toml:2:1"), "{told}");
+    assert!(!told.contains("there is no job 'db'"), "it is in the other file: {told}");
+}
+
+#[test]
 fn a_byte_that_is_no_text_is_shown_with_its_line() {
     let dir = Dir::new("utf8", &[("a.toml", b"[jobs.a]\nexec = \"caf\xe9\"\n")]);
     let told = dir.refused();

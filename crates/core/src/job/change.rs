@@ -101,6 +101,11 @@ impl Job {
         }
     }
 
+    /// It goes together with a job whose end it is to run for: it goes after it.
+    pub(crate) fn linger(&mut self) {
+        self.leaving = true;
+    }
+
     /// It is in the plan, maybe again.
     pub(crate) fn stay(&mut self) {
         self.leaving = false;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | is the same | keeps its process, its state, everything |
 //! | is new | starts as at boot, its timeouts from now; disabled if it was when it left |
-//! | is gone | stops, and is forgotten once its process is gone |
+//! | is gone | stops, its hooks run, and it is forgotten once its process is gone |
 //! | is the same, and follows one that goes down | goes down before it, and comes back after it |
 //! | differs, and runs | has it applied live, or is restarted where only a new process can have it |
 //! | differs, and waits, failed or was given up | starts again |
@@ -16,15 +16,20 @@
 //! `foresee` says what it will come to. What a job has said so far stays: latches stay set. A job that is gone stays in the
 //! plan (`is_leaving`) until its process is, so that the next agent knows it.
 
-use super::{Command, Node, Refusal, wiring::Wiring};
+use super::{
+    Command, Node, Refusal,
+    wiring::{Wiring, ends, triggers},
+};
 use crate::{
     event::{Kind, Source},
     job::{Desired, Job, Phase, is_triggered},
     name::Name,
     outbox::Outbox,
-    plan::{AppPlan, Change, JobChange, JobPlan, OnLoss, Plan, diff},
+    plan::{
+        AppPlan, Change, Condition, JobChange, JobPlan, OnLoss, Plan, SourceRef, Trigger, diff,
+    },
 };
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// What a job is told when a new plan comes into force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +44,15 @@ enum Deed {
     Stop,
     /// To have it when it is started next.
     Later,
+    /// To run for the end of what goes together with it, and then to go.
+    Linger,
 }
 
 impl Node {
     /// What differs, seen from what is there: what is on its way out of the plan and is in it
     /// again needs a new process.
     pub(super) fn changes(&self, new: &Plan) -> Vec<JobChange> {
-        let changes = diff(&self.plan, new).jobs.into_iter();
+        let changes = diff(&self.as_written(), new).jobs.into_iter();
         let seen = changes.filter_map(|mut change| {
             if self.job(change.job.as_str()).is_some_and(Job::is_leaving) {
                 match change.change {
@@ -58,6 +65,18 @@ impl Node {
             Some(change)
         });
         seen.collect()
+    }
+
+    /// The plan without the ends that hooks are to run for only because what is leaving still has
+    /// its own before it.
+    fn as_written(&self) -> Cow<'_, Plan> {
+        if !self.jobs.iter().any(Job::is_leaving) {
+            return Cow::Borrowed(&self.plan);
+        }
+        let mut plan = self.plan.clone();
+        let leaves = |name: &Name| self.job(name.as_str()).is_some_and(Job::is_leaving);
+        plan.jobs.iter_mut().filter(|it| !leaves(&it.name)).for_each(|it| unhook(it, leaves));
+        Cow::Owned(plan)
     }
 
     fn deed(&self, change: &JobChange, new: &Plan) -> Deed {
@@ -98,8 +117,24 @@ impl Node {
         let deeds: Vec<Deed> = changes.iter().map(|change| self.deed(change, &new)).collect();
         let apps = self.plan.apps.clone();
         let old = self.bring_into_force(new);
+        let removed = |it: &&JobChange| it.change == Change::Removed;
+        let removed = changes.iter().filter(removed);
+        let leaving: Vec<usize> =
+            removed.filter_map(|it| self.wiring.place(it.job.as_str())).collect();
         for (change, deed) in changes.iter().zip(deeds) {
             let Some(at) = self.wiring.place(change.job.as_str()) else { continue };
+            let deed = match deed {
+                Deed::Stop if self.waits_for_an_end(at, |source| leaving.contains(&source)) => {
+                    Deed::Linger
+                }
+                Deed::Stop
+                | Deed::Keep
+                | Deed::Live
+                | Deed::Start
+                | Deed::Restart
+                | Deed::Later
+                | Deed::Linger => deed,
+            };
             self.touch_if_added(at, change.change);
             self.carry_out(out, at, deed, old.get(&change.job));
         }
@@ -110,14 +145,22 @@ impl Node {
         Ok(())
     }
 
+    /// It has nothing to do but to run for the end of one of these, which is still to come.
+    fn waits_for_an_end(&self, at: usize, of: impl Fn(usize) -> bool) -> bool {
+        let holds = |at: usize| self.jobs.get(at).is_some_and(Job::holds);
+        let to_come = |source: &usize| *source != at && holds(*source) && of(*source);
+        self.jobs.get(at).is_some_and(Job::waits) && self.wiring.hook_of(at).iter().any(to_come)
+    }
+
     fn carry_out(&mut self, out: &mut Outbox, at: usize, deed: Deed, before: Option<&JobPlan>) {
         let at_once = self.plan.jobs.get(at).is_some_and(|it| self.is_ordered_at_once(it));
-        if deed != Deed::Stop {
+        if ![Deed::Stop, Deed::Linger].contains(&deed) {
             self.act(out, at, |job, _| job.stay());
         }
         self.act(out, at, |job, turn| match (deed, before) {
             (Deed::Keep, _) => {}
             (Deed::Stop, _) => job.leave(turn),
+            (Deed::Linger, _) => job.linger(),
             (Deed::Start, None) if at_once => {
                 job.order(turn);
                 job.arm(turn);
@@ -157,15 +200,23 @@ impl Node {
             None => Job::new(plan),
         };
         self.jobs = self.plan.jobs.iter().map(state).collect();
+        let staying = self.jobs.len();
         let gone = before.jobs.iter().filter(|plan| states.contains_key(&plan.name));
         self.plan.jobs.extend(gone.cloned().collect::<Vec<_>>());
         for plan in self.plan.jobs.iter().skip(self.jobs.len()).cloned().collect::<Vec<_>>() {
             self.jobs.extend(states.remove(&plan.name));
         }
+        let before: BTreeMap<Name, JobPlan> =
+            before.jobs.into_iter().map(|plan| (plan.name.clone(), plan)).collect();
+        let gone: Vec<Name> =
+            self.plan.jobs.iter().skip(staying).map(|it| it.name.clone()).collect();
+        for plan in self.plan.jobs.iter_mut().take(staying) {
+            before.get(&plan.name).into_iter().for_each(|before| keep_hooked(plan, before, &gone));
+        }
         self.wiring = Wiring::new(&self.plan);
         let plan = &self.plan;
         self.life.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
-        before.jobs.into_iter().map(|plan| (plan.name.clone(), plan)).collect()
+        before
     }
 
     fn touch_if_added(&mut self, at: usize, change: Change) {
@@ -179,21 +230,35 @@ impl Node {
 
     /// The last thing in a step: what has left is forgotten.
     pub(super) fn forget_those_gone(&mut self, out: &mut Outbox) {
-        let gone = |job: &Job| job.is_leaving() && !job.holds();
-        if !self.jobs.iter().any(gone) {
+        if !self.jobs.iter().any(Job::is_leaving) {
+            return;
+        }
+        let leaving = |at: usize| self.jobs.get(at).is_some_and(Job::is_leaving);
+        let gone = |(at, job): (usize, &Job)| {
+            job.is_leaving() && !job.holds() && !self.waits_for_an_end(at, leaving)
+        };
+        let gone: Vec<bool> = self.jobs.iter().enumerate().map(gone).collect();
+        if !gone.contains(&true) {
             return;
         }
         let jobs = std::mem::take(&mut self.jobs);
         let plans = std::mem::take(&mut self.plan.jobs);
-        for (plan, job) in plans.into_iter().zip(jobs) {
-            if gone(&job) {
+        let mut forgotten = Vec::new();
+        for ((plan, job), gone) in plans.into_iter().zip(jobs).zip(gone) {
+            if gone {
                 if job.desired() == Desired::Disabled {
                     self.life.disabled_absent.insert(plan.name.clone());
                 }
+                forgotten.push(plan.name.clone());
                 out.command(Command::Forget { job: plan.name });
             } else {
                 self.plan.jobs.push(plan);
                 self.jobs.push(job);
+            }
+        }
+        for (plan, job) in self.plan.jobs.iter_mut().zip(&self.jobs) {
+            if !job.is_leaving() {
+                unhook(plan, |name| forgotten.contains(name));
             }
         }
         self.wiring = Wiring::new(&self.plan);
@@ -230,4 +295,25 @@ fn reloaded(changes: &[JobChange]) -> Kind {
         changed: of(&[Change::Live, Change::Restart]),
         removed: of(&[Change::Removed]),
     }
+}
+
+/// A hook of an instance that is no more runs for that one's end, too.
+fn keep_hooked(plan: &mut JobPlan, before: &JobPlan, gone: &[Name]) {
+    let Some(Trigger::Each(now)) = &mut plan.when.trigger else { return };
+    let leaves = |it: &&Condition| match &it.source {
+        SourceRef::Job(name) => gone.contains(name),
+        SourceRef::Node | SourceRef::Watch(_) => false,
+    };
+    let same = |it: &&Condition| ends(it.event) && now.iter().any(|now| now.event == it.event);
+    let kept: Vec<Condition> =
+        triggers(before).iter().filter(leaves).filter(same).cloned().collect();
+    now.extend(kept);
+}
+
+fn unhook(plan: &mut JobPlan, leaves: impl Fn(&Name) -> bool) {
+    let Some(Trigger::Each(conditions)) = &mut plan.when.trigger else { return };
+    conditions.retain(|it| match &it.source {
+        SourceRef::Job(name) => !leaves(name),
+        SourceRef::Node | SourceRef::Watch(_) => true,
+    });
 }

@@ -94,12 +94,13 @@ impl Node {
         let effect = |name: &Name| effects.get(name).copied().unwrap_or(Effect::Keep);
         let moved = |name: &Name| effect(name) != Effect::Keep;
         let plans: BTreeMap<&Name, &JobPlan> = new.jobs.iter().map(|it| (&it.name, it)).collect();
+        let outlook = after.outlook();
         let jobs = changes.iter().map(|change| Preview {
             change: change.clone(),
             effect: effect(&change.job),
             because: because(plans.get(&change.job).copied(), change, effect(&change.job), moved),
             waits: match effect(&change.job) {
-                Effect::Wait | Effect::StopAndWait => after.waiting(change.job.as_str()),
+                Effect::Wait | Effect::StopAndWait => outlook.waiting(change.job.as_str()),
                 Effect::Keep
                 | Effect::Live
                 | Effect::Start

@@ -197,7 +197,7 @@ impl Request {
 /// Why a request was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {
-    #[error("there is no job '{0}'")]
+    #[error("there is no job '{0}': `mainstay status` shows those there are")]
     NoSuchJob(String),
     #[error("job '{0}' is not running")]
     NotRunning(Name),

@@ -15,9 +15,12 @@ use crate::{
     plan::{Awaited, Condition, JobPlan, SourceRef, Trigger},
 };
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 
 /// How far a chain of causes is told.
 const CAUSES: usize = 8;
+/// How far its end is looked for.
+const FAR: usize = 100;
 
 /// One thing that a job waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +35,23 @@ pub struct Waiting {
 }
 
 /// Which jobs may start, by place.
+#[derive(Debug)]
 pub(super) struct Prospects(Vec<bool>);
+
+/// What keeps jobs from running, as the node is now.
+#[derive(Debug)]
+pub struct Outlook<'a> {
+    node: &'a Node,
+    prospects: OnceCell<Prospects>,
+}
+
+impl Outlook<'_> {
+    /// As `Node::waiting`.
+    #[must_use]
+    pub fn waiting(&self, job: &str) -> Vec<Waiting> {
+        self.node.waiting_given(self, job)
+    }
+}
 
 impl Prospects {
     pub(super) fn may_start(&self, at: usize) -> bool {
@@ -41,9 +60,20 @@ impl Prospects {
 }
 
 impl Node {
-    /// All that keeps the job from running. Empty when nothing does, or when it shall not run.
+    /// All that keeps the job from running. Empty when nothing does, or when it shall not run. For
+    /// many jobs at a time see `outlook`.
     #[must_use]
     pub fn waiting(&self, job: &str) -> Vec<Waiting> {
+        self.outlook().waiting(job)
+    }
+
+    /// What can still happen, worked out once for all who ask.
+    #[must_use]
+    pub fn outlook(&self) -> Outlook<'_> {
+        Outlook { node: self, prospects: OnceCell::new() }
+    }
+
+    fn waiting_given(&self, outlook: &Outlook<'_>, job: &str) -> Vec<Waiting> {
         let Some(at) = self.wiring.place(job) else { return Vec::new() };
         let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
             return Vec::new();
@@ -71,13 +101,13 @@ impl Node {
         if !job.waits() {
             return Vec::new();
         }
-        let prospects = self.prospects();
+        let prospects = outlook.prospects.get_or_init(|| self.prospects());
         let condition = |it: &Condition| {
-            let reason = (!self.may_happen(&prospects, it)).then(|| self.cause(&prospects, it));
+            let reason = (!self.may_happen(prospects, it)).then(|| self.cause(prospects, it));
             waiting(&it.source.to_string(), &it.event.to_string(), reason)
         };
         let to_come = |it: &Condition| {
-            let reason = (!self.may_come(&prospects, it)).then(|| self.cause(&prospects, it));
+            let reason = (!self.may_come(prospects, it)).then(|| self.cause(prospects, it));
             waiting(&it.source.to_string(), &it.event.to_string(), reason)
         };
         let mut all: Vec<Waiting> = self.unmet(plan, job).map(condition).collect();
@@ -108,7 +138,12 @@ impl Node {
     }
 
     /// Why a job that somebody wanted to run does not, and will not.
-    pub(super) fn hindrance(&self, plan: &JobPlan, job: &Job) -> Option<String> {
+    pub(super) fn hindrance(
+        &self,
+        outlook: &Outlook<'_>,
+        plan: &JobPlan,
+        job: &Job,
+    ) -> Option<String> {
         let name = &plan.name;
         let verdict = if job.incarnation() == 0 { "never ran" } else { "can run no more" };
         if let Some(rests) = rests(plan, job) {
@@ -120,7 +155,7 @@ impl Node {
                 missing.iter().map(|it| format!("{} {}", it.source, it.event)).collect();
             return Some(format!("{name} {verdict}: it waited for {}", missing.join(" and ")));
         }
-        let waiting = self.waiting(name.as_str());
+        let waiting = outlook.waiting(name.as_str());
         let waiting: Vec<String> = waiting
             .iter()
             .map(|it| match &it.reason {
@@ -230,10 +265,10 @@ impl Node {
         links.join(": ")
     }
 
-    /// In a circle there is none: then any link of it.
+    /// In a circle there is none: then any link of it. A status asks this of every job that waits.
     fn end_of_chain(&self, prospects: &Prospects, condition: &Condition) -> Condition {
         let mut end = condition.clone();
-        for _ in 0..self.jobs.len() {
+        for _ in 0..FAR {
             match self.behind(prospects, &end) {
                 Some(next) => end = next,
                 None => break,

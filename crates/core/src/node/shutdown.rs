@@ -202,7 +202,9 @@ impl Node {
     /// Before the jobs are told to rest: afterwards nobody can say what they waited for.
     fn explain(&mut self, code: i32) {
         if code == STUCK {
-            self.stuck = self.jobs().filter_map(|(plan, job)| self.hindrance(plan, job)).collect();
+            let outlook = self.outlook();
+            let stuck = self.jobs().filter_map(|(plan, job)| self.hindrance(&outlook, plan, job));
+            self.stuck = stuck.collect();
         }
     }
 
