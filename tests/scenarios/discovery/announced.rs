@@ -1,7 +1,7 @@
 //! From healthy to registered, and out again before anything ends.
 
 use super::{start, until_absent, until_standing, with_consul};
-use mainstay_tests::{Consul, until};
+use mainstay_tests::{Consul, Node, Scratch, Setup, until};
 use std::fs;
 
 const WEB: &str = r#"
@@ -37,30 +37,48 @@ fn a_job_is_announced_once_it_is_healthy_and_failing_at_once_when_it_is_not() {
 fn a_stop_is_known_to_others_before_the_signal_comes() {
     let consul = Consul::new();
     // At its signal the job looks whether it is still announced.
-    let look = format!("curl -s http://{}/v1/agent/services > found", consul.address());
+    const LOOK: &str = r#"
+        look() {
+            exec 3<> "/dev/tcp/127.0.0.1/$1"
+            printf 'GET /v1/agent/services HTTP/1.0\r\n\r\n' >&3
+            cat <&3 > found
+            exit 0
+        }
+        trap "look $1" TERM
+        sleep 1000 &
+        wait
+    "#;
+    let port = consul.address();
+    let port = port.rsplit_once(':').map_or("", |(_, port)| port);
     let config = format!(
         r#"
         [jobs.web]
-        exec = ["bash", "-c", "trap '{look}; exit 0' TERM; while :; do read -t 1 <> <(:); done"]
+        exec = ["bash", "look", "{port}"]
         advertise = {{ port = 80, interfaces = "static:127.0.0.1" }}
         [jobs.drain]
-        exec = ["sh", "-c", "{look}-by-hook"]
+        exec = "true"
         when = {{ source = "web", once = "stopping" }}
         "#
     );
-    let node = start(&consul, &config);
+    let scratch = Scratch::new();
+    fs::write(scratch.path().join("look"), LOOK).expect("written");
+    let node = Setup::config(with_consul(&consul, &config)).launch_in(scratch);
+    node.wait_until_ready();
     until_standing(&consul, "web", "web-here", "passing");
     node.must(&["stop", "web"]);
-    let found = fs::read_to_string(node.path().join("found")).expect("looked at its signal");
-    assert_eq!(found.trim(), "{}");
+    assert!(found(&node).ends_with("{}"), "{}", found(&node));
     until_absent(&consul, "web-here");
     node.must(&["start", "web"]);
     until_standing(&consul, "web", "web-here", "passing");
     // The end of the node is no different.
     fs::remove_file(node.path().join("found")).expect("removed");
     node.must(&["shutdown"]);
-    let found = fs::read_to_string(node.path().join("found")).expect("looked at its signal");
-    assert_eq!(found.trim(), "{}");
+    assert!(found(&node).ends_with("{}"), "{}", found(&node));
+}
+
+fn found(node: &Node) -> String {
+    let text = fs::read_to_string(node.path().join("found")).expect("it looked at its signal");
+    text.trim().to_owned()
 }
 
 #[test]
@@ -173,7 +191,7 @@ fn a_job_that_ends_by_itself_is_removed_even_if_the_node_ends_with_it() {
          advertise = { port = 80, interfaces = \"static:127.0.0.1\" }",
     );
     let config = config.replace("exit = \"never\"", "exit = \"all\"");
-    let mut node = mainstay_tests::Setup::config(config).start();
+    let mut node = Setup::config(config).start();
     until_standing(&consul, "web", "web-here", "passing");
     fs::write(node.path().join("end"), "").expect("written");
     assert!(node.wait().success());

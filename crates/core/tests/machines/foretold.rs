@@ -207,10 +207,24 @@ struct Watch {
 impl Watch {
     fn new(before: &Node, next: &Plan, foresight: &Foresight) -> Watch {
         let stops = |(_, job): &(&JobPlan, &Job)| job.phase() == Phase::Stopping;
-        let stops: BTreeSet<&Name> = before.jobs().filter(stops).map(|(it, _)| &it.name).collect();
+        let mut lost: BTreeSet<&Name> =
+            before.jobs().filter(stops).map(|(it, _)| &it.name).collect();
+        // Those who follow what is on its way down go with it, whatever the new plan says.
+        loop {
+            let followed = |job: &&JobPlan| match job.follows.as_ref().map(|it| &it.source) {
+                Some(SourceRef::Job(source)) => lost.contains(source),
+                Some(SourceRef::Node | SourceRef::Watch(_)) | None => false,
+            };
+            let more: Vec<&Name> = next.jobs.iter().filter(followed).map(|it| &it.name).collect();
+            let known = lost.len();
+            lost.extend(more);
+            if lost.len() == known {
+                break;
+            }
+        }
         let own = |it: &&Preview| {
             // Of a stop that has begun before, nobody had been told to go first.
-            let begun = stops.contains(&it.change.job);
+            let begun = lost.contains(&it.change.job);
             let changed = it.change.change != Change::Unchanged && !begun;
             match it.effect {
                 Effect::Restart => changed && it.because.is_none(),
