@@ -145,6 +145,8 @@ fn a_group_without_cookies_goes_with_its_keeper() {
     let node = Setup::command(&["sh", "-c", script]).without_cgroups().start();
     let pid: u32 = until("it runs", || node.log("sh").first()?.parse().ok());
     assert!(is_alive(pid));
+    // Its group is known by the state file, which says so once exec is known to have succeeded.
+    node.running("sh");
     signal(node.keeper(), Signal::KILL);
     until("the whole group is gone", || (!is_alive(pid)).then_some(()));
 }
