@@ -321,7 +321,7 @@ const JSON: &[&str] = &[
 fn context() -> Context {
     let env = [("HOME", "/root"), ("EMPTY", "")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    Context { host_name: "host".to_owned(), env }
+    Context { host_name: "host".to_owned(), env, unlimited: false }
 }
 
 /// What is written and read again is the same.

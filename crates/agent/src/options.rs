@@ -88,5 +88,6 @@ pub fn context() -> Context {
     Context {
         host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         env: std::env::vars_os().map(|(key, value)| (text(key), text(value))).collect(),
+        unlimited: !mainstay_sys::cgroup::may_limit(),
     }
 }

@@ -44,7 +44,7 @@ mod tests {
 
     fn ctx(config: Option<&str>) -> Context {
         let env = config.map(|path| ("MAINSTAY_CONFIG".to_owned(), path.to_owned()));
-        Context { host_name: "h".into(), env: env.into_iter().collect() }
+        Context { host_name: "h".into(), env: env.into_iter().collect(), ..Context::default() }
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Context {
     pub host_name: String,
     /// What `${VAR}` looks into, and `MAINSTAY_CONFIG`.
     pub env: BTreeMap<String, String>,
+    /// This machine cannot enforce the limits of cgroups.
+    pub unlimited: bool,
 }
 
 /// A configuration that can be applied.

@@ -25,11 +25,14 @@ pub(crate) static LIMITS: Table<Limits> = Table {
                     );
                 }
                 it.memory = Some(size);
+                doubt(v, r);
                 Some(())
             },
         ),
         key("cpus", Kind::Number, "", Restart, "How many CPUs it may use (cgroup).", |it, v, r| {
-            r.positive(v).map(|cpus| it.cpus = Some(cpus))
+            it.cpus = Some(r.positive(v)?);
+            doubt(v, r);
+            Some(())
         }),
         key(
             "pids",
@@ -37,7 +40,11 @@ pub(crate) static LIMITS: Table<Limits> = Table {
             "",
             Restart,
             "How many processes it may have (cgroup).",
-            |it, v, r| r.count(v, 1).map(|pids| it.pids = Some(u64::from(pids))),
+            |it, v, r| {
+                it.pids = Some(u64::from(r.count(v, 1)?));
+                doubt(v, r);
+                Some(())
+            },
         ),
         rlimit("core", "Size of a core dump."),
         rlimit("cpu", "CPU time in seconds."),
@@ -62,6 +69,16 @@ pub(crate) static LIMITS: Table<Limits> = Table {
         help: "use memory, which counts what is used",
     }],
 };
+
+fn doubt(v: Value<'_>, r: &mut Reader<'_>) {
+    if r.ctx.unlimited {
+        r.warn(
+            v.span,
+            "not enforced on this machine: no cgroup controllers are at hand",
+            "start mainstay in a delegated cgroup (v2), or rely on it elsewhere only",
+        );
+    }
+}
 
 /// Soft and hard alike; default: inherited.
 const fn rlimit(name: &'static str, doc: &'static str) -> Entry<Limits> {

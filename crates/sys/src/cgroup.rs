@@ -29,6 +29,14 @@ pub fn own() -> Option<PathBuf> {
     Some(Path::new(mount).join(below.trim_start_matches('/')))
 }
 
+/// Whether there are controllers here that can limit memory, processors and processes.
+#[must_use]
+pub fn may_limit() -> bool {
+    let text = own().and_then(|own| fs::read_to_string(own.join("cgroup.controllers")).ok());
+    let text = text.unwrap_or_default();
+    ["cpu", "memory", "pids"].iter().all(|it| text.split_whitespace().any(|word| word == *it))
+}
+
 /// The groups of one run of the node.
 #[derive(Debug, Clone)]
 pub struct Root {

@@ -17,6 +17,7 @@ fn context() -> Context {
     Context {
         host_name: "host-1".to_owned(),
         env: env.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        ..Context::default()
     }
 }
 

@@ -487,3 +487,14 @@ fn the_api_listens_only_where_it_is_said_who_may_use_it() {
     let warnings = loaded(&api("listen = \"0.0.0.0:7070\"\ninsecure = true")).warnings;
     assert!(warnings.iter().any(|it| it.message.contains("may run commands here")));
 }
+
+#[test]
+fn a_limit_that_this_machine_cannot_enforce_is_a_warning() {
+    let ctx = mainstay_config::Context { unlimited: true, ..super::context() };
+    let text = "[jobs.a]\nexec = \"a\"\nlimits = { memory = \"1G\", nofile = 100, pids = 5 }";
+    let loaded = mainstay_config::parse("x", text, &ctx).unwrap();
+    let told: Vec<&str> = loaded.warnings.iter().map(|it| it.message.as_str()).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("jobs.a.limits.memory: not enforced"), "{told:?}");
+    assert_eq!(loaded.plan.jobs[0].limits.memory, Some(1 << 30));
+}
