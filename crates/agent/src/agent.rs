@@ -2,27 +2,27 @@
 //! commands, in this order and without waiting anywhere.
 
 use crate::{
-    applied::OnDisk,
-    archive::Archive,
-    ask::{Accepted, Ask},
+    checks::Checks,
     clock,
     crash::{Crash, Crashed, Point},
-    cron::{Clocks, Crons},
-    custom::Custom,
-    disabled::Disabled,
     discovery::Discovery,
-    hear::Replies,
+    effects::archive::Archive,
+    effects::disabled::Disabled,
+    effects::listeners::Listeners,
+    effects::outgoing::{LookedUp, Outgoing},
+    effects::pending_acks::PendingAcks,
+    effects::pushed_settings::PushedSettings,
+    event_log::EventLog,
+    handle::{Accepted, Call},
+    inputs::Replies,
+    inputs::cron::{Clocks, Crons},
+    inputs::link::{Link, LinkError},
+    inputs::seen_tokens::SeenTokens,
+    inputs::timers::Timers,
+    journal::plan_file::OnDisk,
     journal::{Journal, Moment, RETRY, Step},
-    lane::{Lanes, LookedUp},
-    link::{Link, LinkError},
-    meter::Meter,
-    outside::Outside,
-    owed::Owed,
-    probe::Probes,
-    ring::Ring,
-    ruled::Ruled,
-    taken::Taken,
-    timers::Timers,
+    metrics::Meter,
+    metrics::user_metrics::UserMetrics,
     trace,
     view::Facts,
 };
@@ -57,20 +57,20 @@ pub struct Agent {
     pub(crate) about: About,
     pub(crate) node: Node,
     pub(crate) journal: Journal,
-    pub(crate) ring: Arc<Ring>,
+    pub(crate) event_log: Arc<EventLog>,
     pub(crate) link: Link,
-    pub(crate) asks: mpsc::Receiver<Ask>,
+    pub(crate) calls: mpsc::Receiver<Call>,
     /// Tells the API where to listen.
     pub(crate) api: watch::Sender<ApiPlan>,
     pub(crate) crash: Crash,
     pub(crate) archive: Archive,
     pub(crate) facts: BTreeMap<Name, Facts>,
-    pub(crate) taken: Taken,
+    pub(crate) seen_tokens: SeenTokens,
     /// The last upgrade that was told.
     pub(crate) upgrade: u64,
     pub(crate) timers: Timers,
-    pub(crate) lanes: Lanes,
-    pub(crate) probes: Probes,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) checks: Checks,
     pub(crate) crons: Crons,
     pub(crate) disabled: Disabled,
     pub(crate) discovery: Discovery,
@@ -81,15 +81,15 @@ pub struct Agent {
     pub(crate) plan_on_disk: OnDisk,
     /// When to try again to write what could not be written.
     pub(crate) retry_at: Instant,
-    pub(crate) owed: Owed,
-    pub(crate) ruled: Ruled,
+    pub(crate) pending_acks: PendingAcks,
+    pub(crate) pushed_settings: PushedSettings,
     pub(crate) meter: Meter,
     /// Of jobs that others are told of.
     pub(crate) addresses: Vec<(Name, String)>,
     /// The host may still get one that fits.
     pub(crate) address_missing: bool,
-    pub(crate) custom: Arc<Custom>,
-    pub(crate) outside: watch::Sender<Outside>,
+    pub(crate) user_metrics: Arc<UserMetrics>,
+    pub(crate) listeners: watch::Sender<Listeners>,
     /// The node has said that everything is over.
     pub(crate) over: Option<i32>,
 }
@@ -127,8 +127,8 @@ pub(crate) enum Origin {
     Token(u64),
     /// The keeper, which keeps what came of the task until then.
     Task(TaskId),
-    /// Who asked.
-    Asker(oneshot::Sender<Result<Accepted, Refusal>>),
+    /// The API.
+    Caller(oneshot::Sender<Result<Accepted, Refusal>>),
 }
 
 impl std::fmt::Debug for Agent {
@@ -144,7 +144,7 @@ impl Agent {
             if let Some(code) = self.over {
                 return End::Over { code };
             }
-            if let Err(end) = self.turn().await {
+            if let Err(end) = self.run_once().await {
                 return end;
             }
         }
@@ -157,13 +157,13 @@ impl Agent {
     }
 
     /// Returns when what outlives the run is on the disk.
-    pub(crate) async fn settled(&self) {
-        self.disabled.settled().await;
+    pub(crate) async fn disabled_kept(&self) {
+        self.disabled.written().await;
     }
 
     /// Returns when others know of every job that is no longer there.
     pub(crate) async fn withdrawn(&mut self) {
-        self.discovery.settled().await;
+        self.discovery.withdrawals_done().await;
     }
 
     /// The link, for what is left to say once the loop has ended.
@@ -172,15 +172,15 @@ impl Agent {
         self.link
     }
 
-    async fn turn(&mut self) -> Result<(), End> {
+    async fn run_once(&mut self) -> Result<(), End> {
         tokio::select! {
-            message = self.link.receive() => self.hear(message?),
-            Some(ask) = self.asks.recv() => self.answer(ask),
+            message = self.link.receive() => self.on_message(message?),
+            Some(call) = self.calls.recv() => self.on_call(call),
             () = self.timers.due() => self.wake(),
-            found = self.lanes.looked_up() => self.proceed(found),
-            heard = self.discovery.heard() => self.take(heard, Origin::World),
-            checked = self.probes.answered() => self.take_checked(checked),
-            () = self.crons.due() => self.ring_crons(),
+            found = self.outgoing.looked_up() => self.proceed(found),
+            heard = self.discovery.next_input() => self.take(heard, Origin::World),
+            checked = self.checks.answered() => self.take_checked(checked),
+            () = self.crons.due() => self.fire_crons(),
             () = sleep_until(self.retry_at), if self.has_unwritten() => self.write_again(),
         }
     }
@@ -201,12 +201,12 @@ impl Agent {
         self.write_plan();
         self.journal.retry(&Moment {
             node: &self.node,
-            events: self.ring.all(),
-            taken: &self.taken,
+            events: self.event_log.all(),
+            taken: &self.seen_tokens,
             upgrade: self.upgrade,
             plan: (self.plan_on_disk != OnDisk::Current).then(|| self.node.plan()),
         });
-        self.acknowledge_owed();
+        self.acknowledge_pending();
         Ok(self.link.flush()?)
     }
 
@@ -218,7 +218,7 @@ impl Agent {
         Ok(())
     }
 
-    fn ring_crons(&mut self) -> Result<(), End> {
+    fn fire_crons(&mut self) -> Result<(), End> {
         for job in self.crons.take_due(Clocks::now()) {
             self.take(Input::CronDue { job }, Origin::World)?;
         }
@@ -226,7 +226,7 @@ impl Agent {
     }
 
     fn proceed(&mut self, found: LookedUp) -> Result<(), End> {
-        self.own.extend(self.lanes.proceed(&mut self.link, found));
+        self.own.extend(self.outgoing.proceed(&mut self.link, found));
         self.link.flush()?;
         self.take_own()
     }
@@ -246,22 +246,22 @@ impl Agent {
 
     fn step(&mut self, input: Input, origin: Origin) -> Result<(), End> {
         let begun = Instant::now();
-        self.crash.reach(Point::Input)?;
+        self.crash.at(Point::Input)?;
         let before = self.incarnation_before(&input);
-        self.settle_probes(&input);
+        self.track_checks(&input);
         let overran = self.overran(&input);
         let decided = self.decide(input);
         self.write_down(&decided, &origin);
-        self.crash.reach(Point::Journaled)?;
+        self.crash.at(Point::Journaled)?;
         let Decided { input, outcome: Outcome { events, commands, answer, .. }, .. } = decided;
         let to_tell = events.clone();
         self.meter.events(&events);
-        self.ring.publish(events);
-        self.crash.reach(Point::Published)?;
+        self.event_log.publish(events);
+        self.crash.at(Point::Published)?;
         self.acknowledge(&origin)?;
-        self.crash.reach(Point::Acknowledged)?;
+        self.crash.at(Point::Acknowledged)?;
         for command in commands {
-            self.carry_out(command);
+            self.perform(command);
         }
         self.link.flush()?;
         self.meter.stepped(begun.elapsed());
@@ -269,7 +269,7 @@ impl Agent {
         for event in &to_tell {
             trace::event(event, &input, self.is_early(event), overran);
         }
-        self.crash.reach(Point::Commanded)?;
+        self.crash.at(Point::Commanded)?;
         // Last of all: whoever hears that it was taken can rely on the keeper having it.
         origin.answer(answer, before);
         Ok(())
@@ -302,10 +302,10 @@ impl Agent {
     }
 
     /// Keeps count of what checks are under way.
-    fn settle_probes(&mut self, input: &Input) {
+    fn track_checks(&mut self, input: &Input) {
         match input {
             Input::Checked { job, incarnation, check, passed, .. } => {
-                let took = self.probes.finished(job, *incarnation, *check);
+                let took = self.checks.finished(job, *incarnation, *check);
                 let plan = self.node.job_plan(job.as_str());
                 if let Some(check) = plan.and_then(|plan| plan.checks.get(*check)) {
                     self.meter.checked(job, &check.name, *passed, took);
@@ -313,7 +313,7 @@ impl Agent {
             }
             Input::Exited { job, incarnation, .. } => {
                 let checks = self.node.job_plan(job.as_str()).map_or(0, |job| job.checks.len());
-                self.probes.cancel(job, checks, *incarnation);
+                self.checks.cancel(job, checks, *incarnation);
             }
             _ => {}
         }
@@ -324,7 +324,7 @@ impl Agent {
         let life = self.node.life().clone();
         let outcome = self.node.step(now, input.clone());
         // The first step of a journal always says where the node is in its life.
-        let life_changed = *self.node.life() != life || self.ring.last() == 0;
+        let life_changed = *self.node.life() != life || self.event_log.last() == 0;
         Decided { now, input, outcome, life_changed }
     }
 
@@ -332,10 +332,10 @@ impl Agent {
         let Decided { now, input, outcome, life_changed } = decided;
         let taken = match origin {
             Origin::Token(token) => Some(*token),
-            Origin::World | Origin::Record(_) | Origin::Task(_) | Origin::Asker(_) => None,
+            Origin::World | Origin::Record(_) | Origin::Task(_) | Origin::Caller(_) => None,
         };
         let upgrade = matches!(input, Input::Attached { .. }).then_some(self.upgrade);
-        taken.into_iter().for_each(|token| self.taken.add(token));
+        taken.into_iter().for_each(|token| self.seen_tokens.add(token));
         let environ = changes_environ(input, outcome).then(|| self.node.environ());
         let changes_nothing = outcome.events.is_empty()
             && environ.is_none()
@@ -345,7 +345,8 @@ impl Agent {
             return;
         }
         let behind = self.plan_on_disk != OnDisk::Current;
-        let (node, ring, all_taken, told) = (&self.node, &self.ring, &self.taken, self.upgrade);
+        let (node, event_log, all_taken, told) =
+            (&self.node, &self.event_log, &self.seen_tokens, self.upgrade);
         let (input, plan) = match input {
             Input::Request(Request::Apply { .. }) => (None, Some(node.plan())),
             Input::Request(Request::Environ { .. }) => (None, None),
@@ -371,7 +372,7 @@ impl Agent {
         };
         self.journal.append(&step, || Moment {
             node,
-            events: ring
+            events: event_log
                 .all()
                 .into_iter()
                 .chain(outcome.events.iter().cloned().map(Arc::new))
@@ -383,7 +384,7 @@ impl Agent {
     }
 
     fn acknowledge(&mut self, origin: &Origin) -> Result<(), End> {
-        self.acknowledge_owed();
+        self.acknowledge_pending();
         match origin {
             Origin::Record(record) => self.acknowledge_journaled(ToKeeper::Ack { record: *record }),
             // In our hands, journal or not: the keeper would stop the whole node by itself.
@@ -396,7 +397,7 @@ impl Agent {
                     TaskKind::Reload | TaskKind::Check(_) => self.say(&thanks),
                 }
             }
-            Origin::World | Origin::Asker(_) => {}
+            Origin::World | Origin::Caller(_) => {}
         }
         Ok(self.link.flush()?)
     }
@@ -404,14 +405,14 @@ impl Agent {
     /// What is not in the journal is the keeper's to keep.
     fn acknowledge_journaled(&mut self, thanks: ToKeeper) {
         match self.journal.has_failed() {
-            true => self.owed.add(thanks),
+            true => self.pending_acks.add(thanks),
             false => self.say(&thanks),
         }
     }
 
-    fn acknowledge_owed(&mut self) {
+    fn acknowledge_pending(&mut self) {
         if !self.journal.has_failed() {
-            self.owed.take().iter().for_each(|thanks| self.say(thanks));
+            self.pending_acks.take().iter().for_each(|thanks| self.say(thanks));
         }
     }
 
@@ -446,10 +447,10 @@ impl Origin {
     /// Answers whoever asked.
     fn answer(self, answer: Option<Result<(), Refusal>>, before: u64) {
         match self {
-            Origin::Asker(asker) => {
+            Origin::Caller(caller) => {
                 let answer = answer.unwrap_or(Ok(())).map(|()| Accepted { before });
                 // Nobody is left only when the client went away.
-                let _ = asker.send(answer);
+                let _ = caller.send(answer);
             }
             Origin::World | Origin::Record(_) | Origin::Token(_) | Origin::Task(_) => {
                 if let Some(Err(refusal)) = answer {

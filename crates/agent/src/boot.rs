@@ -3,25 +3,25 @@
 
 use crate::{
     agent::{About, Agent, End, Origin},
-    applied::{self, OnDisk},
-    archive::Archive,
-    ask::{Asker, Dirs, Shown},
+    checks::Checks,
     crash::Crash,
-    cron::Crons,
-    custom::Custom,
-    disabled::{self, Disabled},
     discovery::Discovery,
+    effects::archive::Archive,
+    effects::disabled::{self, Disabled},
+    effects::listeners::Listeners,
+    effects::outgoing::Outgoing,
+    effects::pending_acks::PendingAcks,
+    effects::pushed_settings::PushedSettings,
+    event_log::EventLog,
+    handle::{Dirs, Handle, Shared},
+    inputs::cron::Crons,
+    inputs::link::{Link, LinkError},
+    inputs::timers::Timers,
+    journal::plan_file::{self, OnDisk},
     journal::{Journal, Recovered},
-    lane::Lanes,
-    link::{Link, LinkError},
-    meter::Meter,
+    metrics::Meter,
+    metrics::user_metrics::UserMetrics,
     options::Options,
-    outside::Outside,
-    owed::Owed,
-    probe::Probes,
-    ring::Ring,
-    ruled::Ruled,
-    timers::Timers,
     trace,
     view::Facts,
 };
@@ -61,11 +61,11 @@ pub async fn boot(
     mut link: Link,
     options: &Options,
     crash: Crash,
-) -> Result<(Agent, Asker), BootError> {
+) -> Result<(Agent, Handle), BootError> {
     let welcome = greet(&mut link).await?;
     let (journal, mut recovered) = Journal::recover(&options.run_dir, &welcome.run)
         .unwrap_or_else(|| (Journal::create(&options.run_dir, &welcome.run), Recovered::default()));
-    let written = applied::read(&options.run_dir, &welcome.run);
+    let written = plan_file::read(&options.run_dir, &welcome.run);
     let plan_on_disk = match (&recovered.plan, &written) {
         (None, Some(_)) => OnDisk::Current,
         (Some(_), _) | (None, None) => OnDisk::Behind,
@@ -88,14 +88,19 @@ pub async fn boot(
         None => Node::new_with_disabled(plan, &disabled),
     };
     let node = node.with_environ(environ);
-    let ring = Ring::new(welcome.run.clone(), events);
+    let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
     let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
-    let custom = Custom::open(&options.run_dir, &welcome.run, node.plan());
-    custom.keep_written();
-    let (outside, outsiders) = watch::channel(Outside::of(node.plan()));
-    let shown = Shown { dirs, api: api_plan, custom: custom.clone(), outside: outsiders };
-    let (asker, asks) = Asker::new(ring.clone(), options.source.clone(), shown);
+    let user_metrics = UserMetrics::open(&options.run_dir, &welcome.run, node.plan());
+    user_metrics.keep_written();
+    let (listeners, listeners_now) = watch::channel(Listeners::of(node.plan()));
+    let shared = Shared {
+        dirs,
+        api: api_plan,
+        user_metrics: user_metrics.clone(),
+        listeners: listeners_now,
+    };
+    let (handle, calls) = Handle::new(event_log.clone(), options.source.clone(), shared);
     let mut agent = Agent {
         about: About {
             run: welcome.run.clone(),
@@ -106,17 +111,17 @@ pub async fn boot(
         facts: welcome.jobs.iter().filter_map(facts).collect(),
         node,
         journal,
-        ring,
+        event_log,
         link,
-        asks,
+        calls,
         api,
         crash,
         archive: Archive::start(),
-        taken,
+        seen_tokens: taken,
         upgrade,
         timers: Timers::default(),
-        lanes: Lanes::new(),
-        probes: Probes::new(),
+        outgoing: Outgoing::new(),
+        checks: Checks::new(),
         crons: Crons::default(),
         disabled: Disabled::start(&options.state_dir),
         discovery: Discovery::new(&welcome.run_dir),
@@ -125,18 +130,18 @@ pub async fn boot(
         upgrades: Default::default(),
         plan_on_disk,
         retry_at: Instant::now(),
-        owed: Owed::default(),
-        ruled: Ruled::of(&welcome.jobs),
+        pending_acks: PendingAcks::default(),
+        pushed_settings: PushedSettings::of(&welcome.jobs),
         meter: Meter::new(),
         addresses: Vec::new(),
         address_missing: false,
-        custom,
-        outside,
+        user_metrics,
+        listeners,
         over: None,
     };
     agent.look_for_addresses();
     agent.begin(welcome, first).map_err(BootError::Ended)?;
-    Ok((agent, asker))
+    Ok((agent, handle))
 }
 
 async fn greet(link: &mut Link) -> Result<Welcome, BootError> {
@@ -167,7 +172,7 @@ fn apply(
         eprintln!("{}", loaded.warnings.trim_end());
     }
     let plan = loaded.plan;
-    let written = applied::write(&options.run_dir, &welcome.state_dir, &welcome.run, &plan);
+    let written = plan_file::write(&options.run_dir, &welcome.state_dir, &welcome.run, &plan);
     Ok((plan, OnDisk::Behind.after(written, &options.run_dir)))
 }
 
@@ -183,7 +188,7 @@ fn facts(held: &HeldJob) -> Option<(Name, Facts)> {
 }
 
 /// What a live job has said about itself, but for its regular signs of life.
-fn notice(held: &HeldJob) -> Option<(Name, u64, BTreeMap<String, String>)> {
+fn notification(held: &HeldJob) -> Option<(Name, u64, BTreeMap<String, String>)> {
     let live = held.live.as_ref().filter(|live| live.spawned)?;
     let mut fields = live.notified.clone();
     fields.remove("WATCHDOG");
@@ -202,7 +207,7 @@ fn held(job: HeldJob, records: &[ExitRecord]) -> Held {
 impl Agent {
     fn begin(&mut self, welcome: Welcome, first: bool) -> Result<(), End> {
         let held_now = welcome.jobs.clone();
-        let notices = welcome.jobs.iter().filter_map(notice).collect::<Vec<_>>();
+        let notifications = welcome.jobs.iter().filter_map(notification).collect::<Vec<_>>();
         let input = match first {
             true => Input::Boot,
             false => Input::Attached {
@@ -214,16 +219,16 @@ impl Agent {
         self.open_discovery();
         self.take(input, Origin::World)?;
         self.forget_strangers(&held_now);
-        self.rule_anew();
-        for (job, incarnation, fields) in notices {
+        self.push_settings();
+        for (job, incarnation, fields) in notifications {
             // The last agent may not have got to it.
-            self.take_notice(job, incarnation, fields)?;
+            self.take_notification(job, incarnation, fields)?;
         }
         for record in welcome.records {
             self.take_record(record)?;
         }
         for (token, signal) in welcome.signals {
-            self.hear(ToAgent::Signalled { token, signal })?;
+            self.on_message(ToAgent::Signalled { token, signal })?;
         }
         self.compress_leftovers();
         self.say_ready();

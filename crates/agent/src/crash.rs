@@ -55,13 +55,13 @@ impl Crash {
         Crash { at: env::var("MAINSTAY_CRASH_AT").ok().as_deref().and_then(parse), gentle: false }
     }
 
-    /// For tests inside one process: [`Crash::reach`] fails at the `count`-th time.
+    /// For tests inside one process: [`Crash::at`] fails at the `count`-th time.
     #[must_use]
     pub fn gently_at(point: Point, count: u64) -> Crash {
         Crash { at: Some((point, count)), gentle: true }
     }
 
-    pub(crate) fn reach(&mut self, point: Point) -> Result<(), Crashed> {
+    pub(crate) fn at(&mut self, point: Point) -> Result<(), Crashed> {
         if !cfg!(debug_assertions) {
             return Ok(());
         }

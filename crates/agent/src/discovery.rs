@@ -231,7 +231,7 @@ impl Discovery {
     }
 
     /// What comes back. May be dropped at any time.
-    pub(crate) async fn heard(&mut self) -> Input {
+    pub(crate) async fn next_input(&mut self) -> Input {
         loop {
             let looking = self.entries.values().any(|entry| entry.registration.is_err());
             let report = tokio::select! {
@@ -311,7 +311,7 @@ impl Discovery {
     }
 
     /// Returns when every removal under way has come to an end.
-    pub(crate) async fn settled(&mut self) {
+    pub(crate) async fn withdrawals_done(&mut self) {
         while !self.leaving.is_empty() {
             let Some(open) = &mut self.open else { return };
             match open.reports.recv().await {

@@ -1,6 +1,6 @@
 //! Readers of what the disk, servers and the configuration say, for fuzzing.
 
-use crate::{cron, journal, probe};
+use crate::{checks, inputs::cron, journal};
 use mainstay_core::plan::Cron;
 
 /// Reads a journal whose lines have no checksums yet; how much of it counts.
@@ -18,7 +18,7 @@ pub fn sample_journal() -> Vec<u8> {
 /// What an http check makes of this answer: whether it passes, and what it says.
 #[must_use]
 pub fn http(answer: &[u8]) -> (bool, String) {
-    probe::fuzz_http(answer)
+    checks::fuzz_http(answer)
 }
 
 /// The next time after `after` (ns since the epoch) that an expression names, in UTC.

@@ -2,10 +2,10 @@
 
 use crate::{
     agent::{Agent, End},
-    ask::Asker,
     boot::{BootError, boot},
     crash::Crash,
-    link::{Link, LinkError},
+    handle::Handle,
+    inputs::link::{Link, LinkError},
     options::Options,
     trace,
 };
@@ -43,7 +43,7 @@ const END_OF_RUN: Duration = Duration::from_secs(10);
 /// becomes true when the run is over; it returns when its clients have been served.
 pub fn role<F, S>(options: &Options, serve: F) -> i32
 where
-    F: FnOnce(UnixListener, Asker, watch::Receiver<bool>) -> S,
+    F: FnOnce(UnixListener, Handle, watch::Receiver<bool>) -> S,
     S: Future<Output = ()> + Send + 'static,
 {
     trace::init();
@@ -64,7 +64,7 @@ where
 
 async fn live<F, S>(options: &Options, serve: F) -> i32
 where
-    F: FnOnce(UnixListener, Asker, watch::Receiver<bool>) -> S,
+    F: FnOnce(UnixListener, Handle, watch::Receiver<bool>) -> S,
     S: Future<Output = ()> + Send + 'static,
 {
     let keeper = match getppid().map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
@@ -75,7 +75,7 @@ where
         Ok(both) => both,
         Err(error) => return failed("the agent is started by the keeper only", &error),
     };
-    let (mut agent, asker) = match boot(link, options, Crash::from_env()).await {
+    let (mut agent, handle) = match boot(link, options, Crash::from_env()).await {
         Ok(both) => both,
         Err(BootError::Config(text)) => {
             eprintln!("mainstay: {}", text.trim_end());
@@ -87,10 +87,10 @@ where
     };
     let begun = Instant::now();
     let (ending, flag) = watch::channel(false);
-    let custom = asker.custom().clone();
-    let api = tokio::spawn(serve(listener, asker, flag));
+    let user_metrics = handle.user_metrics().clone();
+    let api = tokio::spawn(serve(listener, handle, flag));
     let end = agent.run().await;
-    custom.flush();
+    user_metrics.flush();
     match end {
         End::Over { code } => {
             if agent.is_successor() {
@@ -98,7 +98,7 @@ where
             }
             let _ = ending.send(true);
             let _ = timeout(FAREWELL, api).await;
-            let _ = timeout(FAREWELL, agent.settled()).await;
+            let _ = timeout(FAREWELL, agent.disabled_kept()).await;
             let _ = timeout(WITHDRAWAL, agent.withdrawn()).await;
             say_over(agent, code).await
         }

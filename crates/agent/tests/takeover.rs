@@ -2,7 +2,7 @@
 //! followed by one that goes on.
 
 use mainstay_agent::{
-    Agent, Asker, Crash, End, Gone, Link, Options, Point, Selection, Source, boot, view::JobStatus,
+    Agent, Crash, End, Gone, Handle, Link, Options, Point, Selection, Source, boot, view::JobStatus,
 };
 use mainstay_core::{
     event::{Event, Kind},
@@ -251,9 +251,9 @@ struct Client {
 }
 
 impl Client {
-    fn read(&mut self, asker: &Asker) {
+    fn read(&mut self, handle: &Handle) {
         let cursor = self.seen.last().map_or(0, |event| event.seq);
-        let batch = asker.events().after(cursor, usize::MAX);
+        let batch = handle.events().after(cursor, usize::MAX);
         assert!(!batch.gap, "what was seen is always known to the next agent");
         self.seen.extend(batch.events.iter().map(|event| Event::clone(event)));
     }
@@ -284,16 +284,16 @@ fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }
 
-async fn one(asker: &Asker, job: &str) -> Result<Option<JobStatus>, Gone> {
-    Ok(asker.jobs(Selection::Named(job.to_owned())).await?.pop())
+async fn one(handle: &Handle, job: &str) -> Result<Option<JobStatus>, Gone> {
+    Ok(handle.jobs(Selection::Named(job.to_owned())).await?.pop())
 }
 
 /// Waits until a job is as wanted; false if the agent is gone.
-async fn until(asker: &Asker, job: &str, wanted: impl Fn(Phase, u64) -> bool) -> bool {
-    let mut changes = asker.events().subscribe();
+async fn until(handle: &Handle, job: &str, wanted: impl Fn(Phase, u64) -> bool) -> bool {
+    let mut changes = handle.events().subscribe();
     loop {
         changes.mark_unchanged();
-        match one(asker, job).await {
+        match one(handle, job).await {
             Ok(Some(job)) if wanted(job.state, job.incarnation) => return true,
             Ok(_) => {}
             Err(_) => return false,
@@ -305,11 +305,11 @@ async fn until(asker: &Asker, job: &str, wanted: impl Fn(Phase, u64) -> bool) ->
 }
 
 /// Waits until a job is no longer part of the plan; false if the agent is gone.
-async fn gone(asker: &Asker, job: &str) -> bool {
-    let mut changes = asker.events().subscribe();
+async fn gone(handle: &Handle, job: &str) -> bool {
+    let mut changes = handle.events().subscribe();
     loop {
         changes.mark_unchanged();
-        match one(asker, job).await {
+        match one(handle, job).await {
             Ok(None) => return true,
             Ok(Some(_)) if changes.changed().await.is_ok() => {}
             Ok(Some(_)) | Err(_) => return false,
@@ -318,33 +318,34 @@ async fn gone(asker: &Asker, job: &str) -> bool {
 }
 
 /// The life of a node: a failure, a stop with a hook, a reload, a signal that ends everything.
-async fn live(keeper: &Keeper, dir: &Dir, asker: &Asker) -> bool {
-    if !until(asker, "flaky", |phase, _| phase == Phase::Running).await {
+async fn live(keeper: &Keeper, dir: &Dir, handle: &Handle) -> bool {
+    if !until(handle, "flaky", |phase, _| phase == Phase::Running).await {
         return false;
     }
     let exit = Exit::Code { code: 3 };
     keeper.world().end(&name("flaky"), 1, exit, Asked::None);
-    if !until(asker, "flaky", |phase, run| phase == Phase::Running && run == 2).await {
+    if !until(handle, "flaky", |phase, run| phase == Phase::Running && run == 2).await {
         return false;
     }
-    if !changes_environment(dir, asker).await {
+    if !changes_environment(dir, handle).await {
         return false;
     }
     let stop = Request::Stop { job: name("hooked") };
-    if asker.request(stop).await.is_err() {
+    if handle.request(stop).await.is_err() {
         return false;
     }
-    if !until(asker, "hooked", |phase, _| phase == Phase::Stopped).await {
+    if !until(handle, "hooked", |phase, _| phase == Phase::Stopped).await {
         return false;
     }
-    if matches!(one(asker, "fresh").await, Ok(None)) {
+    if matches!(one(handle, "fresh").await, Ok(None)) {
         fs::write(dir.0.join("mainstay.toml"), later()).expect("a configuration");
-        let Ok(Ok(loaded)) = asker.load().await else { return false };
-        if asker.apply(loaded.plan).await.is_err() {
+        let Ok(Ok(loaded)) = handle.load().await else { return false };
+        if handle.apply(loaded.plan).await.is_err() {
             return false;
         }
     }
-    if !until(asker, "fresh", |phase, _| phase == Phase::Running).await || !gone(asker, "old").await
+    if !until(handle, "fresh", |phase, _| phase == Phase::Running).await
+        || !gone(handle, "old").await
     {
         return false;
     }
@@ -356,10 +357,10 @@ async fn live(keeper: &Keeper, dir: &Dir, asker: &Asker) -> bool {
 }
 
 /// What a user was told is taken, every later agent has.
-async fn changes_environment(dir: &Dir, asker: &Asker) -> bool {
+async fn changes_environment(dir: &Dir, handle: &Handle) -> bool {
     let told = dir.0.join("told");
     if told.exists() {
-        return match asker.environ().await {
+        return match handle.environ().await {
             Ok(environ) => {
                 assert_eq!(environ.iter().collect::<Vec<_>>(), [("A", Some("1")), ("B", None)]);
                 true
@@ -368,14 +369,14 @@ async fn changes_environment(dir: &Dir, asker: &Asker) -> bool {
         };
     }
     let changes = [("A".to_owned(), Some("1".to_owned())), ("B".to_owned(), None)].into();
-    let taken = asker.request(Request::Environ { changes }).await;
+    let taken = handle.request(Request::Environ { changes }).await;
     if taken.is_ok() {
         fs::write(told, "").expect("our own directory");
     }
     taken.is_ok()
 }
 
-async fn begin(keeper: &Keeper, dir: &Dir, crash: Crash) -> Option<(Agent, Asker)> {
+async fn begin(keeper: &Keeper, dir: &Dir, crash: Crash) -> Option<(Agent, Handle)> {
     keeper.world().run_dir.clone_from(&dir.0);
     let link = Link::new(keeper.link()).expect("a socket");
     boot(link, &dir.options(), crash).await.ok()
@@ -387,16 +388,16 @@ async fn tell(name: &str, crash: Option<(Point, u64)>) -> Told {
     let mut crashed = false;
     loop {
         let crash = plan.take().unwrap_or_default();
-        let Some((mut agent, asker)) = begin(&keeper, &dir, crash).await else {
+        let Some((mut agent, handle)) = begin(&keeper, &dir, crash).await else {
             crashed = true;
             keeper.world().agent_restarts += 1;
             continue;
         };
         let end = tokio::select! {
             end = agent.run() => end,
-            true = live(&keeper, &dir, &asker) => unreachable!("it never returns true"),
+            true = live(&keeper, &dir, &handle) => unreachable!("it never returns true"),
         };
-        client.read(&asker);
+        client.read(&handle);
         match end {
             End::Crashed(_) => crashed = true,
             End::Over { code } => {
@@ -457,7 +458,7 @@ fn an_agent_killed_at_any_step_loses_and_repeats_nothing() {
 fn an_agent_whose_keeper_hangs_up_says_so() {
     block_on(async {
         let (keeper, dir) = (Keeper::default(), Dir::new("gone"));
-        let (mut agent, _asker) = begin(&keeper, &dir, Crash::default()).await.expect("it begins");
+        let (mut agent, _handle) = begin(&keeper, &dir, Crash::default()).await.expect("it begins");
         let link = keeper.world().link.take().expect("a link");
         link.shutdown(std::net::Shutdown::Both).expect("hung up");
         let end = agent.run().await;
@@ -472,10 +473,10 @@ fn an_edited_file_changes_nothing_for_the_next_agent() {
         drop(begin(&keeper, &dir, Crash::default()).await.expect("it begins"));
         fs::write(dir.0.join("mainstay.toml"), "nonsense").expect("edited");
         keeper.world().agent_restarts += 1;
-        let (mut agent, asker) = begin(&keeper, &dir, Crash::default()).await.expect("it goes on");
+        let (mut agent, handle) = begin(&keeper, &dir, Crash::default()).await.expect("it goes on");
         tokio::select! {
             end = agent.run() => panic!("{end:?}"),
-            there = until(&asker, "web", |phase, run| phase == Phase::Running && run == 1) => {
+            there = until(&handle, "web", |phase, run| phase == Phase::Running && run == 1) => {
                 assert!(there);
             }
         }
@@ -488,26 +489,26 @@ fn a_plan_that_cannot_be_written_is_in_the_journal_until_it_can() {
         let (keeper, dir) = (Keeper::default(), Dir::new("unwritten"));
         let obstacle = dir.0.join("plan.json");
         fs::create_dir_all(obstacle.join("full")).expect("in the way");
-        let (mut agent, asker) = begin(&keeper, &dir, Crash::default()).await.expect("it begins");
+        let (mut agent, handle) = begin(&keeper, &dir, Crash::default()).await.expect("it begins");
         tokio::select! {
             end = agent.run() => panic!("{end:?}"),
             stopped = async {
                 let stop = Request::Stop { job: name("web") };
-                until(&asker, "web", |phase, _| phase == Phase::Running).await
-                    && asker.request(stop).await.is_ok()
-                    && until(&asker, "web", |phase, _| phase == Phase::Stopped).await
+                until(&handle, "web", |phase, _| phase == Phase::Running).await
+                    && handle.request(stop).await.is_ok()
+                    && until(&handle, "web", |phase, _| phase == Phase::Stopped).await
             } => assert!(stopped),
         }
         let mut client = Client::default();
-        client.read(&asker);
+        client.read(&handle);
         drop(agent);
 
         fs::write(dir.0.join("mainstay.toml"), "nonsense").expect("edited");
         keeper.world().agent_restarts += 1;
-        let (mut agent, asker) = begin(&keeper, &dir, Crash::default()).await.expect("it goes on");
-        client.read(&asker);
+        let (mut agent, handle) = begin(&keeper, &dir, Crash::default()).await.expect("it goes on");
+        client.read(&handle);
         assert!(client.seen.iter().zip(1..).all(|(event, seq)| event.seq == seq));
-        let web = one(&asker, "web");
+        let web = one(&handle, "web");
         tokio::select! {
             end = agent.run() => panic!("{end:?}"),
             web = web => {
@@ -536,14 +537,14 @@ fn an_unknown_user_is_an_end_like_any_other() {
         let text = "[jobs.web]\nexec = 'web'\nuser = 'no-such-user'\nrestart = 'never'\n\
                     [jobs.other]\nexec = 'other'\n";
         fs::write(dir.0.join("mainstay.toml"), text).expect("a configuration");
-        let (mut agent, asker) = begin(&keeper, &dir, Crash::default()).await.expect("it begins");
+        let (mut agent, handle) = begin(&keeper, &dir, Crash::default()).await.expect("it begins");
         tokio::select! {
             end = agent.run() => panic!("{end:?}"),
-            there = until(&asker, "web", |phase, _| matches!(phase, Phase::Exited | Phase::Fatal)) => {
+            there = until(&handle, "web", |phase, _| matches!(phase, Phase::Exited | Phase::Fatal)) => {
                 assert!(there);
             }
         }
-        let told = asker.events().after(0, usize::MAX).events;
+        let told = handle.events().after(0, usize::MAX).events;
         let text = told.iter().map(|event| format!("{:?}", event.kind)).collect::<String>();
         assert!(text.contains("unknown user 'no-such-user'"), "{text}");
     });

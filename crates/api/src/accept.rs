@@ -10,7 +10,7 @@ use crate::{
 };
 use axum::Router;
 use futures_util::FutureExt;
-use mainstay_agent::Asker;
+use mainstay_agent::Handle;
 use std::{io, time::Duration};
 use tokio::{net::UnixListener, sync::watch, time::sleep};
 
@@ -19,15 +19,15 @@ const MOST: usize = 4096;
 const RESERVED: u64 = 64;
 
 /// Serves until the run is over and every client has had its last answer.
-pub async fn serve(listener: UnixListener, asker: Asker, ending: watch::Receiver<bool>) {
+pub async fn serve(listener: UnixListener, handle: Handle, ending: watch::Receiver<bool>) {
     let most = most();
-    let reach = Reach::new(asker, ending.clone());
+    let reach = Reach::new(handle, ending.clone());
     let routes = routes(reach.clone());
     let open = |which, routes| outside::keep(which, reach.clone(), routes, ending.clone());
     tokio::join!(
         local(listener, routes.clone(), ending.clone(), most),
         remote::serve(&reach, environ::from_afar(routes), ending.clone(), most / 2),
-        socket_file::keep(&reach.asker, ending.clone()),
+        socket_file::keep(&reach.handle, ending.clone()),
         open(Which::Telemetry, telemetry::routes(reach.clone())),
         open(Which::Pilot, pilot::routes(reach.clone())),
         reach.frames.tell(ending.clone()),

@@ -34,7 +34,7 @@ pub(crate) async fn show(
             "values may be secrets: they are shown at the node's own socket only",
         ));
     }
-    Ok(Json(reach.asker.environ().await?))
+    Ok(Json(reach.handle.environ().await?))
 }
 
 pub(crate) async fn change(
@@ -43,6 +43,6 @@ pub(crate) async fn change(
     Body(changes): Body<BTreeMap<String, Option<String>>>,
 ) -> Result<Json<Value>, Problem> {
     let changed: Vec<String> = changes.keys().cloned().collect();
-    reach.asker.request(Request::Environ { changes }).await??;
+    reach.handle.request(Request::Environ { changes }).await??;
     Ok(Json(json!({ "changed": changed })))
 }

@@ -4,7 +4,7 @@
 //! are not woken for each of them, and the agent has its turn in between.
 
 use bytes::Bytes;
-use mainstay_agent::{Ring, view::EventView};
+use mainstay_agent::{EventLog, view::EventView};
 use mainstay_core::event::Event;
 use serde_json::json;
 use std::{
@@ -28,7 +28,7 @@ const EACH: Duration = Duration::from_micros(100);
 
 #[derive(Debug)]
 pub(crate) struct Frames {
-    ring: Arc<Ring>,
+    ring: Arc<EventLog>,
     pieces: Mutex<VecDeque<Piece>>,
     readers: AtomicU32,
     /// The latest event that readers are to know of.
@@ -55,12 +55,12 @@ impl Drop for Seat {
 }
 
 impl Frames {
-    pub(crate) fn new(ring: Arc<Ring>) -> Arc<Frames> {
+    pub(crate) fn new(ring: Arc<EventLog>) -> Arc<Frames> {
         let told = watch::Sender::new(ring.last());
         Arc::new(Frames { ring, pieces: Mutex::default(), readers: AtomicU32::new(0), told })
     }
 
-    pub(crate) fn ring(&self) -> &Ring {
+    pub(crate) fn ring(&self) -> &EventLog {
         &self.ring
     }
 
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn readers_at_the_same_place_share_what_was_written_once() {
-        let frames = Frames::new(Ring::new("r".into(), events(1..=100)));
+        let frames = Frames::new(EventLog::new("r".into(), events(1..=100)));
         let (one, other) = (frames.after(0).expect("some"), frames.after(0).expect("some"));
         assert_eq!(one.bytes.as_ptr(), other.bytes.as_ptr(), "the same bytes");
         assert_eq!(one.to, AT_ONCE as u64);
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn one_that_fell_behind_is_told_of_a_gap_and_goes_on_with_what_is_kept() {
-        let frames = Frames::new(Ring::new("r".into(), events(1..=10_010)));
+        let frames = Frames::new(EventLog::new("r".into(), events(1..=10_010)));
         let piece = frames.after(3).expect("some");
         let text = String::from_utf8(piece.bytes.to_vec()).expect("text");
         assert!(text.starts_with("id: r:10\nevent: gap\n"), "{text}");

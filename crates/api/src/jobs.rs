@@ -19,7 +19,7 @@ pub(crate) async fn one(
     Asked(Nothing {}): Asked<Nothing>,
 ) -> Answer {
     let subject = Subject::of_job(&reach, &name).await?;
-    let figures = figures(&reach.asker).await?;
+    let figures = figures(&reach.handle).await?;
     let mut jobs = subject.jobs(&reach).await?;
     for job in &mut jobs {
         job.log = figures.as_ref().and_then(|figures| figures.logs.get(&job.name).copied());
@@ -132,7 +132,7 @@ pub(crate) async fn why(
     let subject = Subject::of_job(&reach, &name).await?;
     let mut answers = Vec::new();
     for job in subject.jobs(&reach).await? {
-        answers.extend(reach.asker.why(job.name.as_str()).await?);
+        answers.extend(reach.handle.why(job.name.as_str()).await?);
     }
     match subject {
         Subject::Instances(name, _) => Ok(Json(json!({ "instances_of": name, "jobs": answers }))),

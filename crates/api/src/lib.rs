@@ -38,7 +38,7 @@ pub use log::line as log_line;
 use axum::Router;
 use door::Doors;
 use frames::Frames;
-use mainstay_agent::Asker;
+use mainstay_agent::Handle;
 use outside::{Open, Requests};
 use problem::Problem;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ use tokio::sync::watch;
 /// What every route can reach.
 #[derive(Debug, Clone)]
 struct Reach {
-    asker: Asker,
+    handle: Handle,
     /// Becomes true when the run is over.
     ending: watch::Receiver<bool>,
     doors: Doors,
@@ -58,10 +58,10 @@ struct Reach {
 }
 
 impl Reach {
-    fn new(asker: Asker, ending: watch::Receiver<bool>) -> Reach {
+    fn new(handle: Handle, ending: watch::Receiver<bool>) -> Reach {
         let doors = Doors::default();
-        let frames = Frames::new(asker.events().clone());
-        Reach { asker, ending, doors, open: Arc::default(), requests: Arc::default(), frames }
+        let frames = Frames::new(handle.events().clone());
+        Reach { handle, ending, doors, open: Arc::default(), requests: Arc::default(), frames }
     }
 }
 

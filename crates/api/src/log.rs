@@ -64,7 +64,7 @@ pub(crate) async fn of_job(
 
 /// The job of this name, its instances, or what has left something to read.
 async fn meant(reach: &Reach, name: &str) -> Result<Vec<String>, Problem> {
-    let jobs = reach.asker.jobs(Selection::Named(name.to_owned())).await?;
+    let jobs = reach.handle.jobs(Selection::Named(name.to_owned())).await?;
     match jobs.is_empty() {
         false => Ok(jobs.iter().map(|job| job.name.to_string()).collect()),
         true if name == logs::OWN || has_written(reach, name).await => Ok(vec![name.to_owned()]),
@@ -84,7 +84,7 @@ pub(crate) async fn of_all(
 }
 
 fn root(reach: &Reach) -> PathBuf {
-    reach.asker.dirs().state.join("logs")
+    reach.handle.dirs().state.join("logs")
 }
 
 async fn has_written(reach: &Reach, name: &str) -> bool {

@@ -16,6 +16,10 @@ pub(crate) async fn feed(
     Asked(Nothing {}): Asked<Nothing>,
     Body(values): Body<BTreeMap<String, f64>>,
 ) -> Result<Json<Value>, Problem> {
-    reach.asker.custom().feed(&values).map_err(|error| Problem::bad_request(error.to_string()))?;
+    reach
+        .handle
+        .user_metrics()
+        .feed(&values)
+        .map_err(|error| Problem::bad_request(error.to_string()))?;
     Ok(Json(json!({ "taken": values.len() })))
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 use axum::{Json, extract::State, http::StatusCode};
 use mainstay_agent::{
-    Asker, Selection,
+    Handle, Selection,
     view::{Changes, JobStatus, Keeper, Status},
 };
 use mainstay_core::node::{Effect, Request};
@@ -34,8 +34,8 @@ pub(crate) async fn status(
     State(reach): State<Reach>,
     Asked(Nothing {}): Asked<Nothing>,
 ) -> Result<Json<Status>, Problem> {
-    let figures = figures(&reach.asker).await?;
-    let mut status = reach.asker.status().await?;
+    let figures = figures(&reach.handle).await?;
+    let mut status = reach.handle.status().await?;
     status.telemetry = reach.open.door(Which::Telemetry);
     status.containerpilot = reach.open.door(Which::Pilot);
     if let Some(figures) = figures {
@@ -53,8 +53,8 @@ pub(crate) async fn status(
 }
 
 /// `None`: not in time.
-pub(crate) async fn figures(asker: &Asker) -> Result<Option<Figures>, Problem> {
-    match timeout(FIGURES, asker.figures()).await {
+pub(crate) async fn figures(handle: &Handle) -> Result<Option<Figures>, Problem> {
+    match timeout(FIGURES, handle.figures()).await {
         Ok(figures) => Ok(Some(figures?)),
         Err(_) => Ok(None),
     }
@@ -64,7 +64,7 @@ pub(crate) async fn shutdown(
     State(reach): State<Reach>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    reach.asker.request(Request::Shutdown).await??;
+    reach.handle.request(Request::Shutdown).await??;
     Ok((StatusCode::ACCEPTED, Json(json!({ "state": "stopping" }))))
 }
 
@@ -78,8 +78,8 @@ pub(crate) async fn maintenance(
     State(reach): State<Reach>,
     Body(Maintenance { on }): Body<Maintenance>,
 ) -> Result<Json<Value>, Problem> {
-    reach.asker.request(Request::Maintenance { on }).await??;
-    Ok(Json(json!({ "state": reach.asker.status().await?.state })))
+    reach.handle.request(Request::Maintenance { on }).await??;
+    Ok(Json(json!({ "state": reach.handle.status().await?.state })))
 }
 
 /// What a reload would do.
@@ -87,8 +87,8 @@ pub(crate) async fn plan(
     State(reach): State<Reach>,
     Asked(Nothing {}): Asked<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
-    let loaded = reach.asker.load().await?.map_err(Problem::invalid)?;
-    let mut changes = reach.asker.compare(loaded.plan).await??;
+    let loaded = reach.handle.load().await?.map_err(Problem::invalid)?;
+    let mut changes = reach.handle.compare(loaded.plan).await??;
     changes.warnings = loaded.warnings;
     Ok(Json(changes))
 }
@@ -100,12 +100,12 @@ pub(crate) async fn reload(
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
     let pursuit = Pursuit::begin(&reach, wait.patience()?);
-    let loaded = reach.asker.load().await?.map_err(Problem::invalid)?;
+    let loaded = reach.handle.load().await?.map_err(Problem::invalid)?;
     reach.doors.prepare(&loaded.plan.api).await.map_err(|error| {
         Problem::conflict(format!("nothing is changed: [api] cannot be had: {error}"))
     })?;
-    let before = incarnations(&reach.asker.status().await?.jobs);
-    let applied = reach.asker.apply(loaded.plan).await;
+    let before = incarnations(&reach.handle.status().await?.jobs);
+    let applied = reach.handle.apply(loaded.plan).await;
     if !matches!(applied, Ok(Ok(_))) {
         reach.doors.give_up();
     }
@@ -147,7 +147,7 @@ pub(crate) async fn upgrade(
     State(reach): State<Reach>,
     Body(Upgrade { binary }): Body<Upgrade>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    match timeout(UPGRADE, reach.asker.upgrade(binary)).await {
+    match timeout(UPGRADE, reach.handle.upgrade(binary)).await {
         Ok(error) => Err(Problem::conflict(format!("not upgraded: {}", error?))),
         Err(_) => Ok((StatusCode::ACCEPTED, Json(json!({ "state": "upgrading" })))),
     }

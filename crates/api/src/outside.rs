@@ -11,7 +11,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use mainstay_agent::{Outside, view::Door};
+use mainstay_agent::{Listeners, view::Door};
 use mainstay_core::{interface::choose, plan::Listen};
 use rustix::{
     fs::{Mode, fchmod},
@@ -112,10 +112,10 @@ impl Which {
         }
     }
 
-    fn wanted(self, outside: &Outside) -> Option<Wanted> {
+    fn wanted(self, outside: &Listeners) -> Option<Wanted> {
         match self {
             Which::Telemetry => outside.telemetry.clone().map(Wanted::Tcp),
-            Which::Pilot => outside.pilot.clone().map(Wanted::Unix),
+            Which::Pilot => outside.containerpilot.clone().map(Wanted::Unix),
         }
     }
 }
@@ -197,11 +197,11 @@ pub(crate) async fn keep(
     routes: Router,
     mut ending: watch::Receiver<bool>,
 ) {
-    let mut plans = reach.asker.outside();
+    let mut plans = reach.handle.listeners();
     let mut told = None;
     loop {
         let wanted = which.wanted(&plans.borrow_and_update());
-        let changed = async |plans: &mut watch::Receiver<Outside>| {
+        let changed = async |plans: &mut watch::Receiver<Listeners>| {
             // The agent holds the other end for as long as it lives.
             let _ = plans.wait_for(|outside| which.wanted(outside) != wanted).await;
         };

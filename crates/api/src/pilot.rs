@@ -79,7 +79,7 @@ async fn done(reach: &Reach, path: &str, request: Request) -> Result<(), No> {
         path => {
             let on = path.ends_with("/enable");
             let request = node::Request::Maintenance { on };
-            reach.asker.request(request).await.map_err(Problem::from)?.map_err(Problem::from)?;
+            reach.handle.request(request).await.map_err(Problem::from)?.map_err(Problem::from)?;
             Ok(())
         }
     }
@@ -103,7 +103,7 @@ async fn environ(reach: &Reach, object: Map<String, Value>) -> Result<(), No> {
     let changes = object.into_iter().map(text).collect::<Result<BTreeMap<_, _>, No>>()?;
     let request = node::Request::Environ { changes };
     Ok(reach
-        .asker
+        .handle
         .request(request)
         .await
         .map_err(Problem::from)?
@@ -125,11 +125,11 @@ fn metric(reach: &Reach, object: Map<String, Value>) -> Result<(), No> {
             .ok_or_else(|| bad(format!("the value of '{name}' is not a number")))
     };
     let values = object.into_iter().map(number).collect::<Result<BTreeMap<_, _>, No>>()?;
-    reach.asker.custom().feed(&values).map_err(|error| bad(error.to_string()))
+    reach.handle.user_metrics().feed(&values).map_err(|error| bad(error.to_string()))
 }
 
 async fn reload(reach: &Reach) -> Result<(), No> {
-    let loaded = reach.asker.load().await.map_err(Problem::from)?.map_err(unfit)?;
-    let applied = reach.asker.apply(loaded.plan).await.map_err(Problem::from)?;
+    let loaded = reach.handle.load().await.map_err(Problem::from)?.map_err(unfit)?;
+    let applied = reach.handle.apply(loaded.plan).await.map_err(Problem::from)?;
     Ok(applied.map(drop).map_err(Problem::from)?)
 }

@@ -47,7 +47,7 @@ pub(crate) enum Subject {
 impl Subject {
     /// The job of this name, or the instances of the job that is written under it.
     pub(crate) async fn of_job(reach: &Reach, name: &str) -> Result<Subject, Problem> {
-        let found = reach.asker.jobs(Selection::Named(name.to_owned())).await?;
+        let found = reach.handle.jobs(Selection::Named(name.to_owned())).await?;
         match found.as_slice() {
             [] => Err(Problem::no_such_job(name)),
             [job] if job.name.as_str() == name => Ok(Subject::Job(job.name.clone())),
@@ -90,7 +90,7 @@ impl Subject {
     }
 
     pub(crate) async fn jobs(&self, reach: &Reach) -> Result<Vec<JobStatus>, Problem> {
-        Ok(reach.asker.jobs(self.selection()).await?)
+        Ok(reach.handle.jobs(self.selection()).await?)
     }
 
     /// One job as it is, several in a list.
@@ -157,7 +157,7 @@ async fn send(
     let (mut before, mut refused) = (Incarnations::new(), None);
     for request in requests {
         let job = request.job().cloned();
-        match (reach.asker.request(request).await?, job) {
+        match (reach.handle.request(request).await?, job) {
             (Ok(accepted), Some(job)) => drop(before.insert(job, accepted.before)),
             (Ok(_), None) => {}
             (Err(refusal), _) => refused = refused.or(Some(refusal)),
@@ -177,7 +177,7 @@ pub(crate) struct Pursuit<'a> {
 impl Pursuit<'_> {
     pub(crate) fn begin(reach: &Reach, patience: Duration) -> Pursuit<'_> {
         let deadline = Instant::now() + patience;
-        Pursuit { reach, patience, deadline, changes: reach.asker.events().subscribe() }
+        Pursuit { reach, patience, deadline, changes: reach.handle.events().subscribe() }
     }
 
     /// Returns when all of them have got there.
@@ -188,7 +188,7 @@ impl Pursuit<'_> {
     ) -> Result<(), Problem> {
         loop {
             self.changes.mark_unchanged();
-            let jobs = self.reach.asker.jobs(selection.clone()).await?;
+            let jobs = self.reach.handle.jobs(selection.clone()).await?;
             if self.patience.is_zero() {
                 return Ok(());
             }

@@ -38,7 +38,7 @@ pub(crate) async fn serve(
     mut ending: watch::Receiver<bool>,
     most: usize,
 ) {
-    let mut plan = reach.asker.api();
+    let mut plan = reach.handle.api();
     plan.mark_changed();
     let mut crowd = Crowd::new(most);
     let mut trouble: Option<String> = None;

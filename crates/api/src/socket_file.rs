@@ -1,6 +1,6 @@
 //! `[api] socket_group`: who beside its owner may use the unix socket of the node.
 
-use mainstay_agent::Asker;
+use mainstay_agent::Handle;
 use std::{
     fs, io,
     os::unix::fs::{PermissionsExt, chown},
@@ -9,9 +9,9 @@ use std::{
 use tokio::{sync::watch, task::spawn_blocking};
 
 /// Keeps the socket as the plan in force wants it, until the run is over.
-pub(crate) async fn keep(asker: &Asker, mut ending: watch::Receiver<bool>) {
-    let path = asker.dirs().run.join("mainstay.sock");
-    let mut plan = asker.api();
+pub(crate) async fn keep(handle: &Handle, mut ending: watch::Receiver<bool>) {
+    let path = handle.dirs().run.join("mainstay.sock");
+    let mut plan = handle.api();
     let mut opened: Option<String> = None;
     loop {
         let group = plan.borrow_and_update().socket_group.clone();

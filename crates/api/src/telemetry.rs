@@ -58,10 +58,10 @@ fn only_get(route: MethodRouter<Reach>) -> MethodRouter<Reach> {
 
 async fn metrics(State(reach): State<Reach>, headers: HeaderMap) -> Response {
     let format = Format::wanted(headers.get(ACCEPT).and_then(|value| value.to_str().ok()));
-    let figures = figures(&reach.asker).await.unwrap_or_default();
-    let Ok(measures) = reach.asker.measures().await else { return gone() };
+    let figures = figures(&reach.handle).await.unwrap_or_default();
+    let Ok(measures) = reach.handle.measures().await else { return gone() };
     let requests = reach.requests.clone();
-    let custom = reach.asker.custom().clone();
+    let custom = reach.handle.user_metrics().clone();
     let text = tokio::task::spawn_blocking(move || {
         let processes = Processes::look();
         let (custom, requests) = (custom.read(), requests.all());
@@ -79,7 +79,7 @@ fn gone() -> Response {
 
 /// In the shape that ContainerPilot has: an empty list is `null`.
 async fn status(State(reach): State<Reach>) -> Response {
-    let Ok(measures) = reach.asker.measures().await else { return gone() };
+    let Ok(measures) = reach.handle.measures().await else { return gone() };
     let maintenance = measures.phase == NodePhase::Maintenance;
     let word = |job: &JobMeasures| match job.health {
         _ if maintenance => "maintenance",
@@ -123,7 +123,7 @@ async fn healthz(State(reach): State<Reach>, uri: Uri) -> Response {
         return (StatusCode::BAD_REQUEST, "ask for /healthz or /healthz?job=NAME\n")
             .into_response();
     };
-    let Ok(measures) = reach.asker.measures().await else { return gone() };
+    let Ok(measures) = reach.handle.measures().await else { return gone() };
     let asked = |it: &&JobMeasures| job.as_ref().is_none_or(|job| it.name.as_str() == job);
     let jobs: Vec<&JobMeasures> = measures.jobs.iter().filter(asked).collect();
     if let (Some(_), true) = (&job, jobs.is_empty()) {

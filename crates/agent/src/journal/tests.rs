@@ -51,7 +51,7 @@ struct Driven {
     node: Node,
     journal: Journal,
     events: Vec<Arc<Event>>,
-    taken: Taken,
+    taken: SeenTokens,
 }
 
 impl Driven {
@@ -60,7 +60,7 @@ impl Driven {
             node: node(),
             journal: Journal::create(&dir.0, RUN),
             events: Vec::new(),
-            taken: Taken::default(),
+            taken: SeenTokens::default(),
         }
     }
 

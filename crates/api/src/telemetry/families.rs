@@ -7,7 +7,7 @@ use super::{
     process::{Process, Processes, now},
 };
 use crate::outside::Request;
-use mainstay_agent::{Exits, Histogram, JobMeasures, Measures, Reading, Seen};
+use mainstay_agent::{EventCounts, Exits, Histogram, JobMeasures, Measures, Reading};
 use mainstay_core::{
     job::{Health, Phase, Verdict},
     node::NodePhase,
@@ -75,7 +75,7 @@ fn node(out: &mut Exposition, Gathered { measures, processes, .. }: &Gathered) {
     }
 }
 
-fn sources(measures: &Measures) -> impl Iterator<Item = (Cow<'_, str>, &Seen)> {
+fn sources(measures: &Measures) -> impl Iterator<Item = (Cow<'_, str>, &EventCounts)> {
     let jobs = measures.jobs.iter().map(|job| (Cow::from(job.name.as_str()), &job.events));
     let watches = measures.watches.iter();
     let watches = watches.map(|watch| (Cow::from(format!("watch.{}", watch.name)), &watch.events));

@@ -178,10 +178,10 @@ async fn serve(run_dir: PathBuf, listener: std::os::unix::net::UnixListener) {
     let config = Some(run_dir.join("mainstay.toml"));
     let options = Options { state_dir: run_dir.clone(), run_dir, source: Source::Config(config) };
     let link = Link::new(theirs.into()).expect("a link");
-    let (mut agent, asker) = boot(link, &options, Crash::default()).await.expect("it begins");
+    let (mut agent, handle) = boot(link, &options, Crash::default()).await.expect("it begins");
     let listener = UnixListener::from_std(listener).expect("a listener");
     let (ending, flag) = watch::channel(false);
-    let api = tokio::spawn(mainstay_api::serve(listener, asker, flag));
+    let api = tokio::spawn(mainstay_api::serve(listener, handle, flag));
     agent.run().await;
     let _ = ending.send(true);
     let _ = api.await;

@@ -42,7 +42,7 @@ impl Disabled {
     }
 
     /// Returns when everything is on the disk.
-    pub(crate) async fn settled(&self) {
+    pub(crate) async fn written(&self) {
         let latest = self.latest.borrow().0;
         // The writer ends with the runtime only.
         let _ = self.written.clone().wait_for(|written| *written >= latest).await;
@@ -83,7 +83,7 @@ mod tests {
         for jobs in [vec![name("a")], vec![], vec![name("b"), name("c")]] {
             disabled.keep(jobs);
         }
-        disabled.settled().await;
+        disabled.written().await;
         assert_eq!(read(&dir), [name("b"), name("c")]);
         fs::remove_dir_all(&dir).expect("our own directory");
     }

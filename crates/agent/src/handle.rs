@@ -1,11 +1,11 @@
 //! What the API asks the agent, and how it gets its answers.
 
 use crate::{
-    custom::Custom,
-    meter::Measures,
+    effects::listeners::Listeners,
+    event_log::EventLog,
+    metrics::Measures,
+    metrics::user_metrics::UserMetrics,
     options::{Loaded, Source},
-    outside::Outside,
-    ring::Ring,
     view::{Changes, JobStatus, Status, Why},
 };
 use mainstay_core::{
@@ -18,10 +18,10 @@ use mainstay_wire::link::Figures;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// So many askers may be in line; the next one waits.
+/// So many callers may be in line; the next one waits.
 const LINE: usize = 64;
 
-pub(crate) enum Ask {
+pub(crate) enum Call {
     Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
     Status(oneshot::Sender<Status>),
     Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
@@ -60,20 +60,20 @@ pub struct Gone;
 
 /// Asks the agent. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Asker {
-    asks: mpsc::Sender<Ask>,
-    ring: Arc<Ring>,
+pub struct Handle {
+    calls: mpsc::Sender<Call>,
+    event_log: Arc<EventLog>,
     source: Arc<Source>,
-    shown: Arc<Shown>,
+    shared: Arc<Shared>,
 }
 
 /// What can be seen without asking the loop.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct Shared {
     pub(crate) dirs: Dirs,
     pub(crate) api: watch::Receiver<ApiPlan>,
-    pub(crate) custom: Arc<Custom>,
-    pub(crate) outside: watch::Receiver<Outside>,
+    pub(crate) user_metrics: Arc<UserMetrics>,
+    pub(crate) listeners: watch::Receiver<Listeners>,
 }
 
 /// Where the node lives.
@@ -83,60 +83,60 @@ pub struct Dirs {
     pub state: PathBuf,
 }
 
-impl Asker {
+impl Handle {
     pub(crate) fn new(
-        ring: Arc<Ring>,
+        event_log: Arc<EventLog>,
         source: Source,
-        shown: Shown,
-    ) -> (Asker, mpsc::Receiver<Ask>) {
-        let (asks, line) = mpsc::channel(LINE);
-        (Asker { asks, ring, source: Arc::new(source), shown: Arc::new(shown) }, line)
+        shared: Shared,
+    ) -> (Handle, mpsc::Receiver<Call>) {
+        let (calls, line) = mpsc::channel(LINE);
+        (Handle { calls, event_log, source: Arc::new(source), shared: Arc::new(shared) }, line)
     }
 
     /// `[api]` as it is in force; changes with every plan that is applied, the same or not.
     #[must_use]
     pub fn api(&self) -> watch::Receiver<ApiPlan> {
-        self.shown.api.clone()
+        self.shared.api.clone()
     }
 
     #[must_use]
     pub fn dirs(&self) -> &Dirs {
-        &self.shown.dirs
+        &self.shared.dirs
     }
 
     /// What users measure themselves.
     #[must_use]
-    pub fn custom(&self) -> &Arc<Custom> {
-        &self.shown.custom
+    pub fn user_metrics(&self) -> &Arc<UserMetrics> {
+        &self.shared.user_metrics
     }
 
     /// What is to be open besides the API; changes with the plan.
     #[must_use]
-    pub fn outside(&self) -> watch::Receiver<Outside> {
-        self.shown.outside.clone()
+    pub fn listeners(&self) -> watch::Receiver<Listeners> {
+        self.shared.listeners.clone()
     }
 
     #[must_use]
-    pub fn events(&self) -> &Arc<Ring> {
-        &self.ring
+    pub fn events(&self) -> &Arc<EventLog> {
+        &self.event_log
     }
 
     /// # Errors
     /// [`Gone`], or inside: why it was not taken.
     pub async fn request(&self, request: Request) -> Result<Result<Accepted, Refusal>, Gone> {
-        self.ask(|answer| Ask::Request(request, answer)).await
+        self.call(|answer| Call::Request(request, answer)).await
     }
 
     /// # Errors
     /// [`Gone`]
     pub async fn status(&self) -> Result<Status, Gone> {
-        self.ask(Ask::Status).await
+        self.call(Call::Status).await
     }
 
     /// # Errors
     /// [`Gone`]
     pub async fn jobs(&self, which: Selection) -> Result<Vec<JobStatus>, Gone> {
-        self.ask(|answer| Ask::Jobs(which, answer)).await
+        self.call(|answer| Call::Jobs(which, answer)).await
     }
 
     /// Why a job is as it is.
@@ -144,7 +144,7 @@ impl Asker {
     /// # Errors
     /// [`Gone`]
     pub async fn why(&self, name: &str) -> Result<Option<Why>, Gone> {
-        self.ask(|answer| Ask::Why(name.to_owned(), answer)).await
+        self.call(|answer| Call::Why(name.to_owned(), answer)).await
     }
 
     /// What applying a plan would change.
@@ -152,7 +152,7 @@ impl Asker {
     /// # Errors
     /// [`Gone`], or inside: why it would not be taken.
     pub async fn compare(&self, plan: Plan) -> Result<Result<Changes, Refusal>, Gone> {
-        self.ask(|answer| Ask::Compare(Box::new(plan), answer)).await
+        self.call(|answer| Call::Compare(Box::new(plan), answer)).await
     }
 
     /// Brings a plan into force; what that changes.
@@ -160,7 +160,7 @@ impl Asker {
     /// # Errors
     /// [`Gone`], or inside: why it was not taken.
     pub async fn apply(&self, plan: Plan) -> Result<Result<Changes, Refusal>, Gone> {
-        self.ask(|answer| Ask::Apply(Box::new(plan), answer)).await
+        self.call(|answer| Call::Apply(Box::new(plan), answer)).await
     }
 
     /// What the keeper counts: takes as long as the keeper does.
@@ -168,7 +168,7 @@ impl Asker {
     /// # Errors
     /// [`Gone`]
     pub async fn figures(&self) -> Result<Figures, Gone> {
-        self.ask(Ask::Figures).await
+        self.call(Call::Figures).await
     }
 
     /// What the loop counts: a plain copy.
@@ -176,7 +176,7 @@ impl Asker {
     /// # Errors
     /// [`Gone`]
     pub async fn measures(&self) -> Result<Measures, Gone> {
-        self.ask(Ask::Measures).await
+        self.call(Call::Measures).await
     }
 
     /// What users have changed for whatever is started from now on.
@@ -184,7 +184,7 @@ impl Asker {
     /// # Errors
     /// [`Gone`]
     pub async fn environ(&self) -> Result<Environ, Gone> {
-        self.ask(Ask::Environ).await
+        self.call(Call::Environ).await
     }
 
     /// Comes back only with the reason why it failed: on success this agent is replaced.
@@ -192,10 +192,10 @@ impl Asker {
     /// # Errors
     /// [`Gone`]
     pub async fn upgrade(&self, binary: Option<PathBuf>) -> Result<String, Gone> {
-        let custom = self.custom().clone();
+        let metrics = self.user_metrics().clone();
         // This agent may have no time to do it later.
-        let _ = tokio::task::spawn_blocking(move || custom.flush()).await;
-        self.ask(|answer| Ask::Upgrade(binary, answer)).await
+        let _ = tokio::task::spawn_blocking(move || metrics.flush()).await;
+        self.call(|answer| Call::Upgrade(binary, answer)).await
     }
 
     /// The configuration as it is written now.
@@ -207,9 +207,9 @@ impl Asker {
         tokio::task::spawn_blocking(move || source.load(&environ)).await.map_err(|_| Gone)
     }
 
-    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Gone> {
+    async fn call<T>(&self, call: impl FnOnce(oneshot::Sender<T>) -> Call) -> Result<T, Gone> {
         let (sender, answer) = oneshot::channel();
-        self.asks.send(ask(sender)).await.map_err(|_| Gone)?;
+        self.calls.send(call(sender)).await.map_err(|_| Gone)?;
         answer.await.map_err(|_| Gone)
     }
 }

@@ -1,6 +1,6 @@
 //! From a job's plan to what the keeper needs: every name looked up, every default filled in.
 
-use crate::surroundings::Surroundings;
+use crate::effects::env::Env;
 use mainstay_core::{
     clock::Mono,
     name::Name,
@@ -39,12 +39,12 @@ pub(crate) fn needs_lookup(plan: &JobPlan) -> bool {
 pub(crate) fn message(
     plan: &JobPlan,
     run: &Run,
-    around: Surroundings,
+    env: Env,
     now: Mono,
 ) -> Result<ToKeeper, LookupError> {
     match run {
         Run::Incarnation { incarnation, args } => {
-            let exec = exec(plan, &[program(plan), args.clone()].concat(), around)?;
+            let exec = exec(plan, &[program(plan), args.clone()].concat(), env)?;
             Ok(ToKeeper::Spawn(Box::new(spawn(plan, *incarnation, exec))))
         }
         Run::Task { id, deadline } => {
@@ -52,7 +52,7 @@ pub(crate) fn message(
             let timeout = deadline.since(now).as_millis();
             Ok(ToKeeper::RunTask(Box::new(RunTask {
                 id: id.clone(),
-                exec: exec(plan, argv, around)?,
+                exec: exec(plan, argv, env)?,
                 timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
             })))
         }
@@ -120,10 +120,10 @@ fn spawn(plan: &JobPlan, incarnation: u64, exec: Exec) -> Spawn {
     }
 }
 
-fn exec(plan: &JobPlan, argv: &[String], around: Surroundings) -> Result<Exec, LookupError> {
+fn exec(plan: &JobPlan, argv: &[String], env: Env) -> Result<Exec, LookupError> {
     let user = plan.user.as_deref().map(user).transpose()?;
     // What comes later wins.
-    let Surroundings { set: mut env, unset } = around;
+    let Env { set: mut env, unset } = env;
     if let Some(user) = &user {
         for (key, value) in [("HOME", &user.home), ("USER", &user.name), ("LOGNAME", &user.name)] {
             if !value.is_empty() {

@@ -8,9 +8,9 @@ const KEPT: usize = 8192;
 
 /// Acknowledgements that wait for the journal, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Owed(VecDeque<ToKeeper>);
+pub(crate) struct PendingAcks(VecDeque<ToKeeper>);
 
-impl Owed {
+impl PendingAcks {
     pub(crate) fn add(&mut self, thanks: ToKeeper) {
         if self.0.len() == KEPT {
             self.0.pop_front();

@@ -1,6 +1,6 @@
 //! The http check: one request on a connection of its own.
 
-use super::{Verdict, words::short};
+use super::{Verdict, verdict::short};
 use http_body_util::{BodyExt, Empty};
 use hyper::{
     Method, Request, StatusCode, Uri,

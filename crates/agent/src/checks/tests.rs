@@ -201,7 +201,7 @@ async fn a_check_is_asked_once_at_a_time_and_no_longer_than_its_incarnation() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let probe = Probe::Http(http(format!("http://127.0.0.1:{port}/")));
-    let mut probes = Probes::new();
+    let mut probes = Checks::new();
     assert!(probes.begin(&name(), 1, 0));
     probes.ask(&name(), 1, 0, &probe, soon());
     assert!(!probes.begin(&name(), 1, 0));

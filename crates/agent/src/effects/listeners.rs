@@ -4,18 +4,18 @@ use mainstay_core::plan::{Listen, Plan};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outside {
+pub struct Listeners {
     /// Where telemetry is shown.
     pub telemetry: Option<Listen>,
     /// The socket that speaks as ContainerPilot's does.
-    pub pilot: Option<PathBuf>,
+    pub containerpilot: Option<PathBuf>,
 }
 
-impl Outside {
-    pub(crate) fn of(plan: &Plan) -> Outside {
-        Outside {
+impl Listeners {
+    pub(crate) fn of(plan: &Plan) -> Listeners {
+        Listeners {
             telemetry: plan.telemetry.as_ref().map(|telemetry| telemetry.listen.clone()),
-            pilot: plan.containerpilot.as_ref().and_then(|pilot| pilot.socket.clone()),
+            containerpilot: plan.containerpilot.as_ref().and_then(|pilot| pilot.socket.clone()),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! waits for, how far its start or stop is, who wanted it so. What its checks and its last run say
 //! follows, and what can be done. Where that is too much, the least telling goes first.
 
-use crate::{cron, view::Why};
+use crate::{inputs::cron, view::Why};
 use mainstay_core::{
     clock::{Mono, Now},
     job::{Desired, Health, Job, Phase, Resting, Rung, Verdict},

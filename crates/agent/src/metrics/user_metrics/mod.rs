@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Why values were not taken. None of them was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfed {
+pub enum FeedError {
     #[error("there is no metric '{0}'{1}")]
     Unknown(String, Hint),
     #[error("'{0}' is a counter: {1} cannot be added to it")]
@@ -53,7 +53,7 @@ impl std::fmt::Display for Hint {
 }
 
 #[derive(Debug)]
-pub struct Custom {
+pub struct UserMetrics {
     metrics: Mutex<Metrics>,
     file: File,
     changed: Notify,
@@ -67,23 +67,23 @@ struct Metrics {
     changed: bool,
 }
 
-impl Custom {
+impl UserMetrics {
     /// With what an earlier agent of this run has left.
-    pub(crate) fn open(run_dir: &Path, run: &str, plan: &Plan) -> Arc<Custom> {
+    pub(crate) fn open(run_dir: &Path, run: &str, plan: &Plan) -> Arc<UserMetrics> {
         let file = File::new(run_dir, run);
         let metrics = Metrics { values: file.read(), ..Metrics::default() };
-        let custom = Custom { metrics: Mutex::new(metrics), file, changed: Notify::new() };
-        custom.define(plan);
-        Arc::new(custom)
+        let metrics = UserMetrics { metrics: Mutex::new(metrics), file, changed: Notify::new() };
+        metrics.define(plan);
+        Arc::new(metrics)
     }
 
     /// Writes changes down for as long as the runtime lives.
-    pub(crate) fn keep_written(self: &Arc<Custom>) {
-        let custom = self.clone();
+    pub(crate) fn keep_written(self: &Arc<UserMetrics>) {
+        let metrics = self.clone();
         tokio::spawn(async move {
             loop {
-                custom.changed.notified().await;
-                let writing = custom.clone();
+                metrics.changed.notified().await;
+                let writing = metrics.clone();
                 // Fails only when the runtime ends.
                 let _ = spawn_blocking(move || writing.flush()).await;
                 sleep(PAUSE).await;
@@ -111,15 +111,15 @@ impl Custom {
     ///
     /// # Errors
     /// The first value that cannot be taken.
-    pub fn feed(&self, values: &BTreeMap<String, f64>) -> Result<(), Unfed> {
+    pub fn feed(&self, values: &BTreeMap<String, f64>) -> Result<(), FeedError> {
         let now = mainstay_sys::clock::monotonic();
         let mut metrics = self.lock();
         for (name, value) in values {
             match metrics.plans.iter().find(|plan| plan.name == *name) {
-                None => return Err(Unfed::Unknown(name.clone(), metrics.hint(name))),
-                Some(_) if !value.is_finite() => return Err(Unfed::NotFinite(name.clone())),
+                None => return Err(FeedError::Unknown(name.clone(), metrics.hint(name))),
+                Some(_) if !value.is_finite() => return Err(FeedError::NotFinite(name.clone())),
                 Some(plan) if plan.kind == MetricKind::Counter && *value < 0.0 => {
-                    return Err(Unfed::Negative(name.clone(), value.to_string()));
+                    return Err(FeedError::Negative(name.clone(), value.to_string()));
                 }
                 Some(_) => {}
             }

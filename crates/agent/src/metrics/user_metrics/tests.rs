@@ -36,7 +36,7 @@ fn one(name: &str, value: f64) -> BTreeMap<String, f64> {
     [(name.to_owned(), value)].into()
 }
 
-fn readings(custom: &Custom) -> Vec<(String, Reading)> {
+fn readings(custom: &UserMetrics) -> Vec<(String, Reading)> {
     custom.read().into_iter().map(|(plan, reading)| (plan.name, reading)).collect()
 }
 
@@ -48,7 +48,7 @@ fn counters_add_gauges_keep_and_histograms_count() {
         ("g", MetricKind::Gauge),
         ("h", MetricKind::Histogram { buckets: vec![1.0, 2.0] }),
     ];
-    let custom = Custom::open(&dir.0, "r", &plan(&kinds));
+    let custom = UserMetrics::open(&dir.0, "r", &plan(&kinds));
     for value in [1.0, 2.5] {
         let all = ["c", "g", "h"].map(|name| (name.to_owned(), value)).into();
         custom.feed(&all).expect("all are known");
@@ -67,13 +67,13 @@ fn counters_add_gauges_keep_and_histograms_count() {
 #[test]
 fn one_value_that_does_not_fit_keeps_all_of_them_out() {
     let dir = Dir::new("custom-unfit");
-    let custom = Custom::open(&dir.0, "r", &plan(&[("orders_total", MetricKind::Counter)]));
+    let custom = UserMetrics::open(&dir.0, "r", &plan(&[("orders_total", MetricKind::Counter)]));
     let mut values = one("orders_total", 1.0);
     values.insert("order_total".into(), 1.0);
     let error = custom.feed(&values).expect_err("it is not known").to_string();
     assert_eq!(error, "there is no metric 'order_total': did you mean 'orders_total'?");
-    assert!(matches!(custom.feed(&one("orders_total", -1.0)), Err(Unfed::Negative(..))));
-    assert!(matches!(custom.feed(&one("orders_total", f64::NAN)), Err(Unfed::NotFinite(_))));
+    assert!(matches!(custom.feed(&one("orders_total", -1.0)), Err(FeedError::Negative(..))));
+    assert!(matches!(custom.feed(&one("orders_total", f64::NAN)), Err(FeedError::NotFinite(_))));
     assert_eq!(readings(&custom), [("orders_total".into(), Reading::Counter(0.0))]);
 }
 
@@ -81,13 +81,22 @@ fn one_value_that_does_not_fit_keeps_all_of_them_out() {
 fn values_outlive_the_agent_but_not_the_run() {
     let dir = Dir::new("custom-file");
     let kinds = [("c", MetricKind::Counter)];
-    let custom = Custom::open(&dir.0, "r", &plan(&kinds));
+    let custom = UserMetrics::open(&dir.0, "r", &plan(&kinds));
     custom.feed(&one("c", 7.0)).expect("known");
     custom.flush();
-    assert_eq!(readings(&Custom::open(&dir.0, "r", &plan(&kinds)))[0].1, Reading::Counter(7.0));
-    assert_eq!(readings(&Custom::open(&dir.0, "s", &plan(&kinds)))[0].1, Reading::Counter(0.0));
+    assert_eq!(
+        readings(&UserMetrics::open(&dir.0, "r", &plan(&kinds)))[0].1,
+        Reading::Counter(7.0)
+    );
+    assert_eq!(
+        readings(&UserMetrics::open(&dir.0, "s", &plan(&kinds)))[0].1,
+        Reading::Counter(0.0)
+    );
     fs::write(dir.0.join("metrics.json"), b"{").expect("our own directory");
-    assert_eq!(readings(&Custom::open(&dir.0, "r", &plan(&kinds)))[0].1, Reading::Counter(0.0));
+    assert_eq!(
+        readings(&UserMetrics::open(&dir.0, "r", &plan(&kinds)))[0].1,
+        Reading::Counter(0.0)
+    );
 }
 
 #[test]
@@ -95,7 +104,7 @@ fn a_reload_keeps_the_values_of_what_is_measured_as_before() {
     let dir = Dir::new("custom-reload");
     let histogram = |bound| MetricKind::Histogram { buckets: vec![bound] };
     let kinds = [("c", MetricKind::Counter), ("x", MetricKind::Counter), ("h", histogram(1.0))];
-    let custom = Custom::open(&dir.0, "r", &plan(&kinds));
+    let custom = UserMetrics::open(&dir.0, "r", &plan(&kinds));
     for name in ["c", "x", "h"] {
         custom.feed(&one(name, 5.0)).expect("known");
     }
@@ -113,7 +122,7 @@ fn a_reload_keeps_the_values_of_what_is_measured_as_before() {
         ]
     );
     custom.define(&plan(&[]));
-    assert!(matches!(custom.feed(&one("c", 1.0)), Err(Unfed::Unknown(_, Hint::NoneAtAll))));
+    assert!(matches!(custom.feed(&one("c", 1.0)), Err(FeedError::Unknown(_, Hint::NoneAtAll))));
 }
 
 #[test]
@@ -124,7 +133,7 @@ fn values_beyond_all_numbers_do_not_cost_the_others_theirs() {
         ("g", MetricKind::Gauge),
         ("h", MetricKind::Histogram { buckets: vec![1.0] }),
     ];
-    let custom = Custom::open(&dir.0, "r", &plan(&kinds));
+    let custom = UserMetrics::open(&dir.0, "r", &plan(&kinds));
     for name in ["c", "c", "g", "h", "h"] {
         custom.feed(&one(name, f64::MAX)).expect("finite");
     }
@@ -132,5 +141,5 @@ fn values_beyond_all_numbers_do_not_cost_the_others_theirs() {
     custom.flush();
     let before = readings(&custom);
     assert_eq!(before[0].1, Reading::Counter(f64::MAX));
-    assert_eq!(readings(&Custom::open(&dir.0, "r", &plan(&kinds))), before);
+    assert_eq!(readings(&UserMetrics::open(&dir.0, "r", &plan(&kinds))), before);
 }

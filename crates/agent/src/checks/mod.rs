@@ -6,7 +6,7 @@
 //! and kept for as long as the plan says the same.
 
 mod http;
-mod words;
+mod verdict;
 
 use crate::clock;
 use http::HttpProbe;
@@ -14,10 +14,10 @@ use mainstay_core::{clock::Mono, name::Name, node::Input, plan::Probe};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, task::AbortHandle, time::timeout};
 
-pub(crate) use words::of_task;
+pub(crate) use verdict::of_task;
 
 #[derive(Debug)]
-pub(crate) struct Probes {
+pub(crate) struct Checks {
     under_way: HashMap<(Name, usize), UnderWay>,
     prepared: HashMap<(Name, usize), Prepared>,
     answers: mpsc::UnboundedReceiver<Input>,
@@ -65,10 +65,10 @@ impl Verdict {
     }
 }
 
-impl Probes {
-    pub(crate) fn new() -> Probes {
+impl Checks {
+    pub(crate) fn new() -> Checks {
         let (report, answers) = mpsc::unbounded_channel();
-        Probes { under_way: HashMap::new(), prepared: HashMap::new(), answers, report }
+        Checks { under_way: HashMap::new(), prepared: HashMap::new(), answers, report }
     }
 
     /// Whether a check may be asked now: it is not, while an answer about this incarnation is

@@ -1,11 +1,20 @@
 //! What the node wants done, done: each command becomes a message, a timer or a question.
 
+pub(crate) mod archive;
+pub(crate) mod disabled;
+pub(crate) mod env;
+pub(crate) mod identity;
+pub(crate) mod listeners;
+pub(crate) mod outgoing;
+pub(crate) mod pending_acks;
+pub(crate) mod pushed_settings;
+
 use crate::{
     agent::{About, Agent},
-    applied::{self, OnDisk},
-    cron::Clocks,
-    identity::{self, Run},
-    outside::Outside,
+    effects::identity::Run,
+    effects::listeners::Listeners,
+    inputs::cron::Clocks,
+    journal::plan_file::{self, OnDisk},
     trace,
 };
 use mainstay_core::{
@@ -17,11 +26,11 @@ use mainstay_core::{
 use mainstay_wire::link::ToKeeper;
 
 impl Agent {
-    pub(crate) fn carry_out(&mut self, command: Command) {
+    pub(crate) fn perform(&mut self, command: Command) {
         let failed = match command {
             Command::Spawn { job, incarnation, args } => {
                 if let Some(plan) = self.node.job_plan(job.as_str()) {
-                    self.ruled.spawned(&job, identity::rules(plan));
+                    self.pushed_settings.spawned(&job, identity::rules(plan));
                 }
                 self.start(&job, Run::Incarnation { incarnation, args })
             }
@@ -29,14 +38,14 @@ impl Agent {
                 self.start(&id.job.clone(), Run::Task { id, deadline })
             }
             Command::Stop { job, incarnation, signal, to } => {
-                self.lanes.send(&mut self.link, ToKeeper::Stop { job, incarnation, signal, to })
+                self.outgoing.send(&mut self.link, ToKeeper::Stop { job, incarnation, signal, to })
             }
             Command::Kill { job, incarnation } => {
-                self.lanes.send(&mut self.link, ToKeeper::Kill { job, incarnation })
+                self.outgoing.send(&mut self.link, ToKeeper::Kill { job, incarnation })
             }
-            Command::Signal { job, incarnation, signal, to } => {
-                self.lanes.send(&mut self.link, ToKeeper::Signal { job, incarnation, signal, to })
-            }
+            Command::Signal { job, incarnation, signal, to } => self
+                .outgoing
+                .send(&mut self.link, ToKeeper::Signal { job, incarnation, signal, to }),
             Command::SetTimer { token, at } => {
                 self.timers.set(token, at);
                 None
@@ -58,12 +67,12 @@ impl Agent {
                 self.discovery.withdraw(&job, self.node.job_plan(job.as_str()))
             }
             Command::Forget { job } => {
-                self.probes.forget(&job);
+                self.checks.forget(&job);
                 self.crons.forget(&job);
                 self.facts.remove(&job);
-                self.ruled.forget(&job);
+                self.pushed_settings.forget(&job);
                 self.meter.forget(&job);
-                self.lanes.send(&mut self.link, ToKeeper::Forget { job })
+                self.outgoing.send(&mut self.link, ToKeeper::Forget { job })
             }
             Command::Applied => {
                 self.applied();
@@ -101,17 +110,17 @@ impl Agent {
     ) -> Option<Input> {
         let plan = self.node.job_plan(job.as_str())?;
         let probe = &plan.checks.get(check)?.probe;
-        if !self.probes.begin(&job, incarnation, check) {
+        if !self.checks.begin(&job, incarnation, check) {
             return None;
         }
         match probe {
             Probe::Exec(_) => {
                 let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
-                let around = self.surroundings(plan);
-                self.lanes.run(&mut self.link, plan, Run::Task { id, deadline }, around)
+                let env = self.env_for(plan);
+                self.outgoing.run(&mut self.link, plan, Run::Task { id, deadline }, env)
             }
             Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
-                self.probes.ask(&job, incarnation, check, probe, deadline);
+                self.checks.ask(&job, incarnation, check, probe, deadline);
                 None
             }
         }
@@ -134,17 +143,17 @@ impl Agent {
         };
         self.meter.keep(self.node.plan());
         self.look_for_addresses();
-        self.custom.define(self.node.plan());
-        self.outside.send_if_modified(|outside| {
-            let wanted = Outside::of(self.node.plan());
-            *outside != wanted && {
-                *outside = wanted;
+        self.user_metrics.define(self.node.plan());
+        self.listeners.send_if_modified(|listeners| {
+            let wanted = Listeners::of(self.node.plan());
+            *listeners != wanted && {
+                *listeners = wanted;
                 true
             }
         });
         self.discovery.apply(self.node.plan());
         self.write_plan();
-        self.rule_anew();
+        self.push_settings();
         self.say_ready();
     }
 
@@ -155,7 +164,7 @@ impl Agent {
             return;
         }
         let About { run, run_dir, state_dir, .. } = &self.about;
-        let written = applied::write(run_dir, state_dir, run, self.node.plan());
+        let written = plan_file::write(run_dir, state_dir, run, self.node.plan());
         self.plan_on_disk = self.plan_on_disk.after(written, run_dir);
     }
 
@@ -171,7 +180,7 @@ impl Agent {
             self.look_for_addresses();
         }
         let plan = self.node.job_plan(job.as_str())?;
-        let around = self.surroundings(plan);
-        self.lanes.run(&mut self.link, plan, run, around)
+        let env = self.env_for(plan);
+        self.outgoing.run(&mut self.link, plan, run, env)
     }
 }

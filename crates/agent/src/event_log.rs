@@ -14,7 +14,7 @@ use tokio::sync::watch;
 pub(crate) const KEPT: usize = 10_000;
 
 #[derive(Debug)]
-pub struct Ring {
+pub struct EventLog {
     run: String,
     events: Mutex<VecDeque<Arc<Event>>>,
     last: watch::Sender<u64>,
@@ -28,12 +28,12 @@ pub struct Batch {
     pub gap: bool,
 }
 
-impl Ring {
+impl EventLog {
     #[must_use]
-    pub fn new(run: String, kept: impl IntoIterator<Item = Event>) -> Arc<Ring> {
-        let ring = Ring { run, events: Mutex::default(), last: watch::Sender::new(0) };
-        ring.publish(kept);
-        Arc::new(ring)
+    pub fn new(run: String, kept: impl IntoIterator<Item = Event>) -> Arc<EventLog> {
+        let log = EventLog { run, events: Mutex::default(), last: watch::Sender::new(0) };
+        log.publish(kept);
+        Arc::new(log)
     }
 
     /// The id of the run whose events these are.
@@ -103,33 +103,33 @@ mod tests {
 
     #[test]
     fn a_cursor_gets_what_follows_it() {
-        let ring = Ring::new("r".into(), (1..=5).map(event));
-        let batch = ring.after(2, 2);
+        let log = EventLog::new("r".into(), (1..=5).map(event));
+        let batch = log.after(2, 2);
         assert_eq!((seqs(&batch), batch.gap), (vec![3, 4], false));
-        let batch = ring.after(5, 10);
+        let batch = log.after(5, 10);
         assert_eq!((seqs(&batch), batch.gap), (vec![], false));
-        assert!(!ring.after(0, 1).gap);
+        assert!(!log.after(0, 1).gap);
     }
 
     #[test]
     fn a_cursor_behind_or_ahead_of_what_is_kept_is_told_of_a_gap() {
-        let ring = Ring::new("r".into(), (1..=KEPT as u64 + 10).map(event));
-        let batch = ring.after(3, 1);
+        let log = EventLog::new("r".into(), (1..=KEPT as u64 + 10).map(event));
+        let batch = log.after(3, 1);
         assert_eq!((seqs(&batch), batch.gap), (vec![11], true));
-        assert!(!ring.after(10, 1).gap);
-        let batch = ring.after(u64::MAX - 1, 1);
+        assert!(!log.after(10, 1).gap);
+        let batch = log.after(u64::MAX - 1, 1);
         assert_eq!((seqs(&batch), batch.gap), (vec![11], true));
-        assert_eq!(ring.all().len(), KEPT);
+        assert_eq!(log.all().len(), KEPT);
     }
 
     #[test]
     fn subscribers_hear_of_new_events_only() {
-        let ring = Ring::new("r".into(), []);
-        let mut changes = ring.subscribe();
+        let log = EventLog::new("r".into(), []);
+        let mut changes = log.subscribe();
         changes.mark_unchanged();
-        ring.publish([]);
-        assert!(!changes.has_changed().expect("ring lives"));
-        ring.publish([event(1)]);
-        assert!(changes.has_changed().expect("ring lives"));
+        log.publish([]);
+        assert!(!changes.has_changed().expect("log lives"));
+        log.publish([event(1)]);
+        assert!(changes.has_changed().expect("log lives"));
     }
 }

@@ -12,9 +12,9 @@ const KEPT: usize = 256;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Taken(VecDeque<u64>);
+pub(crate) struct SeenTokens(VecDeque<u64>);
 
-impl Taken {
+impl SeenTokens {
     pub(crate) fn contains(&self, token: u64) -> bool {
         self.0.contains(&token)
     }
@@ -33,9 +33,9 @@ mod tests {
 
     #[test]
     fn the_latest_tokens_are_known_in_any_order() {
-        let mut taken = Taken::default();
-        [7, 3].into_iter().chain(100..100 + KEPT as u64 - 1).for_each(|token| taken.add(token));
-        assert!(taken.contains(3) && taken.contains(100));
-        assert!(!taken.contains(7) && !taken.contains(5));
+        let mut seen = SeenTokens::default();
+        [7, 3].into_iter().chain(100..100 + KEPT as u64 - 1).for_each(|token| seen.add(token));
+        assert!(seen.contains(3) && seen.contains(100));
+        assert!(!seen.contains(7) && !seen.contains(5));
     }
 }

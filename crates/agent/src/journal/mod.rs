@@ -9,7 +9,9 @@
 //! A journal that cannot be written (full disk) stops nobody: the agent says so once, goes on in
 //! memory, and tries a new base once a second. Until then the keeper keeps what only it knows.
 
-use crate::{replace::replace, ring::KEPT, taken::Taken};
+pub(crate) mod plan_file;
+
+use crate::{event_log::KEPT, inputs::seen_tokens::SeenTokens, replace::replace};
 use mainstay_core::{
     clock::Now,
     environ::Environ,
@@ -49,7 +51,7 @@ enum Written<'a> {
     Base {
         life: &'a Life,
         jobs: BTreeMap<&'a Name, &'a Job>,
-        taken: &'a Taken,
+        taken: &'a SeenTokens,
         upgrade: u64,
         environ: &'a Environ,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +97,7 @@ enum Line {
     Base {
         life: Life,
         jobs: BTreeMap<Name, Job>,
-        taken: Taken,
+        taken: SeenTokens,
         upgrade: u64,
         #[serde(default)]
         environ: Environ,
@@ -124,7 +126,7 @@ pub(crate) struct Recovered {
     pub(crate) jobs: BTreeMap<Name, Job>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) environ: Environ,
-    pub(crate) taken: Taken,
+    pub(crate) taken: SeenTokens,
     /// The last upgrade that was told.
     pub(crate) upgrade: u64,
     /// The latest plan that was applied since the last base; it may not be in plan.json yet.
@@ -138,7 +140,7 @@ pub(crate) struct Recovered {
 pub(crate) struct Moment<'a> {
     pub(crate) node: &'a Node,
     pub(crate) events: Vec<Arc<Event>>,
-    pub(crate) taken: &'a Taken,
+    pub(crate) taken: &'a SeenTokens,
     pub(crate) upgrade: u64,
     /// If it is not in plan.json.
     pub(crate) plan: Option<&'a Plan>,
@@ -475,7 +477,7 @@ pub(crate) fn fuzz_sample() -> Vec<u8> {
             upgrade: Some(at),
         }));
     }
-    let taken = Taken::default();
+    let taken = SeenTokens::default();
     let jobs = node.job("web").map(|job| (&name, job)).into_iter().collect();
     let plan = Some(node.plan());
     let (life, environ) = (node.life(), node.environ());

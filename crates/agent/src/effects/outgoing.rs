@@ -1,14 +1,14 @@
 //! What goes to the keeper, in order for each job.
 //!
 //! Users and groups are looked up outside the loop, since that may take long. Meanwhile whatever
-//! else concerns that job waits behind it in a lane; other jobs are not held up.
+//! else concerns that job waits behind it in a queue; other jobs are not held up.
 
 use crate::{
+    checks::{self, Verdict},
     clock,
-    identity::{self, LookupError, Run},
-    link::Link,
-    probe::{self, Verdict},
-    surroundings::Surroundings,
+    effects::env::Env,
+    effects::identity::{self, LookupError, Run},
+    inputs::link::Link,
 };
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -21,16 +21,16 @@ use std::collections::{HashMap, VecDeque};
 use tokio::sync::mpsc;
 
 #[derive(Debug)]
-pub(crate) struct Lanes {
-    open: HashMap<Name, VecDeque<Item>>,
+pub(crate) struct Outgoing {
+    open: HashMap<Name, VecDeque<Queued>>,
     done: mpsc::UnboundedReceiver<LookedUp>,
     report: mpsc::UnboundedSender<LookedUp>,
 }
 
 #[derive(Debug)]
-enum Item {
+enum Queued {
     Message(ToKeeper),
-    Run(Box<JobPlan>, Run, Surroundings),
+    Run(Box<JobPlan>, Run, Env),
 }
 
 /// A finished lookup.
@@ -41,18 +41,18 @@ pub(crate) struct LookedUp {
     result: Result<ToKeeper, LookupError>,
 }
 
-impl Lanes {
-    pub(crate) fn new() -> Lanes {
+impl Outgoing {
+    pub(crate) fn new() -> Outgoing {
         let (report, done) = mpsc::unbounded_channel();
-        Lanes { open: HashMap::new(), done, report }
+        Outgoing { open: HashMap::new(), done, report }
     }
 
     /// Sends a message, or lines it up behind what its job waits for.
     /// What comes back is an input: the message could not be sent, and that is how it ends.
     pub(crate) fn send(&mut self, link: &mut Link, message: ToKeeper) -> Option<Input> {
         match identity::job_of(&message).and_then(|job| self.open.get_mut(job)) {
-            Some(lane) => {
-                lane.push_back(Item::Message(message));
+            Some(queue) => {
+                queue.push_back(Queued::Message(message));
                 None
             }
             None => deliver(link, &message),
@@ -64,27 +64,27 @@ impl Lanes {
         link: &mut Link,
         plan: &JobPlan,
         run: Run,
-        around: Surroundings,
+        env: Env,
     ) -> Option<Input> {
-        if let Some(lane) = self.open.get_mut(&plan.name) {
-            lane.push_back(Item::Run(Box::new(plan.clone()), run, around));
+        if let Some(queue) = self.open.get_mut(&plan.name) {
+            queue.push_back(Queued::Run(Box::new(plan.clone()), run, env));
             return None;
         }
         if identity::needs_lookup(plan) {
             self.open.insert(plan.name.clone(), VecDeque::new());
-            self.look_up(plan.clone(), run, around);
+            self.look_up(plan.clone(), run, env);
             return None;
         }
-        match identity::message(plan, &run, around, clock::mono()) {
+        match identity::message(plan, &run, env, clock::mono()) {
             Ok(message) => deliver(link, &message),
             Err(error) => Some(never_ran(plan.name.clone(), run, error.to_string())),
         }
     }
 
-    fn look_up(&self, plan: JobPlan, run: Run, around: Surroundings) {
+    fn look_up(&self, plan: JobPlan, run: Run, env: Env) {
         let report = self.report.clone();
         tokio::task::spawn_blocking(move || {
-            let result = identity::message(&plan, &run, around, clock::mono());
+            let result = identity::message(&plan, &run, env, clock::mono());
             // Nobody listens only when the agent is gone.
             let _ = report.send(LookedUp { job: plan.name, run, result });
         });
@@ -106,9 +106,9 @@ impl Lanes {
             match item {
                 // What concerns a run that never came about has nothing to act on: the keeper
                 // ignores an incarnation that it does not hold.
-                Item::Message(message) => drop(deliver(link, &message)),
-                Item::Run(plan, run, around) => {
-                    self.look_up(*plan, run, around);
+                Queued::Message(message) => drop(deliver(link, &message)),
+                Queued::Run(plan, run, env) => {
+                    self.look_up(*plan, run, env);
                     return failure;
                 }
             }
@@ -152,7 +152,7 @@ fn never_ran(job: Name, run: Run, error: String) -> Input {
 pub(crate) fn task_done(id: TaskId, exit: Exit, output: &str) -> Input {
     match id.what {
         TaskKind::Check(check) => {
-            let Verdict { passed, output } = probe::of_task(&exit, output);
+            let Verdict { passed, output } = checks::of_task(&exit, output);
             let TaskId { job, incarnation, .. } = id;
             Input::Checked { job, incarnation, check, passed, output }
         }

@@ -1,21 +1,22 @@
 //! What the keeper was told to hold for each process, so that only what has changed is told again.
 
-use crate::{agent::Agent, identity};
+use super::identity;
+use crate::agent::Agent;
 use mainstay_core::name::Name;
 use mainstay_wire::link::{HeldJob, Rules, ToKeeper};
 use std::collections::BTreeMap;
 
 /// Of each job that was started in this run; `None`: not known.
 #[derive(Debug, Default)]
-pub(crate) struct Ruled {
+pub(crate) struct PushedSettings {
     told: BTreeMap<Name, Option<Rules>>,
 }
 
-impl Ruled {
+impl PushedSettings {
     /// As the keeper says itself.
-    pub(crate) fn of(held: &[HeldJob]) -> Ruled {
+    pub(crate) fn of(held: &[HeldJob]) -> PushedSettings {
         let live = held.iter().filter_map(|it| Some((it.job.clone(), it.live.as_ref()?)));
-        Ruled { told: live.map(|(job, live)| (job, live.rules.clone())).collect() }
+        PushedSettings { told: live.map(|(job, live)| (job, live.rules.clone())).collect() }
     }
 
     pub(crate) fn spawned(&mut self, job: &Name, rules: Rules) {
@@ -29,9 +30,9 @@ impl Ruled {
 
 impl Agent {
     /// Another plan is in force, or another agent: what runs follows it.
-    pub(crate) fn rule_anew(&mut self) {
+    pub(crate) fn push_settings(&mut self) {
         let mut news = Vec::new();
-        for (job, told) in &mut self.ruled.told {
+        for (job, told) in &mut self.pushed_settings.told {
             let Some(plan) = self.node.job_plan(job.as_str()) else { continue };
             let rules = identity::rules(plan);
             if told.as_ref() != Some(&rules) {
@@ -40,7 +41,7 @@ impl Agent {
             }
         }
         for message in news {
-            self.own.extend(self.lanes.send(&mut self.link, message));
+            self.own.extend(self.outgoing.send(&mut self.link, message));
         }
     }
 }

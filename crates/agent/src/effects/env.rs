@@ -17,45 +17,48 @@ use mainstay_core::{
 use mainstay_discovery::addresses as addresses_here;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Surroundings {
+pub(crate) struct Env {
     pub(crate) set: Vec<(String, String)>,
     pub(crate) unset: Vec<String>,
 }
 
 impl Agent {
-    pub(crate) fn surroundings(&self, plan: &JobPlan) -> Surroundings {
-        let mut around = Surroundings::default();
+    pub(crate) fn env_for(&self, plan: &JobPlan) -> Env {
+        let mut env = Env::default();
         for (name, value) in self.node.environ().iter() {
             match value {
-                Some(value) => around.set.push((name.to_owned(), value.to_owned())),
-                None => around.unset.push(name.to_owned()),
+                Some(value) => env.set.push((name.to_owned(), value.to_owned())),
+                None => env.unset.push(name.to_owned()),
             }
         }
-        around.set.extend(addresses("MAINSTAY", &self.addresses));
+        env.set.extend(addresses("MAINSTAY", &self.addresses));
         for watch in &self.node.plan().watches {
             let word = format!("MAINSTAY_WATCH_{}", watch.name.in_variables());
             if names(plan, &watch.name) {
                 let list = self.list(&watch.name).filter(|list| list.len() <= SMALL);
-                around.set.extend(list.map(|list| (word.clone(), list)));
+                env.set.extend(list.map(|list| (word.clone(), list)));
             }
             let file = match &watch.of {
                 Watched::Service { .. } => self.discovery.list(watch.name.as_str()),
                 Watched::File(path) => path.clone(),
             };
-            around.set.push((format!("{word}_FILE"), file.display().to_string()));
+            env.set.push((format!("{word}_FILE"), file.display().to_string()));
         }
         if self.node.plan().containerpilot.is_some() {
-            around.set.extend(addresses(PILOT, &self.addresses));
+            env.set.extend(addresses(CONTAINERPILOT, &self.addresses));
             let keeper = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
-            let keeper = keeper.map(|pid| (format!("{PILOT}_PID"), pid.to_string()));
-            around.set.extend(keeper);
+            let keeper = keeper.map(|pid| (format!("{CONTAINERPILOT}_PID"), pid.to_string()));
+            env.set.extend(keeper);
             // It cuts a name at its last dot as well, which the name of a job has not.
             let jobs = self.node.jobs();
-            around.set.extend(jobs.filter_map(|(plan, job)| {
-                Some((format!("{PILOT}_{}_PID", plan.name.in_variables()), job.pid()?.to_string()))
+            env.set.extend(jobs.filter_map(|(plan, job)| {
+                Some((
+                    format!("{CONTAINERPILOT}_{}_PID", plan.name.in_variables()),
+                    job.pid()?.to_string(),
+                ))
             }));
         }
-        around
+        env
     }
 
     /// The instances of a watch as JSON, as they are in its file.
@@ -81,7 +84,7 @@ impl Agent {
     }
 }
 
-const PILOT: &str = "CONTAINERPILOT";
+const CONTAINERPILOT: &str = "CONTAINERPILOT";
 /// A longer list is for its file: an environment is no place for it.
 const SMALL: usize = 4 << 10;
 

@@ -4,9 +4,12 @@
 //! copy; making text of it is done elsewhere. What is counted about a job goes with the job, so
 //! that nothing here grows. A new agent begins at zero: whoever reads counters expects that.
 
+pub(crate) mod histogram;
+pub(crate) mod user_metrics;
+
 use crate::{
     agent::Agent,
-    histogram::{Histogram, PATIENT, QUICK},
+    metrics::histogram::{Histogram, PATIENT, QUICK},
 };
 use mainstay_core::{
     event::{Event, Kind, Source},
@@ -48,9 +51,9 @@ const EVENTS: [&str; 21] = [
 
 /// How often each event was seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen([u64; EVENTS.len()]);
+pub struct EventCounts([u64; EVENTS.len()]);
 
-impl Seen {
+impl EventCounts {
     /// Those that were seen at all.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         EVENTS.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
@@ -115,7 +118,7 @@ impl Exits {
 
 #[derive(Debug, Default)]
 struct JobMeter {
-    seen: Seen,
+    seen: EventCounts,
     exits: Exits,
     /// By the name of the check.
     checks: BTreeMap<String, CheckMeter>,
@@ -131,8 +134,8 @@ struct CheckMeter {
 #[derive(Debug)]
 pub(crate) struct Meter {
     jobs: HashMap<Name, JobMeter>,
-    watches: BTreeMap<String, Seen>,
-    node: Seen,
+    watches: BTreeMap<String, EventCounts>,
+    node: EventCounts,
     steps: Histogram,
     lateness: Histogram,
 }
@@ -141,7 +144,7 @@ impl Meter {
     pub(crate) fn new() -> Meter {
         let (steps, lateness) = (Histogram::new(QUICK), Histogram::new(QUICK));
         let (jobs, watches) = (HashMap::new(), BTreeMap::new());
-        Meter { jobs, watches, node: Seen::default(), steps, lateness }
+        Meter { jobs, watches, node: EventCounts::default(), steps, lateness }
     }
 
     pub(crate) fn events(&mut self, events: &[Event]) {
@@ -223,7 +226,7 @@ pub struct Measures {
     pub agent_restarts: u64,
     pub journal_failed: bool,
     /// Those of the node itself.
-    pub events: Seen,
+    pub events: EventCounts,
     pub steps: Histogram,
     pub lateness: Histogram,
     pub jobs: Vec<JobMeasures>,
@@ -242,7 +245,7 @@ pub struct JobMeasures {
     pub restarts: u64,
     /// When it entered its phase: wall clock, ns.
     pub since: i64,
-    pub events: Seen,
+    pub events: EventCounts,
     pub exits: Exits,
     pub checks: Vec<CheckMeasures>,
     /// Where others are told to find it.
@@ -254,7 +257,7 @@ pub struct WatchMeasures {
     pub name: Name,
     /// `None`: not answered yet.
     pub instances: Option<usize>,
-    pub events: Seen,
+    pub events: EventCounts,
 }
 
 #[derive(Debug, Clone)]

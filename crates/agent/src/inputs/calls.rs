@@ -1,0 +1,127 @@
+//! What the API asks: a request becomes an input, a question is answered.
+
+use crate::{
+    agent::{Agent, End, Origin},
+    clock,
+    handle::{Call, Selection},
+    view::{self, Changes, JobStatus, Status},
+    why,
+};
+use mainstay_core::{
+    name::Name,
+    node::{Input, Outlook, Refusal, Request},
+    plan::{JobPlan, Plan},
+};
+use mainstay_wire::link::ToKeeper;
+use tokio::sync::oneshot;
+
+impl Agent {
+    pub(crate) fn on_call(&mut self, call: Call) -> Result<(), End> {
+        match call {
+            Call::Request(request, caller) => {
+                return self.take(Input::Request(request), Origin::Caller(caller));
+            }
+            Call::Status(caller) => drop(caller.send(self.status())),
+            Call::Jobs(which, caller) => drop(caller.send(self.selected(&which))),
+            Call::Why(name, caller) => drop(caller.send(why::why(&self.node, clock::now(), &name))),
+            Call::Compare(plan, caller) => {
+                drop(caller.send(view::changes(&self.node, clock::now(), &plan)));
+            }
+            Call::Apply(plan, caller) => return self.apply(plan, caller),
+            Call::Measures(caller) => drop(caller.send(self.measures())),
+            Call::Environ(caller) => drop(caller.send(self.node.environ().clone())),
+            Call::Figures(caller) => {
+                let id = self.inspections.expect(caller);
+                self.say(&ToKeeper::Inspect { id });
+            }
+            Call::Upgrade(binary, caller) => {
+                let id = self.upgrades.expect(caller);
+                if let Err(error) = self.link.push(&ToKeeper::Upgrade { id, binary }) {
+                    self.upgrades.answer(id, error.to_string());
+                }
+            }
+        }
+        Ok(self.link.flush()?)
+    }
+
+    fn apply(
+        &mut self,
+        plan: Box<Plan>,
+        caller: oneshot::Sender<Result<Changes, Refusal>>,
+    ) -> Result<(), End> {
+        let changes = match view::changes(&self.node, clock::now(), &plan) {
+            Ok(changes) => changes,
+            Err(refusal) => {
+                let _ = caller.send(Err(refusal));
+                return Ok(());
+            }
+        };
+        let (sender, mut answer) = oneshot::channel();
+        self.take(Input::Request(Request::Apply { plan }), Origin::Caller(sender))?;
+        // A step answers before it returns.
+        if let Ok(answer) = answer.try_recv() {
+            let _ = caller.send(answer.map(|_| changes));
+        }
+        Ok(())
+    }
+
+    fn status(&self) -> Status {
+        let plan = self.node.plan();
+        Status {
+            node: plan.node.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state: self.node.phase(),
+            run: self.about.run.clone(),
+            run_dir: self.about.run_dir.clone(),
+            state_dir: self.about.state_dir.clone(),
+            agent_restarts: self.about.agent_restarts,
+            keeper: None,
+            jobs: self.jobs(),
+            telemetry: None,
+            containerpilot: None,
+            watches: view::watches(&self.node, &self.discovery),
+            discovery: view::discovery(plan, &self.discovery),
+            fleet: None,
+            rollout: None,
+            strays: None,
+        }
+    }
+
+    fn selected(&self, which: &Selection) -> Vec<JobStatus> {
+        let outlook = self.node.outlook();
+        let one = |name: &str| self.job(&outlook, name);
+        let those = |wanted: &dyn Fn(&JobPlan) -> bool| {
+            let jobs = self.node.jobs().filter(|(plan, _)| wanted(plan));
+            jobs.filter_map(|(plan, _)| one(plan.name.as_str())).collect()
+        };
+        let is = |name: &Option<Name>, text: &str| {
+            name.as_ref().is_some_and(|name| name.as_str() == text)
+        };
+        match which {
+            Selection::Named(name) => match one(name) {
+                Some(job) => vec![job],
+                None => those(&|plan| is(&plan.instance_of, name)),
+            },
+            Selection::OfApp(app) => those(&|plan| is(&plan.app, app.as_str())),
+            Selection::StartedWith(app) => {
+                those(&|plan| is(&plan.app, app.as_str()) && plan.place.start_sequence > 0)
+            }
+            Selection::These(names) => names.iter().filter_map(|name| one(name.as_str())).collect(),
+        }
+    }
+
+    fn job(&self, outlook: &Outlook<'_>, name: &str) -> Option<JobStatus> {
+        let plan = self.node.job_plan(name)?;
+        let mut status = view::job(outlook, plan, self.node.job(name)?, self.facts.get(name));
+        status.announced = self.discovery.announced(name);
+        Some(status)
+    }
+
+    fn jobs(&self) -> Vec<JobStatus> {
+        let mut jobs = view::jobs(&self.node, &self.facts);
+        for job in &mut jobs {
+            job.announced = self.discovery.announced(job.name.as_str());
+        }
+        jobs
+    }
+}

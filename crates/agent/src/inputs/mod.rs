@@ -1,0 +1,188 @@
+//! What happens to the node, turned into inputs: the messages of the keeper here, the calls of the
+//! API in [`calls`], what is due in [`timers`] and [`cron`].
+
+mod calls;
+pub(crate) mod cron;
+pub(crate) mod link;
+mod secret;
+pub(crate) mod seen_tokens;
+pub(crate) mod timers;
+
+use crate::{
+    agent::{Agent, End, Origin},
+    effects::outgoing,
+    view::Facts,
+};
+use mainstay_core::{
+    name::Name,
+    node::{Input, Request, TaskId, TaskKind},
+    plan::Reach,
+};
+use mainstay_wire::link::{Ask, ExitRecord, ToAgent, ToKeeper};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+use tokio::sync::oneshot;
+
+/// Who waits for which answer of the keeper.
+#[derive(Debug)]
+pub(crate) struct Replies<T> {
+    next: u64,
+    waiting: HashMap<u64, oneshot::Sender<T>>,
+}
+
+impl<T> Default for Replies<T> {
+    fn default() -> Replies<T> {
+        Replies { next: 0, waiting: HashMap::new() }
+    }
+}
+
+impl<T> Replies<T> {
+    /// The number under which the answer will come. Those who gave up are forgotten.
+    fn expect(&mut self, caller: oneshot::Sender<T>) -> u64 {
+        self.waiting.retain(|_, caller| !caller.is_closed());
+        self.next += 1;
+        self.waiting.insert(self.next, caller);
+        self.next
+    }
+
+    fn answer(&mut self, id: u64, answer: T) {
+        if let Some(caller) = self.waiting.remove(&id) {
+            let _ = caller.send(answer);
+        }
+    }
+}
+
+impl Agent {
+    pub(crate) fn on_message(&mut self, message: ToAgent) -> Result<(), End> {
+        match message {
+            ToAgent::Welcome(_) => {
+                tracing::warn!("the keeper said welcome twice");
+                Ok(())
+            }
+            ToAgent::Spawned { job, incarnation, pid, tree, unenforced } => {
+                let facts = Facts { incarnation, tree: Some(tree), unenforced, ..Facts::default() };
+                self.facts.insert(job.clone(), facts);
+                self.take(Input::Spawned { job, incarnation, pid }, Origin::World)
+            }
+            ToAgent::Exited(record) => self.take_record(record),
+            ToAgent::TaskDone { id, exit, output, truncated } => {
+                let output = self.hide(&id.job, output);
+                tell_output(&id, &output, truncated);
+                self.take(outgoing::task_done(id.clone(), exit, &output), Origin::Task(id))
+            }
+            // An earlier agent has written it down: only its thanks got lost.
+            ToAgent::Asked { token, .. }
+            | ToAgent::Signalled { token, .. }
+            | ToAgent::LogGap { token, .. }
+                if self.seen_tokens.contains(token) =>
+            {
+                self.say(&ToKeeper::Taken { token });
+                Ok(self.link.flush()?)
+            }
+            ToAgent::Asked { token, job, incarnation, ask } => {
+                self.take_ask(token, job, incarnation, ask)
+            }
+            ToAgent::Signalled { token, signal } => {
+                self.take(Input::Signalled { signal }, Origin::Token(token))
+            }
+            ToAgent::Notified { job, incarnation, fields } => {
+                self.take_notification(job, incarnation, fields)
+            }
+            ToAgent::LogGap { token, job, lines } => {
+                self.take(Input::LogGap { job, lines }, Origin::Token(token))
+            }
+            ToAgent::Rotated { file, compress, .. } => {
+                if compress {
+                    self.archive.compress(file);
+                }
+                Ok(())
+            }
+            ToAgent::StrayKilled { pid, command } => {
+                self.take(Input::StrayKilled { pid, command }, Origin::World)
+            }
+            ToAgent::Figures { id, figures } => {
+                self.inspections.answer(id, figures);
+                Ok(())
+            }
+            ToAgent::UpgradeFailed { id, error } => {
+                self.upgrades.answer(id, error);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn take_record(&mut self, record: ExitRecord) -> Result<(), End> {
+        let ExitRecord { record, job, incarnation, exit, asked, .. } = record;
+        self.take(Input::Exited { job, incarnation, exit, asked }, Origin::Record(record))
+    }
+
+    /// What came in at a job's control socket is meant for the incarnation behind that socket.
+    fn take_ask(&mut self, token: u64, job: Name, incarnation: u64, ask: Ask) -> Result<(), End> {
+        let current = self.node.job(job.as_str()).map(mainstay_core::job::Job::incarnation);
+        if current != Some(incarnation) {
+            self.say(&ToKeeper::Taken { token });
+            return Ok(self.link.flush()?);
+        }
+        let request = match ask {
+            Ask::Stop => Request::Stop { job },
+            Ask::Kill => Request::Kill { job },
+            Ask::Signal(signal) => Request::Signal { job, signal, to: Reach::Leader },
+        };
+        self.take(Input::Request(request), Origin::Token(token))
+    }
+
+    /// A text of or about a job, without its secrets.
+    pub(crate) fn hide(&self, job: &Name, text: String) -> String {
+        match self.node.job_plan(job.as_str()) {
+            Some(plan) => secret::hide(plan, text),
+            None => text,
+        }
+    }
+
+    pub(crate) fn take_notification(
+        &mut self,
+        job: Name,
+        incarnation: u64,
+        fields: BTreeMap<String, String>,
+    ) -> Result<(), End> {
+        let says = |name: &str| fields.get(name).is_some_and(|value| value == "1");
+        let watchdog_every = fields
+            .get("WATCHDOG_USEC")
+            .and_then(|value| value.parse().ok())
+            .map(Duration::from_micros);
+        let (ready, watchdog) = (says("READY"), says("WATCHDOG"));
+        let fields = fields.into_iter().map(|(name, value)| (name, self.hide(&job, value)));
+        let fields = fields.collect();
+        self.note(&job, incarnation, fields);
+        if !ready && !watchdog && watchdog_every.is_none() {
+            return Ok(());
+        }
+        let notified = Input::Notified { job, incarnation, ready, watchdog, watchdog_every };
+        self.take(notified, Origin::World)
+    }
+
+    fn note(&mut self, job: &Name, incarnation: u64, fields: BTreeMap<String, String>) {
+        let facts = self.facts.entry(job.clone()).or_default();
+        if incarnation > facts.incarnation {
+            *facts = Facts { incarnation, ..Facts::default() };
+        }
+        if incarnation == facts.incarnation {
+            facts.notify.extend(fields);
+        }
+    }
+}
+
+fn tell_output(id: &TaskId, output: &str, truncated: bool) {
+    let what = match id.what {
+        TaskKind::StopExec => "stop",
+        TaskKind::Reload => "reload",
+        // Part of its answer.
+        TaskKind::Check(_) => return,
+    };
+    if !output.is_empty() {
+        let cut = if truncated { " (cut)" } else { "" };
+        tracing::info!("{}: its {what} command said{cut}: {}", id.job, output.trim_end());
+    }
+}
