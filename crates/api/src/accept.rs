@@ -1,12 +1,14 @@
 //! Serving: the unix socket, and what `[api]` asks for beside it.
 
 use crate::{
-    Reach,
+    AppState,
     connection::{self, Ends, Visitor},
     crowd::Crowd,
-    environ,
+    listeners::socket_file,
     outside::{self, Which},
-    pilot, remote, routes, socket_file, telemetry,
+    remote,
+    routes::{self, v1::environ, v3},
+    telemetry,
 };
 use axum::Router;
 use futures_util::FutureExt;
@@ -21,16 +23,16 @@ const RESERVED: u64 = 64;
 /// Serves until the run is over and every client has had its last answer.
 pub async fn serve(listener: UnixListener, handle: Handle, ending: watch::Receiver<bool>) {
     let most = most();
-    let reach = Reach::new(handle, ending.clone());
-    let routes = routes(reach.clone());
-    let open = |which, routes| outside::keep(which, reach.clone(), routes, ending.clone());
+    let state = AppState::new(handle, ending.clone());
+    let routes = routes::all(state.clone());
+    let open = |which, routes| outside::keep(which, state.clone(), routes, ending.clone());
     tokio::join!(
         local(listener, routes.clone(), ending.clone(), most),
-        remote::serve(&reach, environ::from_afar(routes), ending.clone(), most / 2),
-        socket_file::keep(&reach.handle, ending.clone()),
-        open(Which::Telemetry, telemetry::routes(reach.clone())),
-        open(Which::Pilot, pilot::routes(reach.clone())),
-        reach.frames.tell(ending.clone()),
+        remote::serve(&state, environ::from_afar(routes), ending.clone(), most / 2),
+        socket_file::keep(&state.handle, ending.clone()),
+        open(Which::Telemetry, telemetry::routes(state.clone())),
+        open(Which::ContainerPilot, v3::routes(state.clone())),
+        state.events.tell(ending.clone()),
     );
 }
 

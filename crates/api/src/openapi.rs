@@ -1,6 +1,6 @@
 //! `GET /v1/openapi.json`: made from the table of routes, so that no route is missing.
 
-use crate::table::{Entry, TABLE};
+use crate::routes::v1::{ROUTES, Route};
 use axum::Json;
 use serde_json::{Map, Value, json};
 
@@ -10,9 +10,9 @@ pub(crate) async fn describe() -> Json<Value> {
 
 pub(crate) fn document() -> Value {
     let mut paths = Map::new();
-    for entry in TABLE {
-        let path = paths.entry(entry.path).or_insert_with(|| json!({}));
-        path[entry.method] = operation(entry);
+    for route in ROUTES {
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method] = operation(route);
     }
     json!({
         "openapi": "3.1.0",
@@ -27,39 +27,39 @@ pub(crate) fn document() -> Value {
     })
 }
 
-fn operation(entry: &Entry) -> Value {
+fn operation(route: &Route) -> Value {
     let mut operation = json!({
-        "summary": entry.summary,
-        "operationId": operation_id(entry),
-        "parameters": parameters(entry),
+        "summary": route.summary,
+        "operationId": operation_id(route),
+        "parameters": parameters(route),
         "responses": {
-            "2XX": { "description": "Done", "content": content(entry.answer) },
+            "2XX": { "description": "Done", "content": content(route.answer) },
             "default": {
                 "description": "Not done, and why",
                 "content": { "application/problem+json": { "schema": reference("Problem") } },
             },
         },
     });
-    if entry.body != "Nothing" {
-        operation["requestBody"] = json!({ "content": content(entry.body) });
+    if route.body != "Nothing" {
+        operation["requestBody"] = json!({ "content": content(route.body) });
     }
     operation
 }
 
 /// `post_jobs_start`
-fn operation_id(entry: &Entry) -> String {
-    let words = entry.path.split(['/', '.']).filter(|word| !word.is_empty() && *word != "v1");
+fn operation_id(route: &Route) -> String {
+    let words = route.path.split(['/', '.']).filter(|word| !word.is_empty() && *word != "v1");
     let words = words.filter(|word| !word.starts_with('{'));
-    std::iter::once(entry.method).chain(words).collect::<Vec<_>>().join("_")
+    std::iter::once(route.method).chain(words).collect::<Vec<_>>().join("_")
 }
 
-fn parameters(entry: &Entry) -> Vec<Value> {
-    let in_path = entry.path.split('/').filter_map(|word| word.strip_prefix('{')).map(|word| {
+fn parameters(route: &Route) -> Vec<Value> {
+    let in_path = route.path.split('/').filter_map(|word| word.strip_prefix('{')).map(|word| {
         let name = word.trim_end_matches('}');
         json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
     });
-    let lines = entry.answer == "Lines";
-    let in_query = entry.query.iter().map(|name| {
+    let lines = route.answer == "Lines";
+    let in_query = route.query.iter().map(|name| {
         let schema = match *name {
             "since" if lines => json!({ "type": "string", "examples": ["10m"] }),
             "since" => json!({ "type": "integer", "minimum": 0 }),
@@ -190,7 +190,7 @@ mod tests {
             let name = name.split('"').next().expect("a name");
             assert!(document["components"]["schemas"][name].is_object(), "{name}");
         }
-        let mut ids: Vec<String> = TABLE.iter().map(operation_id).collect();
+        let mut ids: Vec<String> = ROUTES.iter().map(operation_id).collect();
         ids.sort();
         let count = ids.len();
         ids.dedup();

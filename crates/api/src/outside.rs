@@ -4,7 +4,7 @@
 //! in the log and in `status`, tried again every second, and keeps nobody from anything. A
 //! connection is for one request and has its time; when all places are taken the oldest makes room.
 
-use crate::Reach;
+use crate::AppState;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -48,7 +48,7 @@ const OWNER: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     Telemetry,
-    Pilot,
+    ContainerPilot,
 }
 
 /// How things stand, for `status`.
@@ -74,7 +74,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    pub(crate) fn is_pilot(&self) -> bool {
+    pub(crate) fn is_v3(&self) -> bool {
         self.path.starts_with("/v3/")
     }
 }
@@ -101,21 +101,21 @@ impl Which {
     fn place(self) -> usize {
         match self {
             Which::Telemetry => 0,
-            Which::Pilot => 1,
+            Which::ContainerPilot => 1,
         }
     }
 
     fn word(self) -> &'static str {
         match self {
             Which::Telemetry => "telemetry",
-            Which::Pilot => "the ContainerPilot socket",
+            Which::ContainerPilot => "the ContainerPilot socket",
         }
     }
 
     fn wanted(self, outside: &Listeners) -> Option<Wanted> {
         match self {
             Which::Telemetry => outside.telemetry.clone().map(Wanted::Tcp),
-            Which::Pilot => outside.containerpilot.clone().map(Wanted::Unix),
+            Which::ContainerPilot => outside.containerpilot.clone().map(Wanted::Unix),
         }
     }
 }
@@ -193,11 +193,11 @@ impl Drop for Listener {
 /// Keeps one of them as the plan wants it, until the run is over.
 pub(crate) async fn keep(
     which: Which,
-    reach: Reach,
+    state: AppState,
     routes: Router,
     mut ending: watch::Receiver<bool>,
 ) {
-    let mut plans = reach.handle.listeners();
+    let mut plans = state.handle.listeners();
     let mut told = None;
     loop {
         let wanted = which.wanted(&plans.borrow_and_update());
@@ -206,7 +206,7 @@ pub(crate) async fn keep(
             let _ = plans.wait_for(|outside| which.wanted(outside) != wanted).await;
         };
         let Some(target) = wanted.clone() else {
-            reach.open.set(which, None);
+            state.open.set(which, None);
             tokio::select! {
                 () = changed(&mut plans) => continue,
                 _ = ending.wait_for(|over| *over) => return,
@@ -220,7 +220,7 @@ pub(crate) async fn keep(
             Ok(listener) => {
                 tracing::info!("{} is open at {at}", which.word());
                 told = None;
-                reach.open.set(which, Some(Door { at, error: None }));
+                state.open.set(which, Some(Door { at, error: None }));
                 tokio::select! {
                     () = serve(&listener, &routes) => {}
                     () = changed(&mut plans) => {}
@@ -234,7 +234,7 @@ pub(crate) async fn keep(
                     tracing::error!("cannot open {what} at {at}: {error}; it is tried again");
                 }
                 told = Some((at.clone(), error.clone()));
-                reach.open.set(which, Some(Door { at, error: Some(error) }));
+                state.open.set(which, Some(Door { at, error: Some(error) }));
                 tokio::select! {
                     () = sleep(RETRY) => {}
                     () = changed(&mut plans) => {}

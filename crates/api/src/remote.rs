@@ -4,7 +4,7 @@
 //! handshake of a client is its own affair: nobody waits for it but itself.
 
 use crate::{
-    Reach,
+    AppState,
     accept::wait_out,
     connection::{self, Ends, HEADER, Visitor},
     crowd::Crowd,
@@ -33,18 +33,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const HANDSHAKE: u8 = 22;
 
 pub(crate) async fn serve(
-    reach: &Reach,
+    state: &AppState,
     routes: Router,
     mut ending: watch::Receiver<bool>,
     most: usize,
 ) {
-    let mut plan = reach.handle.api();
+    let mut plan = state.handle.api();
     plan.mark_changed();
     let mut crowd = Crowd::new(most);
     let mut trouble: Option<String> = None;
     let mut retry_at = Instant::now();
     loop {
-        let door = reach.doors.used();
+        let door = state.doors.used();
         let accepted = tokio::select! {
             accepted = accept(door.as_deref()) => Some(accepted),
             _ = crowd.tasks.join_next(), if !crowd.tasks.is_empty() => continue,
@@ -61,10 +61,10 @@ pub(crate) async fn serve(
             (Some(Err(error)), _) => wait_out(&error).await,
             (Some(Ok(_)), None) | (None, _) => {
                 let wanted = plan.borrow_and_update().clone();
-                let followed = reach.doors.follow(&wanted).await;
+                let followed = state.doors.follow(&wanted).await;
                 tell(followed.as_ref().err(), &mut trouble);
                 if let (Ok(()), Some(address)) = (&followed, wanted.listen)
-                    && door_is_new(door.as_deref(), reach)
+                    && door_is_new(door.as_deref(), state)
                 {
                     tracing::info!("the API listens on {address}");
                 }
@@ -75,8 +75,8 @@ pub(crate) async fn serve(
     crowd.leave().await;
 }
 
-fn door_is_new(before: Option<&Door>, reach: &Reach) -> bool {
-    reach.doors.used().map(|door| door.address) != before.map(|door| door.address)
+fn door_is_new(before: Option<&Door>, state: &AppState) -> bool {
+    state.doors.used().map(|door| door.address) != before.map(|door| door.address)
 }
 
 /// The same trouble is told once, and its end.

@@ -1,6 +1,6 @@
 //! Asking the keeper itself, for what must work while no agent answers.
 
-use crate::{args::DirArgs, dirs, failure::Failure, socket};
+use crate::socket;
 use mainstay_wire::{
     frame::{self, Decoder},
     link::{KeeperAnswer, KeeperAsk},
@@ -34,13 +34,4 @@ pub(crate) fn ask(run_dir: &Path, ask: &KeeperAsk, patience: Duration) -> io::Re
 /// Is there a keeper? It may be that it has no agent at the moment.
 pub(crate) fn is_there(run_dir: &Path) -> bool {
     socket::connect(run_dir, SOCKET, PATIENCE).is_ok()
-}
-
-/// `mainstay __check`: can this binary take over what the running keeper would hand it?
-pub(crate) fn check_handover(args: &DirArgs) -> Result<i32, Failure> {
-    let run_dir = dirs::run_dir(args.run_dir.as_deref())?;
-    mainstay_agent::check(&run_dir)
-        .and_then(|()| mainstay_keeper::check())
-        .map_err(Failure::failed)?;
-    Ok(0)
 }

@@ -7,13 +7,13 @@
 use std::fmt::Write as _;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum ExpositionFormat {
     OpenMetrics,
     Prometheus,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Type {
+pub(crate) enum MetricType {
     Counter,
     Gauge,
     Histogram,
@@ -21,9 +21,9 @@ pub(crate) enum Type {
     Info,
 }
 
-impl Format {
+impl ExpositionFormat {
     /// OpenMetrics, unless the client wants plain text more.
-    pub(crate) fn wanted(accept: Option<&str>) -> Format {
+    pub(crate) fn wanted(accept: Option<&str>) -> ExpositionFormat {
         let weight = |wanted: &[&str]| {
             let ranges = accept.unwrap_or("*/*").split(',');
             let weights = ranges.filter_map(|range| {
@@ -39,53 +39,64 @@ impl Format {
         let named = weight(&["application/openmetrics-text"]);
         let plain = weight(&["text/plain"]);
         match plain > named && (named > 0.0 || plain >= open) {
-            true => Format::Prometheus,
-            false => Format::OpenMetrics,
+            true => ExpositionFormat::Prometheus,
+            false => ExpositionFormat::OpenMetrics,
         }
     }
 
     pub(crate) fn content_type(self) -> &'static str {
         match self {
-            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            ExpositionFormat::OpenMetrics => {
+                "application/openmetrics-text; version=1.0.0; charset=utf-8"
+            }
+            ExpositionFormat::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct Exposition {
-    format: Format,
+    format: ExpositionFormat,
     text: String,
 }
 
 type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl Exposition {
-    pub(crate) fn new(format: Format) -> Exposition {
+    pub(crate) fn new(format: ExpositionFormat) -> Exposition {
         Exposition { format, text: String::with_capacity(16 << 10) }
     }
 
     /// Begins a family. `name` is that of its samples, without the suffixes of histograms and
     /// summaries. Everything of a family must follow at once.
-    pub(crate) fn family<'e>(&'e mut self, name: &'e str, kind: Type, help: &str) -> Family<'e> {
+    pub(crate) fn family<'e>(
+        &'e mut self,
+        name: &'e str,
+        kind: MetricType,
+        help: &str,
+    ) -> Family<'e> {
         let (kind, family) = match (self.format, kind) {
-            (Format::OpenMetrics, Type::Counter) => match name.strip_suffix("_total") {
-                Some(family) => ("counter", family),
-                None => ("unknown", name),
-            },
-            (Format::OpenMetrics, Type::Info) => {
+            (ExpositionFormat::OpenMetrics, MetricType::Counter) => {
+                match name.strip_suffix("_total") {
+                    Some(family) => ("counter", family),
+                    None => ("unknown", name),
+                }
+            }
+            (ExpositionFormat::OpenMetrics, MetricType::Info) => {
                 ("info", name.strip_suffix("_info").unwrap_or(name))
             }
-            (Format::Prometheus, Type::Counter) => ("counter", name),
-            (Format::Prometheus, Type::Info) | (_, Type::Gauge) => ("gauge", name),
-            (_, Type::Histogram) => ("histogram", name),
-            (_, Type::Summary) => ("summary", name),
+            (ExpositionFormat::Prometheus, MetricType::Counter) => ("counter", name),
+            (ExpositionFormat::Prometheus, MetricType::Info) | (_, MetricType::Gauge) => {
+                ("gauge", name)
+            }
+            (_, MetricType::Histogram) => ("histogram", name),
+            (_, MetricType::Summary) => ("summary", name),
         };
         // Writing to a String cannot fail.
         let _ = writeln!(self.text, "# TYPE {family} {kind}");
         if !help.is_empty() {
             let _ = write!(self.text, "# HELP {family} ");
-            escape(&mut self.text, help, self.format == Format::OpenMetrics);
+            escape(&mut self.text, help, self.format == ExpositionFormat::OpenMetrics);
             self.text.push('\n');
         }
         Family { text: &mut self.text, name }
@@ -93,8 +104,8 @@ impl Exposition {
 
     pub(crate) fn finish(mut self) -> String {
         match self.format {
-            Format::OpenMetrics => self.text.push_str("# EOF\n"),
-            Format::Prometheus => {}
+            ExpositionFormat::OpenMetrics => self.text.push_str("# EOF\n"),
+            ExpositionFormat::Prometheus => {}
         }
         self.text
     }
@@ -205,25 +216,28 @@ mod tests {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,\
                           text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
         for (accept, expected) in [
-            (None, Format::OpenMetrics),
-            (Some("*/*"), Format::OpenMetrics),
-            (Some("text/plain"), Format::Prometheus),
-            (Some("text/plain; version=0.0.4"), Format::Prometheus),
-            (Some("text/plain, */*;q=0.1"), Format::Prometheus),
-            (Some("text/plain;q=0.5, */*"), Format::OpenMetrics),
-            (Some("application/openmetrics-text"), Format::OpenMetrics),
-            (Some("application/openmetrics-text, text/plain"), Format::OpenMetrics),
-            (Some("application/openmetrics-text;q=0.1, text/plain;q=0.9"), Format::Prometheus),
-            (Some(prometheus), Format::OpenMetrics),
-            (Some("text/html"), Format::OpenMetrics),
-            (Some(""), Format::OpenMetrics),
+            (None, ExpositionFormat::OpenMetrics),
+            (Some("*/*"), ExpositionFormat::OpenMetrics),
+            (Some("text/plain"), ExpositionFormat::Prometheus),
+            (Some("text/plain; version=0.0.4"), ExpositionFormat::Prometheus),
+            (Some("text/plain, */*;q=0.1"), ExpositionFormat::Prometheus),
+            (Some("text/plain;q=0.5, */*"), ExpositionFormat::OpenMetrics),
+            (Some("application/openmetrics-text"), ExpositionFormat::OpenMetrics),
+            (Some("application/openmetrics-text, text/plain"), ExpositionFormat::OpenMetrics),
+            (
+                Some("application/openmetrics-text;q=0.1, text/plain;q=0.9"),
+                ExpositionFormat::Prometheus,
+            ),
+            (Some(prometheus), ExpositionFormat::OpenMetrics),
+            (Some("text/html"), ExpositionFormat::OpenMetrics),
+            (Some(""), ExpositionFormat::OpenMetrics),
         ] {
-            assert_eq!(Format::wanted(accept), expected, "{accept:?}");
+            assert_eq!(ExpositionFormat::wanted(accept), expected, "{accept:?}");
         }
     }
 
     fn both(write: fn(&mut Exposition)) -> [String; 2] {
-        [Format::OpenMetrics, Format::Prometheus].map(|format| {
+        [ExpositionFormat::OpenMetrics, ExpositionFormat::Prometheus].map(|format| {
             let mut exposition = Exposition::new(format);
             write(&mut exposition);
             exposition.finish()
@@ -233,8 +247,9 @@ mod tests {
     #[test]
     fn a_counter_keeps_its_name_in_either_format() {
         let [open, plain] = both(|it| {
-            it.family("a_total", Type::Counter, "say \"hi\"\\\n").count(&[("l", "x\"\\\n")], 2);
-            it.family("b", Type::Counter, "").sample(&[], 0.5);
+            it.family("a_total", MetricType::Counter, "say \"hi\"\\\n")
+                .count(&[("l", "x\"\\\n")], 2);
+            it.family("b", MetricType::Counter, "").sample(&[], 0.5);
         });
         assert_eq!(
             open,
@@ -251,7 +266,7 @@ mod tests {
     #[test]
     fn buckets_add_up_and_bounds_have_a_point() {
         let [open, _] = both(|it| {
-            it.family("h", Type::Histogram, "").histogram(
+            it.family("h", MetricType::Histogram, "").histogram(
                 &[("job", "a")],
                 &[0.000_05, 1.0],
                 &[1, 2, 3],
@@ -269,7 +284,12 @@ mod tests {
     #[test]
     fn a_summary_without_values_has_quantiles_that_are_no_numbers() {
         let [open, _] = both(|it| {
-            it.family("s", Type::Summary, "").summary(&[], &[(0.5, f64::NAN), (1.0, 2.0)], 0, 0.0);
+            it.family("s", MetricType::Summary, "").summary(
+                &[],
+                &[(0.5, f64::NAN), (1.0, 2.0)],
+                0,
+                0.0,
+            );
         });
         let expected = "# TYPE s summary\ns{quantile=\"0.5\"} NaN\ns{quantile=\"1.0\"} 2\n\
                         s_sum 0\ns_count 0\n# EOF\n";

@@ -3,7 +3,7 @@
 //! The label of a job is `job_name`: scrapers give `job` themselves. Labels are names out of the plan, words out of fixed lists, or versions: never free text.
 
 use super::{
-    exposition::{Exposition, Format, Type},
+    exposition::{Exposition, ExpositionFormat, MetricType},
     process::{Process, Processes, now},
 };
 use crate::outside::Request;
@@ -26,7 +26,7 @@ pub(crate) struct Gathered {
     pub(crate) requests: Vec<(Request, u64)>,
 }
 
-pub(crate) fn text(gathered: &Gathered, format: Format) -> String {
+pub(crate) fn text(gathered: &Gathered, format: ExpositionFormat) -> String {
     let mut out = Exposition::new(format);
     node(&mut out, gathered);
     jobs(&mut out, &gathered.measures);
@@ -45,10 +45,12 @@ pub(crate) fn text(gathered: &Gathered, format: Format) -> String {
 
 fn node(out: &mut Exposition, Gathered { measures, processes, .. }: &Gathered) {
     let version = [("version", env!("CARGO_PKG_VERSION"))];
-    out.family("mainstay_build_info", Type::Info, "The version of the agent.").count(&version, 1);
-    out.family("mainstay_node_info", Type::Info, "The name of the node.")
+    out.family("mainstay_build_info", MetricType::Info, "The version of the agent.")
+        .count(&version, 1);
+    out.family("mainstay_node_info", MetricType::Info, "The name of the node.")
         .count(&[("node", &measures.node)], 1);
-    let mut family = out.family("mainstay_node_state", Type::Gauge, "1 for the state it is in.");
+    let mut family =
+        out.family("mainstay_node_state", MetricType::Gauge, "1 for the state it is in.");
     for (word, phase) in [
         ("starting", NodePhase::Starting),
         ("running", NodePhase::Running),
@@ -58,18 +60,22 @@ fn node(out: &mut Exposition, Gathered { measures, processes, .. }: &Gathered) {
         family.count(&[("state", word)], u64::from(measures.phase == phase));
     }
     if let Some(age) = processes.keeper.as_ref().and_then(|keeper| keeper.age) {
-        out.family("mainstay_uptime_seconds", Type::Gauge, "Since this run of the node began.")
-            .sample(&[], age);
+        out.family(
+            "mainstay_uptime_seconds",
+            MetricType::Gauge,
+            "Since this run of the node began.",
+        )
+        .sample(&[], age);
     }
     let help = "What has happened, by event and by the job or watch it happened to, or global.";
-    let mut family = out.family("mainstay_events_total", Type::Counter, help);
+    let mut family = out.family("mainstay_events_total", MetricType::Counter, help);
     for (source, seen) in sources(measures) {
         for (event, count) in seen.iter() {
             family.count(&[("event", event), ("source", &source)], count);
         }
     }
     let help = "Instances that a watch sees.";
-    let mut family = out.family("mainstay_watch_instances", Type::Gauge, help);
+    let mut family = out.family("mainstay_watch_instances", MetricType::Gauge, help);
     for watch in &measures.watches {
         family.count(&[("watch", watch.name.as_str())], watch.instances.unwrap_or(0) as u64);
     }
@@ -107,7 +113,8 @@ const STATES: [(&str, Phase); 8] = [
 ];
 
 fn jobs(out: &mut Exposition, measures: &Measures) {
-    let mut family = out.family("mainstay_jobs", Type::Gauge, "How many jobs are in a state.");
+    let mut family =
+        out.family("mainstay_jobs", MetricType::Gauge, "How many jobs are in a state.");
     for (word, phase) in STATES {
         let count = measures.jobs.iter().filter(|job| job.phase == phase).count();
         family.count(&[("state", word)], count as u64);
@@ -128,13 +135,13 @@ fn jobs(out: &mut Exposition, measures: &Measures) {
         job.since as f64 / 1e9
     });
     let help = "How often policy, not a user, has started it again.";
-    let mut family = out.family("mainstay_job_restarts_total", Type::Counter, help);
+    let mut family = out.family("mainstay_job_restarts_total", MetricType::Counter, help);
     for job in &measures.jobs {
         family.count(&[("job_name", job.name.as_str())], job.restarts);
     }
     let help = "Ended runs by outcome: success, failure (its code is not expected), signal, oom, \
                 error (it never ran).";
-    let mut family = out.family("mainstay_job_exits_total", Type::Counter, help);
+    let mut family = out.family("mainstay_job_exits_total", MetricType::Counter, help);
     for job in &measures.jobs {
         let Exits { success, failure, signal, oom, error } = job.exits;
         // What most jobs never see is not shown before it is there.
@@ -154,7 +161,7 @@ fn each(
     help: &str,
     value: impl Fn(&JobMeasures) -> f64,
 ) {
-    let mut family = out.family(name, Type::Gauge, help);
+    let mut family = out.family(name, MetricType::Gauge, help);
     for job in &measures.jobs {
         family.sample(&[("job_name", job.name.as_str())], value(job));
     }
@@ -166,7 +173,7 @@ fn checks(out: &mut Exposition, measures: &Measures) {
         jobs.flat_map(|job| job.checks.iter().map(move |check| (job.name.as_str(), check)))
     };
     let help = "1 passing, 0 unknown, -1 failing.";
-    let mut family = out.family("mainstay_check_state", Type::Gauge, help);
+    let mut family = out.family("mainstay_check_state", MetricType::Gauge, help);
     for (job, check) in all() {
         let value = match check.verdict {
             Verdict::Passing => 1.0,
@@ -176,14 +183,14 @@ fn checks(out: &mut Exposition, measures: &Measures) {
         family.sample(&[("job_name", job), ("check", &check.name)], value);
     }
     let help = "Answers of a check.";
-    let mut family = out.family("mainstay_check_results_total", Type::Counter, help);
+    let mut family = out.family("mainstay_check_results_total", MetricType::Counter, help);
     for (job, check) in all() {
         for (result, count) in [("pass", check.passed), ("fail", check.failed)] {
             family.count(&[("job_name", job), ("check", &check.name), ("result", result)], count);
         }
     }
     let help = "How long a check took to answer.";
-    let mut family = out.family("mainstay_check_duration_seconds", Type::Histogram, help);
+    let mut family = out.family("mainstay_check_duration_seconds", MetricType::Histogram, help);
     for (job, check) in all() {
         if let Some(Histogram { bounds, counts, sum }) = &check.durations {
             family.histogram(&[("job_name", job), ("check", &check.name)], bounds, counts, *sum);
@@ -201,7 +208,7 @@ fn output(out: &mut Exposition, measures: &Measures, figures: &Figures) {
         }),
     ];
     for (name, help, figure) in families {
-        let mut family = out.family(name, Type::Counter, help);
+        let mut family = out.family(name, MetricType::Counter, help);
         for job in &measures.jobs {
             if let Some(figures) = figures.logs.get(&job.name) {
                 family.count(&[("job_name", job.name.as_str())], figure(figures));
@@ -209,23 +216,27 @@ fn output(out: &mut Exposition, measures: &Measures, figures: &Figures) {
         }
     }
     let help = "Forwarded lines that a stuck reader of stdout cost.";
-    out.family("mainstay_forward_dropped_lines_total", Type::Counter, help)
+    out.family("mainstay_forward_dropped_lines_total", MetricType::Counter, help)
         .count(&[], figures.forward_dropped);
 }
 
 fn keeper(out: &mut Exposition, Gathered { figures, processes, .. }: &Gathered) {
     let help = "1: the keeper answered in time.";
-    out.family("mainstay_keeper_up", Type::Gauge, help).count(&[], u64::from(figures.is_some()));
+    out.family("mainstay_keeper_up", MetricType::Gauge, help)
+        .count(&[], u64::from(figures.is_some()));
     if let Some(figures) = figures {
         let version = [("version", figures.version.as_str())];
         let help = "The version of the keeper.";
-        out.family("mainstay_keeper_info", Type::Info, help).count(&version, 1);
+        out.family("mainstay_keeper_info", MetricType::Info, help).count(&version, 1);
         let help = "The pid of the keeper.";
-        out.family("mainstay_keeper_pid", Type::Gauge, help).count(&[], u64::from(figures.pid));
+        out.family("mainstay_keeper_pid", MetricType::Gauge, help)
+            .count(&[], u64::from(figures.pid));
         let help = "Processes that the keeper has started since its last upgrade.";
-        out.family("mainstay_keeper_forks_total", Type::Counter, help).count(&[], figures.forks);
+        out.family("mainstay_keeper_forks_total", MetricType::Counter, help)
+            .count(&[], figures.forks);
         let help = "Processes of this node that belong to no job.";
-        out.family("mainstay_strays", Type::Gauge, help).count(&[], figures.strays.len() as u64);
+        out.family("mainstay_strays", MetricType::Gauge, help)
+            .count(&[], figures.strays.len() as u64);
     }
     if let Some(keeper) = &processes.keeper {
         of_process(
@@ -245,31 +256,31 @@ fn of_process(out: &mut Exposition, process: &Process, names: [&str; 4]) {
     let [cpu, resident, open, start] = names;
     let Process { cpu_seconds, resident: bytes, open_files, age } = process;
     if let Some(seconds) = cpu_seconds {
-        out.family(cpu, Type::Counter, "Processor time.").sample(&[], *seconds);
+        out.family(cpu, MetricType::Counter, "Processor time.").sample(&[], *seconds);
     }
     if let Some(bytes) = bytes {
-        out.family(resident, Type::Gauge, "Resident memory.").count(&[], *bytes);
+        out.family(resident, MetricType::Gauge, "Resident memory.").count(&[], *bytes);
     }
     if let Some(open_files) = open_files {
-        out.family(open, Type::Gauge, "Open file descriptors.").count(&[], *open_files);
+        out.family(open, MetricType::Gauge, "Open file descriptors.").count(&[], *open_files);
     }
     if let Some(age) = age {
         let help = "When it began, in seconds since the epoch.";
-        out.family(start, Type::Gauge, help).sample(&[], now() - age);
+        out.family(start, MetricType::Gauge, help).sample(&[], now() - age);
     }
 }
 
 fn agent(out: &mut Exposition, gathered: &Gathered) {
     let Gathered { measures, processes, requests, .. } = gathered;
     let help = "How often an agent of this run was replaced.";
-    out.family("mainstay_agent_restarts_total", Type::Counter, help)
+    out.family("mainstay_agent_restarts_total", MetricType::Counter, help)
         .count(&[], measures.agent_restarts);
     let help = "1: the journal can be written.";
-    out.family("mainstay_journal_writable", Type::Gauge, help)
+    out.family("mainstay_journal_writable", MetricType::Gauge, help)
         .count(&[], u64::from(!measures.journal_failed));
     let help = "From an input taken by the agent's loop to its commands carried out.";
     let Histogram { bounds, counts, sum } = &measures.steps;
-    out.family("mainstay_agent_step_seconds", Type::Histogram, help).histogram(
+    out.family("mainstay_agent_step_seconds", MetricType::Histogram, help).histogram(
         &[],
         bounds,
         counts,
@@ -277,15 +288,15 @@ fn agent(out: &mut Exposition, gathered: &Gathered) {
     );
     let help = "How late the agent's loop came to a timer.";
     let Histogram { bounds, counts, sum } = &measures.lateness;
-    out.family("mainstay_agent_timer_lateness_seconds", Type::Histogram, help).histogram(
+    out.family("mainstay_agent_timer_lateness_seconds", MetricType::Histogram, help).histogram(
         &[],
         bounds,
         counts,
         *sum,
     );
     let help = "Requests to the telemetry port.";
-    let mut family = out.family("mainstay_telemetry_requests_total", Type::Counter, help);
-    for (request, count) in requests.iter().filter(|(request, _)| !request.is_pilot()) {
+    let mut family = out.family("mainstay_telemetry_requests_total", MetricType::Counter, help);
+    for (request, count) in requests.iter().filter(|(request, _)| !request.is_v3()) {
         family.count(&[("code", &request.code.to_string()), ("path", request.path)], *count);
     }
     of_process(
@@ -301,7 +312,7 @@ fn agent(out: &mut Exposition, gathered: &Gathered) {
 }
 
 /// The names that ContainerPilot has for these events; it has no others.
-fn pilot_code(event: &str) -> Option<&'static str> {
+fn containerpilot_code(event: &str) -> Option<&'static str> {
     Some(match event {
         "startup" => "Startup",
         "exitSuccess" => "ExitSuccess",
@@ -321,21 +332,21 @@ fn pilot_code(event: &str) -> Option<&'static str> {
 
 fn containerpilot(out: &mut Exposition, Gathered { measures, requests, .. }: &Gathered) {
     let mut family =
-        out.family("containerpilot_events", Type::Counter, "As mainstay_events_total.");
+        out.family("containerpilot_events", MetricType::Counter, "As mainstay_events_total.");
     for (source, seen) in sources(measures) {
         for (event, count) in seen.iter() {
-            if let Some(code) = pilot_code(event) {
+            if let Some(code) = containerpilot_code(event) {
                 family.count(&[("code", code), ("source", &source)], count);
             }
         }
     }
     let help = "Requests to /v3.";
-    let mut family = out.family("containerpilot_control_http_requests", Type::Counter, help);
-    for (request, count) in requests.iter().filter(|(request, _)| request.is_pilot()) {
+    let mut family = out.family("containerpilot_control_http_requests", MetricType::Counter, help);
+    for (request, count) in requests.iter().filter(|(request, _)| request.is_v3()) {
         family.count(&[("code", &request.code.to_string()), ("path", request.path)], *count);
     }
     let help = "As mainstay_watch_instances.";
-    let mut family = out.family("containerpilot_watch_instances", Type::Gauge, help);
+    let mut family = out.family("containerpilot_watch_instances", MetricType::Gauge, help);
     for watch in &measures.watches {
         family.count(&[("service", watch.name.as_str())], watch.instances.unwrap_or(0) as u64);
     }
@@ -345,14 +356,14 @@ fn custom(out: &mut Exposition, custom: &[(MetricPlan, Reading)]) {
     for (MetricPlan { name, help, .. }, reading) in custom {
         match reading {
             Reading::Counter(value) => {
-                out.family(name, Type::Counter, help).sample(&[], *value);
+                out.family(name, MetricType::Counter, help).sample(&[], *value);
             }
-            Reading::Gauge(value) => out.family(name, Type::Gauge, help).sample(&[], *value),
+            Reading::Gauge(value) => out.family(name, MetricType::Gauge, help).sample(&[], *value),
             Reading::Histogram { bounds, counts, sum } => {
-                out.family(name, Type::Histogram, help).histogram(&[], bounds, counts, *sum);
+                out.family(name, MetricType::Histogram, help).histogram(&[], bounds, counts, *sum);
             }
             Reading::Summary { quantiles, count, sum } => {
-                out.family(name, Type::Summary, help).summary(&[], quantiles, *count, *sum);
+                out.family(name, MetricType::Summary, help).summary(&[], quantiles, *count, *sum);
             }
         }
     }

@@ -2,8 +2,9 @@
 
 use super::{JsonArgs, NodeArgs, duration};
 use clap::{Args, ValueEnum};
+use mainstay_api::logs::{Lines, since};
 use mainstay_core::{plan::Reach, signal::Signal};
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exits with 3 if some job is not as it should be, so scripts can ask, too:
@@ -98,7 +99,7 @@ pub(crate) struct SignalArgs {
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
     /// Whom it reaches: leader, group or tree
-    #[arg(long, default_value = "leader", value_parser = reach)]
+    #[arg(long, default_value = "leader", value_parser = signal_target)]
     pub(crate) to: Reach,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
@@ -107,18 +108,18 @@ pub(crate) struct SignalArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Deed {
+pub(crate) enum AppAction {
     Start,
     Stop,
     Restart,
 }
 
-impl Deed {
+impl AppAction {
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Deed::Start => "start",
-            Deed::Stop => "stop",
-            Deed::Restart => "restart",
+            AppAction::Start => "start",
+            AppAction::Stop => "stop",
+            AppAction::Restart => "restart",
         }
     }
 }
@@ -126,7 +127,7 @@ impl Deed {
 #[derive(Debug, Args)]
 pub(crate) struct AppArgs {
     /// What to do with it
-    pub(crate) deed: Deed,
+    pub(crate) action: AppAction,
     /// Name of the app, as in the configuration
     #[arg(value_name = "APP")]
     pub(crate) app: String,
@@ -138,7 +139,52 @@ pub(crate) struct AppArgs {
     pub(crate) node: NodeArgs,
 }
 
-fn reach(text: &str) -> Result<Reach, String> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay logs -f                  everything, as it comes
+  mainstay logs web db -n 20        the last lines of two jobs, in the order of their times
+  mainstay logs web --since 10m     what was written in the last ten minutes
+
+Reads the files directly: it works while no agent and no keeper runs. With --url the node reads
+them.")]
+pub(crate) struct LogsArgs {
+    /// All jobs if none is named; one with `instances` stands for all of them; `mainstay` is
+    /// Mainstay's own log
+    #[arg(value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+    /// Go on with what is written from now on
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// The last so many lines of each job, or `all` [default: 100; with --since: all]
+    #[arg(short = 'n', long, value_parser = str::parse::<Lines>)]
+    pub(crate) lines: Option<Lines>,
+    /// Only what is younger: an age (10m, 2h) or a time (2026-01-31T10:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) since: Option<jiff::Timestamp>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+    /// State directory [default: that of the node in the run directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// Go on with what happens from now on
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Begin after the event with this number [default: all that are kept; with -f: now]
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) since: Option<u64>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+fn signal_target(text: &str) -> Result<Reach, String> {
     match text {
         "leader" => Ok(Reach::Leader),
         "group" => Ok(Reach::Group),

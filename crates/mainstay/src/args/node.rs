@@ -1,44 +1,116 @@
-//! Which node is meant, and how to get to it.
+//! What can be typed about the node as a whole.
 
-use clap::Args;
-use std::path::PathBuf;
+use super::{DirArgs, JsonArgs, NodeArgs, duration};
+use clap::{Args, ValueEnum};
+use std::{path::PathBuf, time::Duration};
 
-/// The node that lives in a directory of this machine.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct DirArgs {
-    /// Run directory [default: MAINSTAY_RUN_DIR, else /run/mainstay as root, else
-    /// $XDG_RUNTIME_DIR/mainstay, else /tmp/mainstay-UID]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) run_dir: Option<PathBuf>,
+#[derive(Debug, Args)]
+pub(crate) struct HoldArgs {
+    /// Directory of the control socket and the state file
+    #[arg(long, default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// From SIGTERM to SIGKILL
+    #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
+    pub(crate) stop_timeout: Duration,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
 }
 
-/// That one, or one that is elsewhere.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct NodeArgs {
-    #[command(flatten)]
-    pub(crate) dir: DirArgs,
-    #[command(flatten)]
-    pub(crate) remote: RemoteArgs,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
 }
 
-const ELSEWHERE: &str = "A node elsewhere";
+#[derive(Debug, Args)]
+pub(crate) struct MaintenanceArgs {
+    pub(crate) switch: Switch,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
 
-#[derive(Debug, Clone, Args)]
-pub(crate) struct RemoteArgs {
-    /// Where its [api] listens, for example https://10.0.0.1:7070 [default: MAINSTAY_URL, else the
-    /// node of the run directory]
-    #[arg(long, value_name = "URL", help_heading = ELSEWHERE, conflicts_with = "run_dir")]
-    pub(crate) url: Option<String>,
-    /// File with its token [default: MAINSTAY_TOKEN_FILE]
-    #[arg(long, value_name = "FILE", help_heading = ELSEWHERE)]
-    pub(crate) token_file: Option<PathBuf>,
-    /// Certificates to trust [default: MAINSTAY_CA, else those of this machine]
-    #[arg(long, value_name = "FILE", help_heading = ELSEWHERE)]
-    pub(crate) ca: Option<PathBuf>,
-    /// Our own certificate, with its key in --key [default: MAINSTAY_CERT]
-    #[arg(long, value_name = "FILE", help_heading = ELSEWHERE)]
-    pub(crate) cert: Option<PathBuf>,
-    /// The key of --cert [default: MAINSTAY_KEY]
-    #[arg(long, value_name = "FILE", help_heading = ELSEWHERE)]
-    pub(crate) key: Option<PathBuf>,
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay environ                   what has been changed so far
+  mainstay environ LEVEL=debug       jobs and tasks that start later have it
+  mainstay environ --unset LEVEL     they have it no more, even if the node was started with it
+
+Nothing is restarted. A job's own env wins. `mainstay reload` sees the change in ${VAR}.")]
+pub(crate) struct EnvironArgs {
+    /// Variables to set
+    #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// A variable to take away; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) unset: Vec<String>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A counter adds the value, a gauge is set to it, a histogram or summary takes it in.
+  mainstay metric orders_total=1 queue_length=17"
+)]
+pub(crate) struct MetricArgs {
+    /// Whole names of metrics, and a number each
+    #[arg(required = true, value_name = "NAME=VALUE", value_parser = measured)]
+    pub(crate) values: Vec<(String, f64)>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShutdownArgs {
+    /// Wait until it is done; this is the default
+    #[arg(long, conflicts_with = "no_wait")]
+    pub(crate) wait: bool,
+    /// Do not wait until it is done
+    #[arg(long, conflicts_with = "timeout")]
+    pub(crate) no_wait: bool,
+    /// Wait so long at most
+    #[arg(long, default_value = "60s", value_parser = duration, value_name = "TIME")]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpgradeArgs {
+    /// The new binary [default: the path that the keeper was started from]
+    pub(crate) binary: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: DirArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VersionArgs {
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(format!("write {text}=VALUE, or --unset {text}")),
+    }
+}
+
+fn measured(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("write {text}=NUMBER"))?;
+    match value.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok((name.to_owned(), number)),
+        Ok(_) | Err(_) => Err(format!("'{value}' is not a number")),
+    }
 }

@@ -1,11 +1,12 @@
-//! Pursuing a goal: what a path names is asked for something, and waited for until it got there.
+//! Waiting for a goal: what a path names is asked for something, and waited for until it got there.
 
-use crate::{
-    Reach,
-    goal::{self, Goal, Progress},
-    problem::Problem,
-};
+mod goal;
+
+pub(crate) use goal::Goal;
+
+use crate::{AppState, problem::Problem};
 use axum::Json;
+use goal::Progress;
 use mainstay_agent::{Selection, view::JobStatus};
 use mainstay_core::{
     job::Desired,
@@ -22,11 +23,11 @@ pub(crate) type Answer = Result<Json<Value>, Problem>;
 /// How long to wait, as the query says it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wait {
+pub(crate) struct WaitQuery {
     wait: Option<String>,
 }
 
-impl Wait {
+impl WaitQuery {
     /// Zero: not at all.
     pub(crate) fn patience(&self) -> Result<Duration, Problem> {
         match &self.wait {
@@ -46,8 +47,8 @@ pub(crate) enum Subject {
 
 impl Subject {
     /// The job of this name, or the instances of the job that is written under it.
-    pub(crate) async fn of_job(reach: &Reach, name: &str) -> Result<Subject, Problem> {
-        let found = reach.handle.jobs(Selection::Named(name.to_owned())).await?;
+    pub(crate) async fn of_job(state: &AppState, name: &str) -> Result<Subject, Problem> {
+        let found = state.handle.jobs(Selection::Named(name.to_owned())).await?;
         match found.as_slice() {
             [] => Err(Problem::no_such_job(name)),
             [job] if job.name.as_str() == name => Ok(Subject::Job(job.name.clone())),
@@ -89,8 +90,8 @@ impl Subject {
         }
     }
 
-    pub(crate) async fn jobs(&self, reach: &Reach) -> Result<Vec<JobStatus>, Problem> {
-        Ok(reach.handle.jobs(self.selection()).await?)
+    pub(crate) async fn jobs(&self, state: &AppState) -> Result<Vec<JobStatus>, Problem> {
+        Ok(state.handle.jobs(self.selection()).await?)
     }
 
     /// One job as it is, several in a list.
@@ -107,37 +108,37 @@ impl Subject {
     }
 
     /// Asks, and is done when that is taken.
-    pub(crate) async fn ask(&self, reach: &Reach, request: impl Fn(Name) -> Request) -> Answer {
-        let refused = send(reach, self.requests(request)).await?.1;
+    pub(crate) async fn ask(&self, state: &AppState, request: impl Fn(Name) -> Request) -> Answer {
+        let refused = send(state, self.requests(request)).await?.1;
         match refused {
             Some(refusal) => Err(refusal.into()),
-            None => self.answer(self.jobs(reach).await?),
+            None => self.answer(self.jobs(state).await?),
         }
     }
 
     /// Asks, and waits until every job has got to its goal, one cannot, or time is over.
-    pub(crate) async fn pursue(
+    pub(crate) async fn ask_and_wait(
         &self,
-        reach: &Reach,
+        state: &AppState,
         request: impl Fn(Name) -> Request,
         goal: Goal,
-        wait: &Wait,
+        wait: &WaitQuery,
     ) -> Answer {
         let patience = wait.patience()?;
-        let pursuit = Pursuit::begin(reach, patience);
-        let before = incarnations(&self.jobs(reach).await?);
-        let (accepted, refused) = send(reach, self.requests(request)).await?;
+        let waiter = Wait::begin(state, patience);
+        let before = incarnations(&self.jobs(state).await?);
+        let (accepted, refused) = send(state, self.requests(request)).await?;
         // Who was refused goes nowhere: only the others are waited for.
         let refused_all = refused.is_some() && accepted.is_empty();
         let taken = |job: &JobStatus| refused.is_none() || accepted.contains_key(&job.name);
         let before: Incarnations = before.into_iter().chain(accepted.clone()).collect();
         if !refused_all {
             let concerned = self.concerned(goal);
-            pursuit.wait(concerned, |job| goal.after(&before, job).filter(|_| taken(job))).await?;
+            waiter.wait(concerned, |job| goal.after(&before, job).filter(|_| taken(job))).await?;
         }
         match refused {
             Some(refusal) => Err(refusal.into()),
-            None => self.answer(self.jobs(reach).await?),
+            None => self.answer(self.jobs(state).await?),
         }
     }
 }
@@ -151,13 +152,13 @@ pub(crate) fn incarnations(jobs: &[JobStatus]) -> Incarnations {
 /// Sends all, also when one is refused: the others are no worse for it. The incarnations before,
 /// and the first refusal.
 async fn send(
-    reach: &Reach,
+    state: &AppState,
     requests: Vec<Request>,
 ) -> Result<(Incarnations, Option<Refusal>), Problem> {
     let (mut before, mut refused) = (Incarnations::new(), None);
     for request in requests {
         let job = request.job().cloned();
-        match (reach.handle.request(request).await?, job) {
+        match (state.handle.request(request).await?, job) {
             (Ok(accepted), Some(job)) => drop(before.insert(job, accepted.before)),
             (Ok(_), None) => {}
             (Err(refusal), _) => refused = refused.or(Some(refusal)),
@@ -167,17 +168,17 @@ async fn send(
 }
 
 /// Begun before the request is made, so that nothing that follows from it is missed.
-pub(crate) struct Pursuit<'a> {
-    reach: &'a Reach,
+pub(crate) struct Wait<'a> {
+    state: &'a AppState,
     patience: Duration,
     deadline: Instant,
     changes: tokio::sync::watch::Receiver<u64>,
 }
 
-impl Pursuit<'_> {
-    pub(crate) fn begin(reach: &Reach, patience: Duration) -> Pursuit<'_> {
+impl Wait<'_> {
+    pub(crate) fn begin(state: &AppState, patience: Duration) -> Wait<'_> {
         let deadline = Instant::now() + patience;
-        Pursuit { reach, patience, deadline, changes: reach.handle.events().subscribe() }
+        Wait { state, patience, deadline, changes: state.handle.events().subscribe() }
     }
 
     /// Returns when all of them have got there.
@@ -188,7 +189,7 @@ impl Pursuit<'_> {
     ) -> Result<(), Problem> {
         loop {
             self.changes.mark_unchanged();
-            let jobs = self.reach.handle.jobs(selection.clone()).await?;
+            let jobs = self.state.handle.jobs(selection.clone()).await?;
             if self.patience.is_zero() {
                 return Ok(());
             }

@@ -1,12 +1,11 @@
 //! Routes that concern the node as a whole.
 
 use crate::{
-    Reach,
-    body::{Asked, Body},
-    goal::Goal,
+    AppState,
+    extract::{Body, Nothing, Query},
     outside::Which,
     problem::Problem,
-    pursuit::{Pursuit, Wait, incarnations},
+    wait::{Goal, Wait, WaitQuery, incarnations},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use mainstay_agent::{
@@ -26,18 +25,14 @@ const FIGURES: Duration = Duration::from_millis(250);
 /// A refused upgrade is known by then.
 const UPGRADE: Duration = Duration::from_secs(30);
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
-
 pub(crate) async fn status(
-    State(reach): State<Reach>,
-    Asked(Nothing {}): Asked<Nothing>,
+    State(state): State<AppState>,
+    Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<Status>, Problem> {
-    let figures = figures(&reach.handle).await?;
-    let mut status = reach.handle.status().await?;
-    status.telemetry = reach.open.door(Which::Telemetry);
-    status.containerpilot = reach.open.door(Which::Pilot);
+    let figures = figures(&state.handle).await?;
+    let mut status = state.handle.status().await?;
+    status.telemetry = state.open.door(Which::Telemetry);
+    status.containerpilot = state.open.door(Which::ContainerPilot);
     if let Some(figures) = figures {
         for job in &mut status.jobs {
             job.log = figures.logs.get(&job.name).copied();
@@ -61,10 +56,10 @@ pub(crate) async fn figures(handle: &Handle) -> Result<Option<Figures>, Problem>
 }
 
 pub(crate) async fn shutdown(
-    State(reach): State<Reach>,
+    State(state): State<AppState>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    reach.handle.request(Request::Shutdown).await??;
+    state.handle.request(Request::Shutdown).await??;
     Ok((StatusCode::ACCEPTED, Json(json!({ "state": "stopping" }))))
 }
 
@@ -75,45 +70,45 @@ pub(crate) struct Maintenance {
 }
 
 pub(crate) async fn maintenance(
-    State(reach): State<Reach>,
+    State(state): State<AppState>,
     Body(Maintenance { on }): Body<Maintenance>,
 ) -> Result<Json<Value>, Problem> {
-    reach.handle.request(Request::Maintenance { on }).await??;
-    Ok(Json(json!({ "state": reach.handle.status().await?.state })))
+    state.handle.request(Request::Maintenance { on }).await??;
+    Ok(Json(json!({ "state": state.handle.status().await?.state })))
 }
 
 /// What a reload would do.
 pub(crate) async fn plan(
-    State(reach): State<Reach>,
-    Asked(Nothing {}): Asked<Nothing>,
+    State(state): State<AppState>,
+    Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
-    let loaded = reach.handle.load().await?.map_err(Problem::invalid)?;
-    let mut changes = reach.handle.compare(loaded.plan).await??;
+    let loaded = state.handle.load().await?.map_err(Problem::invalid)?;
+    let mut changes = state.handle.compare(loaded.plan).await??;
     changes.warnings = loaded.warnings;
     Ok(Json(changes))
 }
 
 /// Does it.
 pub(crate) async fn reload(
-    State(reach): State<Reach>,
-    Asked(wait): Asked<Wait>,
+    State(state): State<AppState>,
+    Query(wait): Query<WaitQuery>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
-    let pursuit = Pursuit::begin(&reach, wait.patience()?);
-    let loaded = reach.handle.load().await?.map_err(Problem::invalid)?;
-    reach.doors.prepare(&loaded.plan.api).await.map_err(|error| {
+    let waiter = Wait::begin(&state, wait.patience()?);
+    let loaded = state.handle.load().await?.map_err(Problem::invalid)?;
+    state.doors.prepare(&loaded.plan.api).await.map_err(|error| {
         Problem::conflict(format!("nothing is changed: [api] cannot be had: {error}"))
     })?;
-    let before = incarnations(&reach.handle.status().await?.jobs);
-    let applied = reach.handle.apply(loaded.plan).await;
+    let before = incarnations(&state.handle.status().await?.jobs);
+    let applied = state.handle.apply(loaded.plan).await;
     if !matches!(applied, Ok(Ok(_))) {
-        reach.doors.give_up();
+        state.doors.give_up();
     }
     let mut changes = applied??;
     changes.warnings = loaded.warnings;
     let touched = changes.jobs.iter().map(|change| change.job.clone()).collect();
     let goal = |job: &JobStatus| goal_of(&changes, job)?.after(&before, job);
-    match pursuit.wait(Selection::These(touched), goal).await {
+    match waiter.wait(Selection::These(touched), goal).await {
         Ok(()) => Ok(Json(changes)),
         Err(problem) => Err(problem.after(changes)),
     }
@@ -144,10 +139,10 @@ pub(crate) struct Upgrade {
 /// An upgrade that succeeds replaces the agent and with it this connection: the event `upgraded`
 /// says so. What can be answered here is why it was refused.
 pub(crate) async fn upgrade(
-    State(reach): State<Reach>,
+    State(state): State<AppState>,
     Body(Upgrade { binary }): Body<Upgrade>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    match timeout(UPGRADE, reach.handle.upgrade(binary)).await {
+    match timeout(UPGRADE, state.handle.upgrade(binary)).await {
         Ok(error) => Err(Problem::conflict(format!("not upgraded: {}", error?))),
         Err(_) => Ok((StatusCode::ACCEPTED, Json(json!({ "state": "upgrading" })))),
     }

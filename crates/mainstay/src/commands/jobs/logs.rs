@@ -4,7 +4,7 @@
 use crate::{
     args::LogsArgs,
     client::Client,
-    control::escaped,
+    commands::jobs::control::escaped,
     dirs,
     failure::Failure,
     term::{Tint, stdout_color, tinted},

@@ -3,7 +3,7 @@
 use crate::{
     args::{ControlArgs, PlanArgs, ReloadArgs},
     client::{Answer, Client},
-    control,
+    commands::jobs::control,
     failure::{CONFIG, Failure},
     term::{Tint, print, print_json, stdout_color, tinted},
 };

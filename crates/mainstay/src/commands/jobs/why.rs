@@ -3,7 +3,7 @@
 use crate::{
     args::WhyArgs,
     client::Client,
-    control::{escaped, several},
+    commands::jobs::control::{escaped, several},
     failure::Failure,
     term::{print, print_json},
 };

@@ -13,10 +13,9 @@
 use crate::{
     args::{DirArgs, RunArgs},
     client,
+    commands::{node::run, version::VERSION},
     failure::{CONFIG, FAILED, Failure, NO_AGENT, USAGE},
-    run,
     term::{self, print},
-    version::VERSION,
 };
 use mainstay_agent::context;
 use mainstay_config::{Errors, Format};

@@ -3,15 +3,20 @@
 use crate::problem::Problem;
 use axum::{
     body::{Bytes, to_bytes},
-    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    extract::{self, FromRequest, FromRequestParts, Path, Request},
     http::request::Parts,
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use std::time::Duration;
 use tokio::time::timeout;
 
 const MAX: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An empty body or query.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
 
 /// A JSON body; an empty one stands for `{}`.
 pub(crate) struct Body<T>(pub(crate) T);
@@ -42,26 +47,28 @@ pub(crate) async fn bytes(request: Request) -> Result<Bytes, Problem> {
 }
 
 /// The query string.
-pub(crate) struct Asked<T>(pub(crate) T);
+pub(crate) struct Query<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Asked<T> {
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Asked<T>, Problem> {
-        Query::try_from_uri(&parts.uri).map(|Query(query)| Asked(query)).map_err(|error| {
-            Problem::bad_request(format!("the query is not understood: {}", error.body_text()))
-        })
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Query<T>, Problem> {
+        extract::Query::try_from_uri(&parts.uri).map(|extract::Query(query)| Query(query)).map_err(
+            |error| {
+                Problem::bad_request(format!("the query is not understood: {}", error.body_text()))
+            },
+        )
     }
 }
 
 /// The name in the path.
-pub(crate) struct InPath(pub(crate) String);
+pub(crate) struct PathName(pub(crate) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for InPath {
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<InPath, Problem> {
-        Path::from_request_parts(parts, state).await.map(|Path(name)| InPath(name)).map_err(
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<PathName, Problem> {
+        Path::from_request_parts(parts, state).await.map(|Path(name)| PathName(name)).map_err(
             |error| {
                 Problem::bad_request(format!("the path is not understood: {}", error.body_text()))
             },

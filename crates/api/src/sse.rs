@@ -1,6 +1,6 @@
 //! Events as they are sent: written once, shared by all who read them.
 //!
-//! Readers wait for this instead of the ring itself: however fast events come, a thousand readers
+//! Readers wait for this instead of the event log itself: however fast events come, a thousand readers
 //! are not woken for each of them, and the agent has its turn in between.
 
 use bytes::Bytes;
@@ -17,9 +17,9 @@ use std::{
 };
 use tokio::{sync::watch, time::sleep};
 
-/// A piece holds at most so many.
+/// A chunk holds at most so many.
 const AT_ONCE: usize = 64;
-/// Pieces that are kept: nearly all readers are at the same place.
+/// Chunks that are kept: nearly all readers are at the same place.
 const KEPT: usize = 16;
 /// Readers that are told at once.
 const FEW: u32 = 16;
@@ -27,9 +27,9 @@ const FEW: u32 = 16;
 const EACH: Duration = Duration::from_micros(100);
 
 #[derive(Debug)]
-pub(crate) struct Frames {
-    ring: Arc<EventLog>,
-    pieces: Mutex<VecDeque<Piece>>,
+pub(crate) struct EncodedEvents {
+    log: Arc<EventLog>,
+    chunks: Mutex<VecDeque<Chunk>>,
     readers: AtomicU32,
     /// The latest event that readers are to know of.
     told: watch::Sender<u64>,
@@ -37,7 +37,7 @@ pub(crate) struct Frames {
 
 /// Events that follow one another.
 #[derive(Debug, Clone)]
-pub(crate) struct Piece {
+pub(crate) struct Chunk {
     after: u64,
     /// The last one in it.
     pub(crate) to: u64,
@@ -46,32 +46,32 @@ pub(crate) struct Piece {
 
 /// Counts a reader for as long as it is there.
 #[derive(Debug)]
-pub(crate) struct Seat(Arc<Frames>);
+pub(crate) struct Subscription(Arc<EncodedEvents>);
 
-impl Drop for Seat {
+impl Drop for Subscription {
     fn drop(&mut self) {
         self.0.readers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Frames {
-    pub(crate) fn new(ring: Arc<EventLog>) -> Arc<Frames> {
-        let told = watch::Sender::new(ring.last());
-        Arc::new(Frames { ring, pieces: Mutex::default(), readers: AtomicU32::new(0), told })
+impl EncodedEvents {
+    pub(crate) fn new(log: Arc<EventLog>) -> Arc<EncodedEvents> {
+        let told = watch::Sender::new(log.last());
+        Arc::new(EncodedEvents { log, chunks: Mutex::default(), readers: AtomicU32::new(0), told })
     }
 
-    pub(crate) fn ring(&self) -> &EventLog {
-        &self.ring
+    pub(crate) fn log(&self) -> &EventLog {
+        &self.log
     }
 
-    pub(crate) fn subscribe(self: &Arc<Frames>) -> (Seat, watch::Receiver<u64>) {
+    pub(crate) fn subscribe(self: &Arc<EncodedEvents>) -> (Subscription, watch::Receiver<u64>) {
         self.readers.fetch_add(1, Ordering::Relaxed);
-        (Seat(self.clone()), self.told.subscribe())
+        (Subscription(self.clone()), self.told.subscribe())
     }
 
     /// Tells readers of new events, until the run is over.
     pub(crate) async fn tell(&self, mut ending: watch::Receiver<bool>) {
-        let mut changes = self.ring.subscribe();
+        let mut changes = self.log.subscribe();
         loop {
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return },
@@ -86,12 +86,12 @@ impl Frames {
     }
 
     /// What follows the event numbered `cursor`; `None`: nothing yet.
-    pub(crate) fn after(&self, cursor: u64) -> Option<Piece> {
-        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(piece) = pieces.iter().rev().find(|piece| piece.after == cursor) {
-            return Some(piece.clone());
+    pub(crate) fn after(&self, cursor: u64) -> Option<Chunk> {
+        let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(chunk) = chunks.iter().rev().find(|chunk| chunk.after == cursor) {
+            return Some(chunk.clone());
         }
-        let batch = self.ring.after(cursor, AT_ONCE);
+        let batch = self.log.after(cursor, AT_ONCE);
         let mut text = String::new();
         let mut to = cursor;
         if batch.gap {
@@ -105,15 +105,15 @@ impl Frames {
         if text.is_empty() {
             return None;
         }
-        let piece = Piece { after: cursor, to, bytes: text.into() };
+        let chunk = Chunk { after: cursor, to, bytes: text.into() };
         // One with a gap is for one that was slow, and what it says is true only now.
         if !batch.gap {
-            if pieces.len() == KEPT {
-                pieces.pop_front();
+            if chunks.len() == KEPT {
+                chunks.pop_front();
             }
-            pieces.push_back(piece.clone());
+            chunks.push_back(chunk.clone());
         }
-        Some(piece)
+        Some(chunk)
     }
 
     fn one(&self, event: &Event) -> String {
@@ -130,7 +130,7 @@ impl Frames {
 
     /// JSON on one line.
     fn frame(&self, seq: u64, name: &str, data: &str) -> String {
-        format!("id: {}:{seq}\nevent: {name}\ndata: {data}\n\n", self.ring.run())
+        format!("id: {}:{seq}\nevent: {name}\ndata: {data}\n\n", self.log.run())
     }
 }
 
@@ -145,23 +145,23 @@ mod tests {
 
     #[test]
     fn readers_at_the_same_place_share_what_was_written_once() {
-        let frames = Frames::new(EventLog::new("r".into(), events(1..=100)));
-        let (one, other) = (frames.after(0).expect("some"), frames.after(0).expect("some"));
+        let encoded = EncodedEvents::new(EventLog::new("r".into(), events(1..=100)));
+        let (one, other) = (encoded.after(0).expect("some"), encoded.after(0).expect("some"));
         assert_eq!(one.bytes.as_ptr(), other.bytes.as_ptr(), "the same bytes");
         assert_eq!(one.to, AT_ONCE as u64);
-        let rest = frames.after(one.to).expect("some");
-        assert_eq!((rest.to, frames.after(rest.to).is_none()), (100, true));
+        let rest = encoded.after(one.to).expect("some");
+        assert_eq!((rest.to, encoded.after(rest.to).is_none()), (100, true));
         let text = String::from_utf8(rest.bytes.to_vec()).expect("text");
         assert!(text.starts_with("id: r:65\nevent: startup\ndata: {\"seq\":65,"), "{text}");
     }
 
     #[test]
     fn one_that_fell_behind_is_told_of_a_gap_and_goes_on_with_what_is_kept() {
-        let frames = Frames::new(EventLog::new("r".into(), events(1..=10_010)));
-        let piece = frames.after(3).expect("some");
-        let text = String::from_utf8(piece.bytes.to_vec()).expect("text");
+        let encoded = EncodedEvents::new(EventLog::new("r".into(), events(1..=10_010)));
+        let chunk = encoded.after(3).expect("some");
+        let text = String::from_utf8(chunk.bytes.to_vec()).expect("text");
         assert!(text.starts_with("id: r:10\nevent: gap\n"), "{text}");
         assert!(text.contains("id: r:11\nevent: startup\n"));
-        assert_eq!(frames.pieces.lock().expect("whole").len(), 0, "nobody else is there");
+        assert_eq!(encoded.chunks.lock().expect("whole").len(), 0, "nobody else is there");
     }
 }

@@ -45,9 +45,9 @@ fn carry_out(verb: &str, args: &ControlArgs, body: &Value) -> Result<i32, Failur
 
 pub(crate) fn app(args: &AppArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
-    let (deed, wait) = (args.deed.word(), args.wait.patience());
+    let (action, wait) = (args.action.word(), args.wait.patience());
     each(slice::from_ref(&args.app), args.json.json, |app| {
-        let path = format!("/v1/apps/{}/{deed}?wait={}ms", escaped(app), wait.as_millis());
+        let path = format!("/v1/apps/{}/{action}?wait={}ms", escaped(app), wait.as_millis());
         client.post(&path, &json!({}), wait + PROMPT)
     })
 }
@@ -64,12 +64,12 @@ pub(crate) fn signal(args: &SignalArgs) -> Result<i32, Failure> {
 fn each(
     jobs: &[String],
     json: bool,
-    deed: impl Fn(&str) -> Result<Answer, Failure> + Sync,
+    ask: impl Fn(&str) -> Result<Answer, Failure> + Sync,
 ) -> Result<i32, Failure> {
     let mut code = 0;
     for some in jobs.chunks(AT_ONCE) {
         let answers: Vec<Result<Answer, Failure>> = thread::scope(|scope| {
-            let asked: Vec<_> = some.iter().map(|job| scope.spawn(|| deed(job))).collect();
+            let asked: Vec<_> = some.iter().map(|job| scope.spawn(|| ask(job))).collect();
             asked.into_iter().map(|one| one.join().unwrap_or_else(|_| Err(lost()))).collect()
         });
         for (job, answer) in some.iter().zip(answers) {

@@ -3,7 +3,7 @@
 use crate::{
     args::StatusArgs,
     client::Client,
-    control::{escaped, several},
+    commands::jobs::control::{escaped, several},
     failure::{Failure, NOT_AS_DESIRED},
     term::{self, Tint, harmless, print, print_json, stdout_color, table, tinted},
 };

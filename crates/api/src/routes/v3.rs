@@ -11,7 +11,7 @@
 //! An answer that says nothing is a line end. Another method is 405, another path 404. Where
 //! ContainerPilot's words and deeds differ, its words hold: `docs/telemetry.md` names each case.
 
-use crate::{Reach, body, problem::Problem};
+use crate::{AppState, extract, problem::Problem};
 use axum::{
     Router,
     extract::{Request, State},
@@ -33,16 +33,16 @@ const PATHS: [&str; 6] = [
 ];
 
 /// For a socket of its own: nothing else can be asked there.
-pub(crate) fn routes(reach: Reach) -> Router {
-    Router::new().fallback(answer).with_state(reach)
+pub(crate) fn routes(state: AppState) -> Router {
+    Router::new().fallback(answer).with_state(state)
 }
 
 /// Among other routes.
-pub(crate) fn among(router: Router<Reach>) -> Router<Reach> {
+pub(crate) fn among(router: Router<AppState>) -> Router<AppState> {
     router.route("/v3/{*path}", any(answer))
 }
 
-async fn answer(State(reach): State<Reach>, request: Request) -> Response {
+async fn answer(State(state): State<AppState>, request: Request) -> Response {
     let Some(path) = PATHS.into_iter().find(|path| *path == request.uri().path()) else {
         return (StatusCode::NOT_FOUND, "404 page not found\n").into_response();
     };
@@ -51,13 +51,13 @@ async fn answer(State(reach): State<Reach>, request: Request) -> Response {
         _ if request.method() != Method::POST => {
             Err(No(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed".to_owned()))
         }
-        path => done(&reach, path, request).await,
+        path => done(&state, path, request).await,
     };
     let response = match answer {
         Ok(()) => "\n".into_response(),
         Err(No(code, text)) => (code, text.trim_end().to_owned() + "\n").into_response(),
     };
-    reach.requests.note(path, response.status().as_u16());
+    state.requests.note(path, response.status().as_u16());
     response
 }
 
@@ -71,15 +71,15 @@ impl From<Problem> for No {
     }
 }
 
-async fn done(reach: &Reach, path: &str, request: Request) -> Result<(), No> {
+async fn done(state: &AppState, path: &str, request: Request) -> Result<(), No> {
     match path {
-        "/v3/environ" => environ(reach, object(request).await?).await,
-        "/v3/metric" => metric(reach, object(request).await?),
-        "/v3/reload" => reload(reach).await,
+        "/v3/environ" => environ(state, object(request).await?).await,
+        "/v3/metric" => metric(state, object(request).await?),
+        "/v3/reload" => reload(state).await,
         path => {
             let on = path.ends_with("/enable");
             let request = node::Request::Maintenance { on };
-            reach.handle.request(request).await.map_err(Problem::from)?.map_err(Problem::from)?;
+            state.handle.request(request).await.map_err(Problem::from)?.map_err(Problem::from)?;
             Ok(())
         }
     }
@@ -90,11 +90,11 @@ fn unfit(text: impl ToString) -> No {
 }
 
 async fn object(request: Request) -> Result<Map<String, Value>, No> {
-    let bytes = body::bytes(request).await?;
+    let bytes = extract::bytes(request).await?;
     serde_json::from_slice(&bytes).map_err(|error| unfit(format!("not a JSON object: {error}")))
 }
 
-async fn environ(reach: &Reach, object: Map<String, Value>) -> Result<(), No> {
+async fn environ(state: &AppState, object: Map<String, Value>) -> Result<(), No> {
     let text = |(name, value): (String, Value)| match value {
         Value::Null => Ok((name, None)),
         Value::String(text) => Ok((name, Some(text))),
@@ -102,7 +102,7 @@ async fn environ(reach: &Reach, object: Map<String, Value>) -> Result<(), No> {
     };
     let changes = object.into_iter().map(text).collect::<Result<BTreeMap<_, _>, No>>()?;
     let request = node::Request::Environ { changes };
-    Ok(reach
+    Ok(state
         .handle
         .request(request)
         .await
@@ -112,7 +112,7 @@ async fn environ(reach: &Reach, object: Map<String, Value>) -> Result<(), No> {
 }
 
 /// Numbers, also as text: ContainerPilot's own command sends them so.
-fn metric(reach: &Reach, object: Map<String, Value>) -> Result<(), No> {
+fn metric(state: &AppState, object: Map<String, Value>) -> Result<(), No> {
     let bad = |text: String| No(StatusCode::BAD_REQUEST, text);
     let number = |(name, value): (String, Value)| {
         let number = match &value {
@@ -125,11 +125,11 @@ fn metric(reach: &Reach, object: Map<String, Value>) -> Result<(), No> {
             .ok_or_else(|| bad(format!("the value of '{name}' is not a number")))
     };
     let values = object.into_iter().map(number).collect::<Result<BTreeMap<_, _>, No>>()?;
-    reach.handle.user_metrics().feed(&values).map_err(|error| bad(error.to_string()))
+    state.handle.user_metrics().feed(&values).map_err(|error| bad(error.to_string()))
 }
 
-async fn reload(reach: &Reach) -> Result<(), No> {
-    let loaded = reach.handle.load().await.map_err(Problem::from)?.map_err(unfit)?;
-    let applied = reach.handle.apply(loaded.plan).await.map_err(Problem::from)?;
+async fn reload(state: &AppState) -> Result<(), No> {
+    let loaded = state.handle.load().await.map_err(Problem::from)?.map_err(unfit)?;
+    let applied = state.handle.apply(loaded.plan).await.map_err(Problem::from)?;
     Ok(applied.map(drop).map_err(Problem::from)?)
 }

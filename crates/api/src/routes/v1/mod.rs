@@ -1,14 +1,24 @@
-//! The table of routes: the one place that says what can be asked, for the router and for OpenAPI.
+//! `/v1`, and the table of its routes: the one place that says what can be asked, for the router and for OpenAPI.
 
-use crate::{Reach, apps, environ, events, jobs, log, metrics, node, openapi};
+mod apps;
+pub(crate) mod environ;
+mod events;
+mod jobs;
+mod log;
+mod metrics;
+pub(crate) mod node;
+
+pub use log::line as log_line;
+
+use crate::{AppState, openapi};
 use axum::{
     Router,
     routing::{get, post, put},
 };
 
-/// A route as the description shows it.
+/// A route, as the description shows it.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Route {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
@@ -22,7 +32,7 @@ pub(crate) struct Entry {
 macro_rules! table {
     ($($method:ident $path:literal $handler:path: $body:ident -> $answer:ident
        $([$($query:literal),*])? $summary:literal;)*) => {
-        pub(crate) const TABLE: &[Entry] = &[$(Entry {
+        pub(crate) const ROUTES: &[Route] = &[$(Route {
             method: stringify!($method),
             path: $path,
             summary: $summary,
@@ -31,7 +41,7 @@ macro_rules! table {
             query: &[$($($query),*)?],
         }),*];
 
-        pub(crate) fn router() -> Router<Reach> {
+        pub(crate) fn router() -> Router<AppState> {
             Router::new()$(.route($path, $method($handler)))*
         }
     };

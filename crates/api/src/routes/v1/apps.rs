@@ -1,30 +1,28 @@
 //! Routes that concern an app: its jobs, started and stopped together.
 
 use crate::{
-    Reach,
-    body::{Asked, Body, InPath},
-    goal::Goal,
-    node::Nothing,
-    pursuit::{Answer, Subject, Wait},
+    AppState,
+    extract::{Body, Nothing, PathName, Query},
+    wait::{Answer, Goal, Subject, WaitQuery},
 };
 use axum::extract::State;
 use mainstay_core::{name::Name, node::Request};
 
-macro_rules! pursuing {
+macro_rules! waiting {
     ($($route:ident $request:ident $goal:expr;)*) => {$(
         pub(crate) async fn $route(
-            State(reach): State<Reach>,
-            InPath(name): InPath,
-            Asked(wait): Asked<Wait>,
+            State(state): State<AppState>,
+            PathName(name): PathName,
+            Query(wait): Query<WaitQuery>,
             Body(Nothing {}): Body<Nothing>,
         ) -> Answer {
             let request = |app: Name| Request::$request { app };
-            Subject::of_app(&name)?.pursue(&reach, request, $goal, &wait).await
+            Subject::of_app(&name)?.ask_and_wait(&state, request, $goal, &wait).await
         }
     )*};
 }
 
-pursuing! {
+waiting! {
     start StartApp Goal::Up { beyond: 0 };
     stop StopApp Goal::Down;
     restart RestartApp Goal::Anew;

@@ -4,8 +4,8 @@
 //! client takes it: nothing is kept for a slow one.
 
 use crate::{
-    Reach,
-    body::{Asked, InPath},
+    AppState,
+    extract::{PathName, Query},
     logs::{self, Backlog, Entry, Followers, Lines, Wanted},
     problem::Problem,
 };
@@ -31,90 +31,90 @@ const PIECE: usize = 64 << 10;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Query {
+pub(crate) struct LogQuery {
     lines: Option<String>,
     since: Option<String>,
     #[serde(default)]
     follow: bool,
     #[serde(default)]
-    format: Format,
+    format: LogFormat,
     /// Names, with commas between them; only where the path names none.
     jobs: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Format {
+pub(crate) enum LogFormat {
     #[default]
     Text,
     Json,
 }
 
 pub(crate) async fn of_job(
-    State(reach): State<Reach>,
-    InPath(name): InPath,
-    Asked(query): Asked<Query>,
+    State(state): State<AppState>,
+    PathName(name): PathName,
+    Query(query): Query<LogQuery>,
 ) -> Result<Response, Problem> {
     if query.jobs.is_some() {
         return Err(bad("jobs")("the path names a job already".to_owned()));
     }
-    let names = meant(&reach, &name).await?;
-    answer(reach, names, query).await
+    let names = meant(&state, &name).await?;
+    answer(state, names, query).await
 }
 
 /// The job of this name, its instances, or what has left something to read.
-async fn meant(reach: &Reach, name: &str) -> Result<Vec<String>, Problem> {
-    let jobs = reach.handle.jobs(Selection::Named(name.to_owned())).await?;
+async fn meant(state: &AppState, name: &str) -> Result<Vec<String>, Problem> {
+    let jobs = state.handle.jobs(Selection::Named(name.to_owned())).await?;
     match jobs.is_empty() {
         false => Ok(jobs.iter().map(|job| job.name.to_string()).collect()),
-        true if name == logs::OWN || has_written(reach, name).await => Ok(vec![name.to_owned()]),
+        true if name == logs::OWN || has_written(state, name).await => Ok(vec![name.to_owned()]),
         true => Err(Problem::no_such_job(name)),
     }
 }
 
 pub(crate) async fn of_all(
-    State(reach): State<Reach>,
-    Asked(query): Asked<Query>,
+    State(state): State<AppState>,
+    Query(query): Query<LogQuery>,
 ) -> Result<Response, Problem> {
     let mut names = Vec::new();
     for name in query.jobs.iter().flat_map(|names| names.split(',')) {
-        names.extend(meant(&reach, name).await?);
+        names.extend(meant(&state, name).await?);
     }
-    answer(reach, names, query).await
+    answer(state, names, query).await
 }
 
-fn root(reach: &Reach) -> PathBuf {
-    reach.handle.dirs().state.join("logs")
+fn root(state: &AppState) -> PathBuf {
+    state.handle.dirs().state.join("logs")
 }
 
-async fn has_written(reach: &Reach, name: &str) -> bool {
+async fn has_written(state: &AppState, name: &str) -> bool {
     let Ok(name) = Name::new(name) else { return false };
-    let dir = root(reach).join(name.as_str());
+    let dir = root(state).join(name.as_str());
     spawn_blocking(move || dir.is_dir()).await.unwrap_or(false)
 }
 
-async fn answer(reach: Reach, names: Vec<String>, query: Query) -> Result<Response, Problem> {
+async fn answer(state: AppState, names: Vec<String>, query: LogQuery) -> Result<Response, Problem> {
     let wanted = Wanted {
         lines: query.lines.as_deref().map(str::parse::<Lines>).transpose().map_err(bad("lines"))?,
         since: query.since.as_deref().map(logs::since).transpose().map_err(bad("since"))?,
     };
-    let (root, named) = (root(&reach), names.len() != 1);
+    let (root, named) = (root(&state), names.len() != 1);
     let opened = spawn_blocking(move || logs::open(&root, &names, wanted)).await;
     let (backlog, followers) = opened
         .map_err(io::Error::other)
         .and_then(|opened| opened)
         .map_err(|error| Problem::broken(format!("cannot read the logs: {error}")))?;
-    let reader = Reader {
+    let reader = LogReader {
         backlog: Some(backlog),
         followers: query.follow.then_some(followers),
-        ending: reach.ending,
-        style: Style { format: query.format, named },
+        ending: state.ending,
+        style: LineStyle { format: query.format, named },
     };
     let kind = match query.format {
-        Format::Text => "text/plain; charset=utf-8",
-        Format::Json => "application/x-ndjson",
+        LogFormat::Text => "text/plain; charset=utf-8",
+        LogFormat::Json => "application/x-ndjson",
     };
-    let body = Body::from_stream(stream::try_unfold(reader, Reader::next));
+    let body = Body::from_stream(stream::try_unfold(reader, LogReader::next));
     Ok(([(CONTENT_TYPE, kind)], body).into_response())
 }
 
@@ -122,22 +122,22 @@ fn bad(key: &'static str) -> impl Fn(String) -> Problem {
     move |why| Problem::bad_request(format!("the query is not understood: {key}: {why}"))
 }
 
-struct Reader {
+struct LogReader {
     backlog: Option<Backlog>,
     followers: Option<Followers>,
     ending: watch::Receiver<bool>,
-    style: Style,
+    style: LineStyle,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Style {
-    format: Format,
+struct LineStyle {
+    format: LogFormat,
     /// Several jobs: each line says whose it is.
     named: bool,
 }
 
-impl Reader {
-    async fn next(mut self) -> io::Result<Option<(Bytes, Reader)>> {
+impl LogReader {
+    async fn next(mut self) -> io::Result<Option<(Bytes, LogReader)>> {
         let style = self.style;
         if let Some(backlog) = self.backlog.take() {
             let (piece, backlog) = off_the_loop(move || Ok(style.piece(backlog))).await?;
@@ -177,7 +177,7 @@ async fn off_the_loop<T: Send + 'static>(
     spawn_blocking(read).await.map_err(io::Error::other)?
 }
 
-impl Style {
+impl LineStyle {
     /// The next piece of what was written before, and the rest of it.
     fn piece(self, mut backlog: Backlog) -> (Bytes, Option<Backlog>) {
         let mut piece = Vec::new();
@@ -190,8 +190,8 @@ impl Style {
 
     fn line(self, job: &str, entry: &Entry, piece: &mut Vec<u8>) {
         match self.format {
-            Format::Json => piece.extend(line(job, entry).into_bytes()),
-            Format::Text => {
+            LogFormat::Json => piece.extend(line(job, entry).into_bytes()),
+            LogFormat::Text => {
                 if self.named {
                     piece.extend(format!("{job} | ").into_bytes());
                 }

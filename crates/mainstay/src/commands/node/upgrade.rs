@@ -1,7 +1,7 @@
 //! `mainstay upgrade`: asks the keeper, which needs no agent for it.
 
 use crate::{
-    args::UpgradeArgs,
+    args::{DirArgs, UpgradeArgs},
     dirs,
     failure::{Failure, NO_AGENT},
     keeper,
@@ -47,4 +47,13 @@ fn ask(args: &UpgradeArgs) -> Result<String, Failure> {
             format!("no keeper answers in {}: {error}", run_dir.display()),
         )),
     }
+}
+
+/// `mainstay __check`: can this binary take over what the running keeper would hand it?
+pub(crate) fn check_handover(args: &DirArgs) -> Result<i32, Failure> {
+    let run_dir = dirs::run_dir(args.run_dir.as_deref())?;
+    mainstay_agent::check(&run_dir)
+        .and_then(|()| mainstay_keeper::check())
+        .map_err(Failure::failed)?;
+    Ok(0)
 }

@@ -8,7 +8,7 @@ mod exposition;
 mod families;
 mod process;
 
-use crate::{Reach, node::figures};
+use crate::{AppState, routes::v1::node::figures};
 use axum::{
     Json, Router,
     extract::{Query, Request, State},
@@ -20,7 +20,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{MethodRouter, get},
 };
-use exposition::Format;
+use exposition::ExpositionFormat;
 use families::Gathered;
 use mainstay_agent::JobMeasures;
 use mainstay_core::{job::Health, node::NodePhase};
@@ -28,17 +28,17 @@ use process::Processes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(crate) fn routes(reach: Reach) -> Router {
+pub(crate) fn routes(state: AppState) -> Router {
     Router::new()
         .route("/metrics", only_get(get(metrics)))
         .route("/status", only_get(get(status)))
         .route("/healthz", only_get(get(healthz)))
         .fallback(async || (StatusCode::NOT_FOUND, "try /metrics, /status or /healthz\n"))
-        .layer(from_fn_with_state(reach.clone(), counted))
-        .with_state(reach)
+        .layer(from_fn_with_state(state.clone(), counted))
+        .with_state(state)
 }
 
-async fn counted(State(reach): State<Reach>, request: Request, next: Next) -> Response {
+async fn counted(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let path = match request.uri().path() {
         "/metrics" => "/metrics",
         "/status" => "/status",
@@ -46,22 +46,23 @@ async fn counted(State(reach): State<Reach>, request: Request, next: Next) -> Re
         _ => "other",
     };
     let response = next.run(request).await;
-    reach.requests.note(path, response.status().as_u16());
+    state.requests.note(path, response.status().as_u16());
     response
 }
 
-fn only_get(route: MethodRouter<Reach>) -> MethodRouter<Reach> {
+fn only_get(route: MethodRouter<AppState>) -> MethodRouter<AppState> {
     route.fallback(async || {
         (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET, HEAD")], "Method Not Allowed\n")
     })
 }
 
-async fn metrics(State(reach): State<Reach>, headers: HeaderMap) -> Response {
-    let format = Format::wanted(headers.get(ACCEPT).and_then(|value| value.to_str().ok()));
-    let figures = figures(&reach.handle).await.unwrap_or_default();
-    let Ok(measures) = reach.handle.measures().await else { return gone() };
-    let requests = reach.requests.clone();
-    let custom = reach.handle.user_metrics().clone();
+async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response {
+    let format =
+        ExpositionFormat::wanted(headers.get(ACCEPT).and_then(|value| value.to_str().ok()));
+    let figures = figures(&state.handle).await.unwrap_or_default();
+    let Ok(measures) = state.handle.measures().await else { return gone() };
+    let requests = state.requests.clone();
+    let custom = state.handle.user_metrics().clone();
     let text = tokio::task::spawn_blocking(move || {
         let processes = Processes::look();
         let (custom, requests) = (custom.read(), requests.all());
@@ -78,8 +79,8 @@ fn gone() -> Response {
 }
 
 /// In the shape that ContainerPilot has: an empty list is `null`.
-async fn status(State(reach): State<Reach>) -> Response {
-    let Ok(measures) = reach.handle.measures().await else { return gone() };
+async fn status(State(state): State<AppState>) -> Response {
+    let Ok(measures) = state.handle.measures().await else { return gone() };
     let maintenance = measures.phase == NodePhase::Maintenance;
     let word = |job: &JobMeasures| match job.health {
         _ if maintenance => "maintenance",
@@ -118,12 +119,12 @@ struct Healthz {
 
 /// 200 while the node runs and every job (or the one that is asked about) is as desired, which an
 /// unhealthy one is not.
-async fn healthz(State(reach): State<Reach>, uri: Uri) -> Response {
+async fn healthz(State(state): State<AppState>, uri: Uri) -> Response {
     let Ok(Query(Healthz { job })) = Query::try_from_uri(&uri) else {
         return (StatusCode::BAD_REQUEST, "ask for /healthz or /healthz?job=NAME\n")
             .into_response();
     };
-    let Ok(measures) = reach.handle.measures().await else { return gone() };
+    let Ok(measures) = state.handle.measures().await else { return gone() };
     let asked = |it: &&JobMeasures| job.as_ref().is_none_or(|job| it.name.as_str() == job);
     let jobs: Vec<&JobMeasures> = measures.jobs.iter().filter(asked).collect();
     if let (Some(_), true) = (&job, jobs.is_empty()) {

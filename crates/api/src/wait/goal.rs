@@ -1,6 +1,6 @@
 //! What a request is to lead to, and when to stop waiting for it.
 
-use crate::pursuit::Incarnations;
+use super::Incarnations;
 use mainstay_agent::view::JobStatus;
 use mainstay_core::job::{Desired, Phase};
 use std::time::Duration;

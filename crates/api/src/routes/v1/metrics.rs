@@ -1,9 +1,8 @@
 //! What users measure themselves.
 
 use crate::{
-    Reach,
-    body::{Asked, Body},
-    node::Nothing,
+    AppState,
+    extract::{Body, Nothing, Query},
     problem::Problem,
 };
 use axum::{Json, extract::State};
@@ -12,11 +11,11 @@ use std::collections::BTreeMap;
 
 /// Adds to counters, sets gauges, shows values to histograms and summaries: all of them or none.
 pub(crate) async fn feed(
-    State(reach): State<Reach>,
-    Asked(Nothing {}): Asked<Nothing>,
+    State(state): State<AppState>,
+    Query(Nothing {}): Query<Nothing>,
     Body(values): Body<BTreeMap<String, f64>>,
 ) -> Result<Json<Value>, Problem> {
-    reach
+    state
         .handle
         .user_metrics()
         .feed(&values)

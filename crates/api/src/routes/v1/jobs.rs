@@ -1,12 +1,11 @@
 //! Routes that concern a job, or all instances of one.
 
 use crate::{
-    Reach,
-    body::{Asked, Body, InPath},
-    goal::Goal,
-    node::{Nothing, figures},
+    AppState,
+    extract::{Body, Nothing, PathName, Query},
     problem::Problem,
-    pursuit::{Answer, Subject, Wait},
+    routes::v1::node::figures,
+    wait::{Answer, Goal, Subject, WaitQuery},
 };
 use axum::{Json, extract::State};
 use mainstay_core::{name::Name, node::Request, plan, signal::Signal};
@@ -14,13 +13,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 pub(crate) async fn one(
-    State(reach): State<Reach>,
-    InPath(name): InPath,
-    Asked(Nothing {}): Asked<Nothing>,
+    State(state): State<AppState>,
+    PathName(name): PathName,
+    Query(Nothing {}): Query<Nothing>,
 ) -> Answer {
-    let subject = Subject::of_job(&reach, &name).await?;
-    let figures = figures(&reach.handle).await?;
-    let mut jobs = subject.jobs(&reach).await?;
+    let subject = Subject::of_job(&state, &name).await?;
+    let figures = figures(&state.handle).await?;
+    let mut jobs = subject.jobs(&state).await?;
     for job in &mut jobs {
         job.log = figures.as_ref().and_then(|figures| figures.logs.get(&job.name).copied());
     }
@@ -36,15 +35,15 @@ pub(crate) struct StartBody {
 }
 
 pub(crate) async fn start(
-    State(reach): State<Reach>,
-    InPath(name): InPath,
-    Asked(wait): Asked<Wait>,
+    State(state): State<AppState>,
+    PathName(name): PathName,
+    Query(wait): Query<WaitQuery>,
     Body(StartBody { args, now }): Body<StartBody>,
 ) -> Answer {
     fit(args.as_deref())?;
     let request = |job| Request::Start { job, args: args.clone(), now };
-    let subject = Subject::of_job(&reach, &name).await?;
-    subject.pursue(&reach, request, Goal::Up { beyond: 0 }, &wait).await
+    let subject = Subject::of_job(&state, &name).await?;
+    subject.ask_and_wait(&state, request, Goal::Up { beyond: 0 }, &wait).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -54,14 +53,14 @@ pub(crate) struct RestartBody {
 }
 
 pub(crate) async fn restart(
-    State(reach): State<Reach>,
-    InPath(name): InPath,
-    Asked(wait): Asked<Wait>,
+    State(state): State<AppState>,
+    PathName(name): PathName,
+    Query(wait): Query<WaitQuery>,
     Body(RestartBody { args }): Body<RestartBody>,
 ) -> Answer {
     fit(args.as_deref())?;
     let request = |job| Request::Restart { job, args: args.clone() };
-    Subject::of_job(&reach, &name).await?.pursue(&reach, request, Goal::Anew, &wait).await
+    Subject::of_job(&state, &name).await?.ask_and_wait(&state, request, Goal::Anew, &wait).await
 }
 
 fn fit(args: Option<&[String]>) -> Result<(), Problem> {
@@ -73,21 +72,21 @@ fn fit(args: Option<&[String]>) -> Result<(), Problem> {
 }
 
 /// Routes whose body is empty and that wait for a goal.
-macro_rules! pursuing {
+macro_rules! waiting {
     ($($route:ident $request:ident $goal:expr;)*) => {$(
         pub(crate) async fn $route(
-            State(reach): State<Reach>,
-            InPath(name): InPath,
-            Asked(wait): Asked<Wait>,
+            State(state): State<AppState>,
+            PathName(name): PathName,
+            Query(wait): Query<WaitQuery>,
             Body(Nothing {}): Body<Nothing>,
         ) -> Answer {
             let request = |job: Name| Request::$request { job };
-            Subject::of_job(&reach, &name).await?.pursue(&reach, request, $goal, &wait).await
+            Subject::of_job(&state, &name).await?.ask_and_wait(&state, request, $goal, &wait).await
         }
     )*};
 }
 
-pursuing! {
+waiting! {
     stop Stop Goal::Down;
     kill Kill Goal::Down;
     disable Disable Goal::Down;
@@ -102,37 +101,37 @@ pub(crate) struct SignalBody {
 }
 
 pub(crate) async fn signal(
-    State(reach): State<Reach>,
-    InPath(name): InPath,
-    Asked(Nothing {}): Asked<Nothing>,
+    State(state): State<AppState>,
+    PathName(name): PathName,
+    Query(Nothing {}): Query<Nothing>,
     Body(SignalBody { signal, to }): Body<SignalBody>,
 ) -> Answer {
     let to = to.unwrap_or(plan::Reach::Leader);
-    let subject = Subject::of_job(&reach, &name).await?;
-    subject.ask(&reach, |job| Request::Signal { job, signal, to }).await
+    let subject = Subject::of_job(&state, &name).await?;
+    subject.ask(&state, |job| Request::Signal { job, signal, to }).await
 }
 
 /// Its own way to reload ends when it likes: taken is done.
 pub(crate) async fn reload(
-    State(reach): State<Reach>,
-    InPath(name): InPath,
-    Asked(wait): Asked<Wait>,
+    State(state): State<AppState>,
+    PathName(name): PathName,
+    Query(wait): Query<WaitQuery>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Answer {
     wait.patience()?;
-    let subject = Subject::of_job(&reach, &name).await?;
-    subject.ask(&reach, |job| Request::Reload { job }).await
+    let subject = Subject::of_job(&state, &name).await?;
+    subject.ask(&state, |job| Request::Reload { job }).await
 }
 
 pub(crate) async fn why(
-    State(reach): State<Reach>,
-    InPath(name): InPath,
-    Asked(Nothing {}): Asked<Nothing>,
+    State(state): State<AppState>,
+    PathName(name): PathName,
+    Query(Nothing {}): Query<Nothing>,
 ) -> Answer {
-    let subject = Subject::of_job(&reach, &name).await?;
+    let subject = Subject::of_job(&state, &name).await?;
     let mut answers = Vec::new();
-    for job in subject.jobs(&reach).await? {
-        answers.extend(reach.handle.why(job.name.as_str()).await?);
+    for job in subject.jobs(&state).await? {
+        answers.extend(state.handle.why(job.name.as_str()).await?);
     }
     match subject {
         Subject::Instances(name, _) => Ok(Json(json!({ "instances_of": name, "jobs": answers }))),

@@ -6,10 +6,10 @@
 //! without it a stream begins now. `?follow=false` ends with the latest event.
 
 use crate::{
-    Reach,
-    body::Asked,
-    frames::{Frames, Seat},
+    AppState,
+    extract::Query,
     problem::Problem,
+    sse::{EncodedEvents, Subscription},
 };
 use axum::{
     body::Body,
@@ -31,29 +31,29 @@ const ALIVE: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Query {
+pub(crate) struct EventsQuery {
     since: Option<u64>,
     follow: Option<bool>,
 }
 
 pub(crate) async fn stream(
-    State(reach): State<Reach>,
-    Asked(query): Asked<Query>,
+    State(state): State<AppState>,
+    Query(query): Query<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let frames = reach.frames;
-    let (cursor, greeting) = begin(&frames, query.since, &headers)?;
-    let (seat, told) = frames.subscribe();
-    let reader = Reader {
-        frames,
-        _seat: seat,
+    let events = state.events;
+    let (cursor, greeting) = begin(&events, query.since, &headers)?;
+    let (subscription, told) = events.subscribe();
+    let reader = EventReader {
+        events,
+        _subscription: subscription,
         told,
-        ending: reach.ending,
+        ending: state.ending,
         follow: query.follow.unwrap_or(true),
         greeting: Some(greeting.into()),
         cursor,
     };
-    let body = Body::from_stream(stream::unfold(reader, Reader::next));
+    let body = Body::from_stream(stream::unfold(reader, EventReader::next));
     let kind = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
     Ok((kind, body).into_response())
 }
@@ -61,29 +61,29 @@ pub(crate) async fn stream(
 /// Where to begin, and what tells the client where that is, so that it can come back even before
 /// the first event.
 fn begin(
-    frames: &Frames,
+    events: &EncodedEvents,
     since: Option<u64>,
     headers: &HeaderMap,
 ) -> Result<(u64, String), Problem> {
-    let ring = frames.ring();
+    let log = events.log();
     let cursor = match (headers.get("last-event-id"), since) {
         (Some(id), _) => {
             let (run, seq) = seen(id.to_str().unwrap_or_default())?;
-            if run != ring.run() {
+            if run != log.run() {
                 // It comes from another run of the node, and has missed all of this one.
-                return Ok((0, frames.gap(0)));
+                return Ok((0, events.gap(0)));
             }
             seq
         }
-        (None, Some(since)) if since > ring.last() => {
-            let last = ring.last();
+        (None, Some(since)) if since > log.last() => {
+            let last = log.last();
             let detail = format!("there is no event {since} yet: the latest is {last}");
             return Err(Problem::bad_request(detail));
         }
         (None, Some(since)) => since,
-        (None, None) => ring.last(),
+        (None, None) => log.last(),
     };
-    Ok((cursor, format!("id: {}:{cursor}\n: from here\n\n", ring.run())))
+    Ok((cursor, format!("id: {}:{cursor}\n: from here\n\n", log.run())))
 }
 
 fn seen(id: &str) -> Result<(&str, u64), Problem> {
@@ -92,9 +92,9 @@ fn seen(id: &str) -> Result<(&str, u64), Problem> {
         .ok_or_else(|| Problem::bad_request("Last-Event-ID is not the id of an event, run:seq"))
 }
 
-struct Reader {
-    frames: Arc<Frames>,
-    _seat: Seat,
+struct EventReader {
+    events: Arc<EncodedEvents>,
+    _subscription: Subscription,
     told: watch::Receiver<u64>,
     ending: watch::Receiver<bool>,
     cursor: u64,
@@ -102,18 +102,18 @@ struct Reader {
     greeting: Option<Bytes>,
 }
 
-impl Reader {
-    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Reader)> {
+impl EventReader {
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, EventReader)> {
         if let Some(greeting) = self.greeting.take() {
             return Some((Ok(greeting), self));
         }
         loop {
             self.told.mark_unchanged();
-            // Looked at before the ring: once the run is over, nothing is added to it.
+            // Looked at before the log: once the run is over, nothing is added to it.
             let over = *self.ending.borrow() || !self.follow;
-            if let Some(piece) = self.frames.after(self.cursor) {
-                self.cursor = piece.to;
-                return Some((Ok(piece.bytes), self));
+            if let Some(chunk) = self.events.after(self.cursor) {
+                self.cursor = chunk.to;
+                return Some((Ok(chunk.bytes), self));
             }
             if over {
                 return None;

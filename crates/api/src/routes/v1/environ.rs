@@ -4,9 +4,8 @@
 //! out of /proc as well, and to nobody else.
 
 use crate::{
-    Reach,
-    body::{Asked, Body},
-    node::Nothing,
+    AppState,
+    extract::{Body, Nothing, Query},
     problem::Problem,
 };
 use axum::{Extension, Json, Router, extract::State};
@@ -25,24 +24,24 @@ pub(crate) fn from_afar(routes: Router) -> Router {
 
 /// Names and values that were changed; `null`: taken away.
 pub(crate) async fn show(
-    State(reach): State<Reach>,
+    State(state): State<AppState>,
     afar: Option<Extension<FromAfar>>,
-    Asked(Nothing {}): Asked<Nothing>,
+    Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<Environ>, Problem> {
     if afar.is_some() {
         return Err(Problem::forbidden(
             "values may be secrets: they are shown at the node's own socket only",
         ));
     }
-    Ok(Json(reach.handle.environ().await?))
+    Ok(Json(state.handle.environ().await?))
 }
 
 pub(crate) async fn change(
-    State(reach): State<Reach>,
-    Asked(Nothing {}): Asked<Nothing>,
+    State(state): State<AppState>,
+    Query(Nothing {}): Query<Nothing>,
     Body(changes): Body<BTreeMap<String, Option<String>>>,
 ) -> Result<Json<Value>, Problem> {
     let changed: Vec<String> = changes.keys().cloned().collect();
-    reach.handle.request(Request::Environ { changes }).await??;
+    state.handle.request(Request::Environ { changes }).await??;
     Ok(Json(json!({ "changed": changed })))
 }

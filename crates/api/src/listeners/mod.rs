@@ -1,0 +1,3 @@
+//! What the node listens at.
+
+pub(crate) mod socket_file;

@@ -1,0 +1,106 @@
+//! What can be typed.
+
+mod config;
+mod jobs;
+mod node;
+mod target;
+
+pub(crate) use config::{
+    CheckArgs, CompletionsArgs, ImportArgs, ManArgs, PlanArgs, ReloadArgs, RunArgs, SchemaArgs,
+};
+pub(crate) use jobs::{
+    AppArgs, ControlArgs, EventsArgs, LogsArgs, RestartArgs, SignalArgs, StartArgs, StatusArgs,
+    WaitArgs, WhyArgs,
+};
+pub(crate) use node::{
+    EnvironArgs, HoldArgs, MaintenanceArgs, MetricArgs, ShutdownArgs, Switch, UpgradeArgs,
+    VersionArgs,
+};
+pub(crate) use target::{DirArgs, NodeArgs, RemoteArgs};
+
+use clap::{Args, Parser, Subcommand};
+use std::time::Duration;
+
+/// Keeps processes running.
+#[derive(Debug, Parser)]
+#[command(name = "mainstay", version, disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the jobs of a configuration, or one command, until they end or the node is shut down
+    Run(RunArgs),
+    /// Hold one command behind a control socket, without an agent
+    Hold(HoldArgs),
+    /// Show the node and its jobs
+    Status(StatusArgs),
+    /// Why is a job as it is? What it waits for, and whether that can come
+    Why(WhyArgs),
+    /// Start jobs
+    Start(StartArgs),
+    /// Stop jobs: their stop signal, then SIGKILL when their time is over
+    Stop(ControlArgs),
+    /// Stop jobs and start them again
+    Restart(RestartArgs),
+    /// Kill jobs without grace
+    Kill(ControlArgs),
+    /// Send a signal to jobs
+    Signal(SignalArgs),
+    /// Let jobs be started again
+    Enable(ControlArgs),
+    /// Stop jobs and keep them from being started, over runs of the node as well
+    Disable(ControlArgs),
+    /// Start, stop or restart an app: its jobs, in order
+    App(AppArgs),
+    /// Show what a reload would change
+    Plan(PlanArgs),
+    /// Bring the configuration into force as it is written now; or let jobs reload
+    Reload(ReloadArgs),
+    /// Enter or leave maintenance: jobs that wait for it are told, processes and checks go on
+    Maintenance(MaintenanceArgs),
+    /// Show or change variables for whatever is started from now on
+    Environ(EnvironArgs),
+    /// Feed metrics that [telemetry] declares
+    Metric(MetricArgs),
+    /// Show what jobs have written
+    Logs(LogsArgs),
+    /// Show what has happened
+    Events(EventsArgs),
+    /// Stop all jobs and end the run
+    Shutdown(ShutdownArgs),
+    /// Check a configuration
+    Check(CheckArgs),
+    /// Print the configuration that does what a file of another supervisor says
+    Import(ImportArgs),
+    /// Print the JSON schema of configurations, for editors
+    Schema(SchemaArgs),
+    /// Replace the running keeper and agent by another binary; the jobs go on
+    Upgrade(UpgradeArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    Man(ManArgs),
+    /// Show the version
+    Version(VersionArgs),
+    #[command(name = "__agent", hide = true)]
+    Agent(RunArgs),
+    #[command(name = "__check", hide = true)]
+    CheckHandover(DirArgs),
+    /// Stands for a job that is only announced
+    #[command(name = "__pause", hide = true)]
+    Pause,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct JsonArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    mainstay_config::duration(text)
+}

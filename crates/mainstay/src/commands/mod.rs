@@ -1,0 +1,51 @@
+//! The commands, one module each, and the table that finds them.
+
+mod config;
+pub(crate) mod containerpilot;
+mod jobs;
+mod manual;
+mod node;
+mod version;
+
+use crate::{args::Command, failure::Failure};
+use config::{check, import, reload};
+use jobs::{control, events, logs, status, why};
+use node::{agent, environ, maintenance, metric, run, shutdown, upgrade};
+
+/// `run` and `hold` become the keeper, so nothing above them may start a thread.
+pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
+    match command {
+        Command::Run(args) => run::run(args),
+        Command::Hold(args) => run::hold(args),
+        Command::Agent(args) => agent::agent(args),
+        Command::Pause => loop {
+            std::thread::park();
+        },
+        Command::CheckHandover(args) => upgrade::check_handover(&args),
+        Command::Check(args) => check::check(&args),
+        Command::Status(args) => status::status(&args),
+        Command::Why(args) => why::why(&args),
+        Command::Start(args) => control::start(&args),
+        Command::Stop(args) => control::control("stop", &args),
+        Command::Restart(args) => control::restart(&args),
+        Command::Kill(args) => control::control("kill", &args),
+        Command::Signal(args) => control::signal(&args),
+        Command::Enable(args) => control::control("enable", &args),
+        Command::Disable(args) => control::control("disable", &args),
+        Command::App(args) => control::app(&args),
+        Command::Plan(args) => reload::plan(&args),
+        Command::Reload(args) => reload::reload(args),
+        Command::Maintenance(args) => maintenance::maintenance(&args),
+        Command::Environ(args) => environ::environ(&args),
+        Command::Metric(args) => metric::metric(&args),
+        Command::Import(args) => import::import(&args),
+        Command::Schema(args) => import::schema(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
+        Command::Logs(args) => logs::logs(&args),
+        Command::Events(args) => events::events(&args),
+        Command::Shutdown(args) => shutdown::shutdown(&args),
+        Command::Upgrade(args) => upgrade::upgrade(&args),
+        Command::Version(args) => version::version(&args),
+    }
+}

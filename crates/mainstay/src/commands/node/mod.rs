@@ -1,0 +1,9 @@
+//! Commands about the node as a whole.
+
+pub(crate) mod agent;
+pub(crate) mod environ;
+pub(crate) mod maintenance;
+pub(crate) mod metric;
+pub(crate) mod run;
+pub(crate) mod shutdown;
+pub(crate) mod upgrade;
