@@ -321,10 +321,10 @@ impl Agent {
 
     fn decide(&mut self, input: Input) -> Decided {
         let now = clock::now();
-        let life = self.node.life().clone();
+        let life = self.node.state().clone();
         let outcome = self.node.step(now, input.clone());
         // The first step of a journal always says where the node is in its life.
-        let life_changed = *self.node.life() != life || self.event_log.last() == 0;
+        let life_changed = *self.node.state() != life || self.event_log.last() == 0;
         Decided { now, input, outcome, life_changed }
     }
 
@@ -365,7 +365,7 @@ impl Agent {
                 .iter()
                 .filter_map(|name| Some((name, node.job(name.as_str())?)))
                 .collect(),
-            life: life_changed.then(|| node.life()),
+            life: life_changed.then(|| node.state()),
             environ,
             taken,
             upgrade,

@@ -35,26 +35,26 @@
 //!
 //! The decisions are in the submodules: `gate` (from the wish to the launch), `launch` (up to
 //! RUNNING), `running` (signals, reload, the longest run), `health` (checks), `ending` (an exit and
-//! what follows), `stop` (hooks, withdrawal, task, signal, kill), `notice` (what others are told), `takeover` (what a new agent finds), `change`
+//! what follows), `stop` (hooks, withdrawal, task, signal, kill), `announce` (what others are told), `takeover` (what a new agent finds), `change`
 //! (another plan), `budget` (how often and how soon again).
 
+mod announce;
 mod budget;
 mod change;
+mod ctx;
 mod ending;
 mod gate;
 mod health;
 mod launch;
-mod notice;
 mod running;
 mod stop;
 mod takeover;
-mod turn;
 
+pub(crate) use ctx::{JobCtx, Shutting};
 pub(crate) use gate::{Pass, is_triggered};
 pub use health::{CheckState, Verdict};
 pub(crate) use stop::Force;
-pub use stop::Rung;
-pub(crate) use turn::{Shutting, Turn};
+pub use stop::StopStage;
 
 use crate::{
     clock::Mono,
@@ -66,12 +66,11 @@ use crate::{
 };
 pub(crate) use budget::STABLE;
 
+use announce::Announcement;
 use budget::Budget;
-use change::Renewal;
+use change::PendingRestart;
 use gate::Gate;
-use notice::Notice;
 use serde::{Deserialize, Serialize};
-use stop::Ladder;
 
 /// Supervisor's states, as observers see them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -148,10 +147,10 @@ pub struct Job {
     /// It is gone from the configuration, and from here once its process is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     leaving: bool,
-    #[serde(default, skip_serializing_if = "Renewal::is_none")]
-    renewal: Renewal,
-    #[serde(default, skip_serializing_if = "Notice::is_absent")]
-    notice: Notice,
+    #[serde(default, alias = "renewal", skip_serializing_if = "PendingRestart::is_none")]
+    pending_restart: PendingRestart,
+    #[serde(default, alias = "notice", skip_serializing_if = "Announcement::is_absent")]
+    announcement: Announcement,
     #[serde(default, skip_serializing_if = "Resting::is_default")]
     resting: Resting,
 }
@@ -180,7 +179,8 @@ enum State {
     },
     Stopping {
         pid: Option<u32>,
-        ladder: Ladder,
+        #[serde(alias = "ladder")]
+        stage: StopStage,
     },
     /// Ended, and policy wants no restart.
     Exited {
@@ -224,8 +224,8 @@ impl Job {
             args: Vec::new(),
             overran: None,
             leaving: false,
-            renewal: Renewal::None,
-            notice: Notice::Absent,
+            pending_restart: PendingRestart::None,
+            announcement: Announcement::Absent,
             resting: Resting::User,
         }
     }
@@ -434,10 +434,10 @@ impl Job {
 
     /// A wait is over. One that belongs to another incarnation or state no longer matters; one
     /// that comes too early is set again, so that an impatient clock costs nothing.
-    pub(crate) fn timer(&mut self, turn: &mut Turn<'_>, incarnation: u64, wait: Wait) {
+    pub(crate) fn timer(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64, wait: Wait) {
         match wait {
             // What starts the next incarnation does not belong to the last one.
-            Wait::Interval => return self.interval_over(turn),
+            Wait::Interval => return self.interval_over(ctx),
             Wait::Started
             | Wait::Backoff
             | Wait::StopTimeout
@@ -449,30 +449,30 @@ impl Job {
             return;
         }
         match wait {
-            Wait::Started => self.start_seconds_over(turn),
-            Wait::Backoff => self.backoff_over(turn),
-            Wait::StopTimeout => self.stop_timeout_over(turn),
-            Wait::When => self.when_timeout_over(turn),
-            Wait::Longest => self.longest_run_over(turn),
-            Wait::Check(check) => self.check_due(turn, check),
+            Wait::Started => self.start_seconds_over(ctx),
+            Wait::Backoff => self.backoff_over(ctx),
+            Wait::StopTimeout => self.stop_timeout_over(ctx),
+            Wait::When => self.when_timeout_over(ctx),
+            Wait::Longest => self.longest_run_over(ctx),
+            Wait::Check(check) => self.check_due(ctx, check),
             Wait::Interval => {}
         }
     }
 
     /// The one way into another phase.
-    fn enter(&mut self, turn: &mut Turn<'_>, state: State) {
+    fn enter(&mut self, ctx: &mut JobCtx<'_>, state: State) {
         let from = self.phase();
         self.state = state;
-        self.since = turn.out.now.wall;
+        self.since = ctx.out.now.wall;
         let (to, pid, incarnation) = (self.phase(), self.pid(), self.incarnation);
-        turn.emit(Kind::State { from, to, pid, incarnation });
+        ctx.emit(Kind::State { from, to, pid, incarnation });
     }
 
-    fn lose_health(&mut self, turn: &mut Turn<'_>) {
+    fn lose_health(&mut self, ctx: &mut JobCtx<'_>) {
         match self.health {
             Health::Healthy => {
                 self.health = Health::Unhealthy;
-                turn.emit(Kind::Unhealthy);
+                ctx.emit(Kind::Unhealthy);
             }
             Health::Unknown | Health::Unhealthy => {}
         }

@@ -18,20 +18,20 @@ mod apps;
 mod command;
 mod foresee;
 mod input;
-mod life;
 mod order;
 mod outlook;
+mod propagate;
 mod request;
-mod settle;
 mod shutdown;
+mod state;
 mod wiring;
 
 pub use apps::AppPhase;
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
 pub use foresee::{Effect, Foresight, Preview};
 pub use input::{Held, Input, Refusal, Request};
-pub use life::{Life, NodePhase};
 pub use outlook::{Outlook, Waiting};
+pub use state::{NodePhase, NodeState};
 
 use crate::{
     clock::Now,
@@ -40,21 +40,21 @@ use crate::{
     event::{Event, Kind, Source},
     exit::Exit,
     history::awaited,
-    job::{Desired, Job, Turn},
+    job::{Desired, Job, JobCtx},
     name::Name,
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
     signal::Signal,
     watch::Watch,
 };
-use life::Course;
+use state::NodeStage;
 use std::collections::{BTreeMap, BTreeSet};
 use wiring::Wiring;
 
 #[derive(Debug, Clone)]
 pub struct Node {
     plan: Plan,
-    life: Life,
+    state: NodeState,
     environ: Environ,
     /// In the order of the plan.
     jobs: Vec<Job>,
@@ -64,9 +64,9 @@ pub struct Node {
     /// In this step something has come to another phase: the node may have come to its end.
     moved: bool,
     /// How many jobs are having their process renewed.
-    renewing: usize,
+    restarting: usize,
     /// Fewer than before in this step: who waits for them is looked at again.
-    renewed: bool,
+    restarted: bool,
     /// Why nothing can progress any more, once that has ended the node.
     stuck: Vec<String>,
 }
@@ -81,21 +81,21 @@ impl Node {
     #[must_use]
     pub fn new_with_disabled(plan: Plan, disabled: &BTreeSet<Name>) -> Node {
         let jobs = disabled.iter().map(|name| (name.clone(), Job::disabled())).collect();
-        Node::restore(plan, Life::new(), jobs)
+        Node::restore(plan, NodeState::new(), jobs)
     }
 
     /// A node as an earlier agent journaled it. A job without a journaled state is new.
     #[must_use]
-    pub fn restore(plan: Plan, mut life: Life, mut states: BTreeMap<Name, Job>) -> Node {
+    pub fn restore(plan: Plan, mut state: NodeState, mut states: BTreeMap<Name, Job>) -> Node {
         let wiring = Wiring::new(&plan);
-        let state = |job: &JobPlan| states.remove(&job.name).unwrap_or_else(|| Job::new(job));
-        let jobs: Vec<Job> = plan.jobs.iter().map(state).collect();
+        let restored = |job: &JobPlan| states.remove(&job.name).unwrap_or_else(|| Job::new(job));
+        let jobs: Vec<Job> = plan.jobs.iter().map(restored).collect();
         let absent = states.into_iter().filter(|(_, job)| job.desired() == Desired::Disabled);
-        life.disabled_absent.extend(absent.map(|(name, _)| name));
-        let renewing = jobs.iter().filter(|job| job.renews()).count();
-        let (touched, moved, renewed, stuck) = (BTreeMap::new(), false, false, Vec::new());
+        state.disabled_absent.extend(absent.map(|(name, _)| name));
+        let restarting = jobs.iter().filter(|job| job.has_pending_restart()).count();
+        let (touched, moved, restarted, stuck) = (BTreeMap::new(), false, false, Vec::new());
         let environ = Environ::default();
-        Node { plan, life, environ, jobs, wiring, touched, moved, renewing, renewed, stuck }
+        Node { plan, state, environ, jobs, wiring, touched, moved, restarting, restarted, stuck }
     }
 
     /// With the environment that users had changed when it was journaled.
@@ -116,13 +116,13 @@ impl Node {
     }
 
     #[must_use]
-    pub fn life(&self) -> &Life {
-        &self.life
+    pub fn state(&self) -> &NodeState {
+        &self.state
     }
 
     #[must_use]
     pub fn phase(&self) -> NodePhase {
-        self.life.phase()
+        self.state.phase()
     }
 
     #[must_use]
@@ -142,10 +142,10 @@ impl Node {
     }
 
     pub fn step(&mut self, now: Now, input: Input) -> Outcome {
-        let mut out = Outbox::new(now, self.life.seq);
+        let mut out = Outbox::new(now, self.state.seq);
         let was_over = self.was_over(&input);
         let answer = self.take(&mut out, input);
-        self.settle(&mut out);
+        self.propagate(&mut out);
         self.exit_if_empty(&mut out, was_over);
         self.moved = false;
         let touched = std::mem::take(&mut self.touched);
@@ -157,7 +157,7 @@ impl Node {
         self.forget_those_gone(&mut out);
         let touched =
             touched.into_iter().filter(|name| self.wiring.place(name.as_str()).is_some()).collect();
-        self.life.seq = out.seq;
+        self.state.seq = out.seq;
         Outcome { events: out.events, commands: out.commands, touched, answer }
     }
 
@@ -168,37 +168,37 @@ impl Node {
                 self.attached(out, &held, agent_restarts, upgraded);
             }
             Input::Spawned { job, incarnation, pid } => {
-                self.one(out, &job, |job, turn| job.spawned(turn, incarnation, pid));
+                self.one(out, &job, |job, ctx| job.spawned(ctx, incarnation, pid));
             }
             Input::Exited { job, incarnation, exit, asked } => {
-                self.one(out, &job, |job, turn| job.exited(turn, incarnation, &exit, asked));
+                self.one(out, &job, |job, ctx| job.exited(ctx, incarnation, &exit, asked));
             }
             Input::TaskDone { id, exit: _ } => {
-                self.one(out, &id.job, |job, turn| job.task_done(turn, id.incarnation, id.what));
+                self.one(out, &id.job, |job, ctx| job.task_done(ctx, id.incarnation, id.what));
             }
             Input::Timer { token: Token::Job { job, incarnation, wait } } => {
-                self.one(out, &job, |job, turn| job.timer(turn, incarnation, wait));
+                self.one(out, &job, |job, ctx| job.timer(ctx, incarnation, wait));
             }
             Input::Timer { token: Token::ShutdownDeadline } => self.shutdown_time_over(out),
             Input::Timer { token: Token::ShutdownOverdue } => self.shutdown_overdue(out),
             Input::Request(request) => return Some(self.requested(out, request)),
             Input::Signalled { signal } => self.signalled(out, signal),
             Input::Checked { job, incarnation, check, passed, output } => {
-                self.one(out, &job, |job, turn| {
-                    job.checked(turn, incarnation, check, passed, &output);
+                self.one(out, &job, |job, ctx| {
+                    job.checked(ctx, incarnation, check, passed, &output);
                 });
             }
             Input::Notified { job, incarnation, ready, watchdog, watchdog_every } => {
-                self.one(out, &job, |job, turn| {
-                    job.notified(turn, incarnation, ready, watchdog, watchdog_every);
+                self.one(out, &job, |job, ctx| {
+                    job.notified(ctx, incarnation, ready, watchdog, watchdog_every);
                 });
             }
             Input::CronDue { job } => {
-                self.one(out, &job, |job, turn| job.cron_due(turn));
+                self.one(out, &job, |job, ctx| job.cron_due(ctx));
             }
             Input::Instances { watch, instances } => self.answered(out, &watch, instances),
             Input::Withdrawn { job } => {
-                self.one(out, &job, |job, turn| job.withdrawn(turn));
+                self.one(out, &job, |job, ctx| job.withdrawn(ctx));
             }
             Input::LogGap { job, lines } => out.emit(Source::Job(job), Kind::LogGap { lines }),
             Input::StrayKilled { pid, command } => {
@@ -212,7 +212,7 @@ impl Node {
         if self.plan.watch(watch.as_str()).is_none() {
             return;
         }
-        let known = self.life.watches.entry(watch.clone()).or_default();
+        let known = self.state.watches.entry(watch.clone()).or_default();
         for kind in known.answered(out.now.wall, instances) {
             out.emit(Source::watch(watch), kind);
         }
@@ -221,25 +221,25 @@ impl Node {
     /// What is known of a watch; `None`: nothing yet.
     #[must_use]
     pub fn watch(&self, name: &str) -> Option<&Watch> {
-        self.life.watches.get(name)
+        self.state.watches.get(name)
     }
 
     fn boot(&mut self, out: &mut Outbox) {
-        match self.life.course {
-            Course::Starting => {
+        match self.state.stage {
+            NodeStage::Starting => {
                 self.begin(out);
                 self.each(out, Job::arm);
                 self.start_apps(out);
                 self.look_again(out);
             }
-            Course::Running | Course::Stopping(_) => {}
+            NodeStage::Running | NodeStage::Stopping(_) => {}
         }
     }
 
     fn begin(&mut self, out: &mut Outbox) {
         out.emit(Source::NODE, Kind::Startup);
-        self.life.note(Awaited::Startup);
-        self.life.course = Course::Running;
+        self.state.note(Awaited::Startup);
+        self.state.stage = NodeStage::Running;
     }
 
     fn attached(
@@ -256,14 +256,14 @@ impl Node {
         for (from, to) in upgraded {
             out.emit(Source::NODE, Kind::Upgraded { from, to });
         }
-        let unborn = self.life.phase() == NodePhase::Starting;
+        let unborn = self.state.phase() == NodePhase::Starting;
         if unborn {
             // The earlier agent has not even journaled the boot.
             self.begin(out);
         }
         let held: BTreeMap<&Name, &Held> = held.iter().map(|held| (&held.job, held)).collect();
-        self.each(out, |job, turn| {
-            job.attached(turn, held.get(&turn.plan.name).copied());
+        self.each(out, |job, ctx| {
+            job.attached(ctx, held.get(&ctx.plan.name).copied());
         });
         if unborn {
             self.each(out, Job::arm);
@@ -285,50 +285,50 @@ impl Node {
         &mut self,
         out: &mut Outbox,
         name: &Name,
-        deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> T,
+        f: impl FnOnce(&mut Job, &mut JobCtx<'_>) -> T,
     ) -> Option<T> {
         let at = self.wiring.place(name.as_str())?;
-        let answer = self.act(out, at, deed);
-        self.consider(out, at);
+        let answer = self.with_job(out, at, f);
+        self.try_launch(out, at);
         answer
     }
 
-    fn each(&mut self, out: &mut Outbox, mut deed: impl FnMut(&mut Job, &mut Turn<'_>)) {
+    fn each(&mut self, out: &mut Outbox, mut f: impl FnMut(&mut Job, &mut JobCtx<'_>)) {
         for at in 0..self.jobs.len() {
-            self.act(out, at, &mut deed);
+            self.with_job(out, at, &mut f);
         }
     }
 
     /// The one place where a job changes: finds out if it did, what it said, and if a process
     /// ended.
-    fn act<T>(
+    fn with_job<T>(
         &mut self,
         out: &mut Outbox,
         at: usize,
-        deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> T,
+        f: impl FnOnce(&mut Job, &mut JobCtx<'_>) -> T,
     ) -> Option<T> {
         let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get_mut(at)?);
         let (before, told) = (job.clone(), out.events.len());
         let hooks = !self.wiring.stopping_hooks(at).is_empty();
-        let (shutting, maintenance) = (self.life.shutting(), self.life.maintenance);
-        let turn = &mut Turn { plan, hooks, shutting, maintenance, out };
-        let answer = deed(job, turn);
-        job.give_notice(turn);
+        let (shutting, maintenance) = (self.state.shutting(), self.state.maintenance);
+        let ctx = &mut JobCtx { plan, hooks, shutting, maintenance, out };
+        let answer = f(job, ctx);
+        job.announce_change(ctx);
         let said = &out.events[told..];
         said.iter().filter_map(awaited).for_each(|event| job.note(event));
         if let Some(exit) = last_exit(said).filter(|_| !job.holds()) {
-            Node::process_ended(&mut self.life, plan, exit);
+            Node::process_ended(&mut self.state, plan, exit);
         }
-        match (before.renews(), job.renews()) {
-            (false, true) => self.renewing += 1,
+        match (before.has_pending_restart(), job.has_pending_restart()) {
+            (false, true) => self.restarting += 1,
             (true, false) => {
-                self.renewing = self.renewing.saturating_sub(1);
-                self.renewed = true;
+                self.restarting = self.restarting.saturating_sub(1);
+                self.restarted = true;
             }
             (false, false) | (true, true) => {}
         }
         // Whoever waited for its errand waits for its end now.
-        self.moved |= before.is_errand() && !job.is_errand();
+        self.moved |= before.is_hook_run() && !job.is_hook_run();
         if *job != before {
             self.touched.entry(at).or_insert(Some(before));
         }

@@ -18,7 +18,7 @@ use mainstay_core::{
     event::Event,
     job::Job,
     name::Name,
-    node::{Input, Life, Node},
+    node::{Input, Node, NodeState},
     plan::Plan,
 };
 use mainstay_sys::proc::boot_id;
@@ -49,7 +49,7 @@ struct Header {
 enum Written<'a> {
     Header(&'a Header),
     Base {
-        life: &'a Life,
+        life: &'a NodeState,
         jobs: BTreeMap<&'a Name, &'a Job>,
         taken: &'a SeenTokens,
         upgrade: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Step<'a> {
     /// The new state of each job that was touched.
     pub(crate) jobs: BTreeMap<&'a Name, &'a Job>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) life: Option<&'a Life>,
+    pub(crate) life: Option<&'a NodeState>,
     /// If this step has changed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) environ: Option<&'a Environ>,
@@ -95,7 +95,7 @@ pub(crate) struct Step<'a> {
 enum Line {
     Header(Header),
     Base {
-        life: Life,
+        life: NodeState,
         jobs: BTreeMap<Name, Job>,
         taken: SeenTokens,
         upgrade: u64,
@@ -107,7 +107,7 @@ enum Line {
     Step {
         events: Vec<Event>,
         jobs: BTreeMap<Name, Job>,
-        life: Option<Life>,
+        life: Option<NodeState>,
         #[serde(default)]
         environ: Option<Environ>,
         taken: Option<u64>,
@@ -122,7 +122,7 @@ enum Line {
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     /// `None`: it died before its first step.
-    pub(crate) life: Option<Life>,
+    pub(crate) life: Option<NodeState>,
     pub(crate) jobs: BTreeMap<Name, Job>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) environ: Environ,
@@ -310,7 +310,7 @@ fn base(header: &Header, moment: &Moment<'_>, events: usize) -> io::Result<Vec<u
     let skipped = moment.events.len().saturating_sub(events);
     encode(&mut bytes, &Written::Header(header))?;
     let Moment { taken, upgrade, plan, .. } = *moment;
-    let (life, environ) = (moment.node.life(), moment.node.environ());
+    let (life, environ) = (moment.node.state(), moment.node.environ());
     encode(&mut bytes, &Written::Base { life, jobs, taken, upgrade, environ, plan })?;
     encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
     Ok(bytes)
@@ -471,7 +471,7 @@ pub(crate) fn fuzz_sample() -> Vec<u8> {
                 .iter()
                 .filter_map(|it| Some((it, node.job(it.as_str())?)))
                 .collect(),
-            life: Some(node.life()),
+            life: Some(node.state()),
             environ: None,
             taken: Some(at),
             upgrade: Some(at),
@@ -480,7 +480,7 @@ pub(crate) fn fuzz_sample() -> Vec<u8> {
     let taken = SeenTokens::default();
     let jobs = node.job("web").map(|job| (&name, job)).into_iter().collect();
     let plan = Some(node.plan());
-    let (life, environ) = (node.life(), node.environ());
+    let (life, environ) = (node.state(), node.environ());
     write(&Written::Base { life, jobs, taken: &taken, upgrade: 3, environ, plan });
     let lines = bytes.split(|byte| *byte == b'\n').filter_map(|line| line.get(9..));
     lines.collect::<Vec<_>>().join(&b'\n')

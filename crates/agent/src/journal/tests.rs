@@ -78,7 +78,7 @@ impl Driven {
                 .iter()
                 .filter_map(|name| Some((name, self.node.job(name.as_str())?)))
                 .collect(),
-            life: Some(self.node.life()),
+            life: Some(self.node.state()),
             environ: None,
             taken,
             upgrade: None,
@@ -106,7 +106,7 @@ impl Driven {
     }
 
     fn assert_recovered(&self, recovered: &Recovered) {
-        assert_eq!(recovered.life.as_ref(), Some(self.node.life()));
+        assert_eq!(recovered.life.as_ref(), Some(self.node.state()));
         for (plan, job) in self.node.jobs() {
             assert_eq!(recovered.jobs.get(&plan.name), Some(job), "{}", plan.name);
         }
@@ -130,7 +130,7 @@ fn a_journal_cut_at_any_byte_gives_exactly_its_whole_steps() {
     let mut driven = Driven::new(&dir);
     let mut whole = vec![(dir.journal().len(), 0, None)];
     let mut at = |driven: &Driven| {
-        whole.push((dir.journal().len(), driven.events.len(), Some(driven.node.life().clone())));
+        whole.push((dir.journal().len(), driven.events.len(), Some(driven.node.state().clone())));
     };
     driven.step(Input::Boot, None);
     at(&driven);

@@ -8,7 +8,7 @@
 use crate::{inputs::cron, view::Why};
 use mainstay_core::{
     clock::{Mono, Now},
-    job::{Desired, Health, Job, Phase, Resting, Rung, Verdict},
+    job::{Desired, Health, Job, Phase, Resting, StopStage, Verdict},
     name::Name,
     node::{Node, NodePhase, Waiting},
     plan::{JobPlan, RestartOn, Trigger},
@@ -80,8 +80,8 @@ impl Asked<'_> {
     /// What explains that, at most three lines.
     fn causes(&self) -> Vec<String> {
         let job = self.job;
-        if let Some((rung, until)) = job.stopping() {
-            return vec![self.stopping(rung, until)];
+        if let Some(stage) = job.stopping() {
+            return vec![self.stopping(stage)];
         }
         match (job.desired(), job.phase()) {
             (Desired::Disabled, _) => vec!["it was disabled, which lasts over runs".to_owned()],
@@ -116,24 +116,26 @@ impl Asked<'_> {
         }
     }
 
-    fn stopping(&self, rung: Rung, until: Option<Mono>) -> String {
-        let left = until.map(|until| self.left(until)).unwrap_or_default();
+    fn stopping(&self, stage: StopStage) -> String {
+        let left = stage.until().map(|until| self.left(until)).unwrap_or_default();
         let signal = self.plan.stop.signal;
-        match rung {
-            Rung::Hooks => {
+        match stage {
+            StopStage::Hooks { .. } => {
                 let hooks = self.node.waiting(self.plan.name.as_str());
                 let hooks: Vec<&str> = hooks.iter().map(|it| it.source.as_str()).collect();
                 let hooks = hooks.join(", ");
                 format!("its stop waits for {hooks}, for {left} at most; {signal} follows")
             }
-            Rung::Withdrawing => {
+            StopStage::Withdrawing { .. } => {
                 format!("others are being told that it is gone; {signal} follows in {left}")
             }
-            Rung::Task => {
+            StopStage::Task { .. } => {
                 format!("its stop.exec runs, for {left} at most; {signal} follows")
             }
-            Rung::Signalled => format!("{signal} was sent to it; SIGKILL follows in {left}"),
-            Rung::Killed => "SIGKILL was sent to its tree, which is not gone yet".to_owned(),
+            StopStage::Signalled { .. } => {
+                format!("{signal} was sent to it; SIGKILL follows in {left}")
+            }
+            StopStage::Killed => "SIGKILL was sent to its tree, which is not gone yet".to_owned(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A job whose plan is another one now, or that is gone from it.
 
 use super::{
-    Desired, Job, Resting, State, Turn, budget::Budget, gate::is_triggered,
+    Desired, Job, JobCtx, Resting, State, budget::Budget, gate::is_triggered,
     launch::is_triggered_at_once, stop::Force,
 };
 use crate::{
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// A new process for a new plan, in its turn among others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Renewal {
+pub(super) enum PendingRestart {
     #[default]
     None,
     /// Its turn has not come: the process of before goes on.
@@ -23,41 +23,43 @@ pub(super) enum Renewal {
     UnderWay,
 }
 
-impl Renewal {
+impl PendingRestart {
     pub(super) fn is_none(&self) -> bool {
-        *self == Renewal::None
+        *self == PendingRestart::None
     }
 }
 
 impl Job {
     /// What needs it waits until its new process is up.
-    pub(crate) fn renews(&self) -> bool {
-        !self.renewal.is_none()
+    pub(crate) fn has_pending_restart(&self) -> bool {
+        !self.pending_restart.is_none()
     }
 
-    pub(crate) fn is_due_for_renewal(&self) -> bool {
-        self.renewal == Renewal::Due
+    pub(crate) fn is_restart_due(&self) -> bool {
+        self.pending_restart == PendingRestart::Due
     }
 
-    pub(crate) fn forget_renewal(&mut self) {
-        self.renewal = Renewal::None;
+    pub(crate) fn drop_pending_restart(&mut self) {
+        self.pending_restart = PendingRestart::None;
     }
 
     /// Its turn has come.
-    pub(crate) fn begin_renewal(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn begin_pending_restart(&mut self, ctx: &mut JobCtx<'_>) {
         if self.leaving {
-            self.stop(turn, Force::Grace);
+            self.stop(ctx, Force::Grace);
         } else {
-            self.restart(turn, None);
+            self.restart(ctx, None);
         }
-        self.renewal = Renewal::UnderWay;
+        self.pending_restart = PendingRestart::UnderWay;
     }
 
     /// What it follows goes down: it does so before, in its turn, and comes back after it.
-    pub(crate) fn renew_along(&mut self) -> bool {
+    pub(crate) fn restart_along(&mut self) -> bool {
         match (&self.state, self.desired) {
-            (State::Starting { .. } | State::Running { .. }, Desired::Run) if !self.renews() => {
-                self.renewal = Renewal::Due;
+            (State::Starting { .. } | State::Running { .. }, Desired::Run)
+                if !self.has_pending_restart() =>
+            {
+                self.pending_restart = PendingRestart::Due;
                 true
             }
             (State::Starting { .. } | State::Running { .. }, _)
@@ -73,9 +75,9 @@ impl Job {
     }
 
     /// From now on it follows something that is not there.
-    pub(crate) fn lose_source(&mut self, turn: &mut Turn<'_>) {
-        if !self.renew_along() && self.backs_off() {
-            self.follow_down(turn);
+    pub(crate) fn lose_source(&mut self, ctx: &mut JobCtx<'_>) {
+        if !self.restart_along() && self.backs_off() {
+            self.follow_down(ctx);
         }
     }
 
@@ -86,18 +88,18 @@ impl Job {
     }
 
     /// What has a process is stopped when its turn has come: after what needs it.
-    pub(crate) fn leave(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn leave(&mut self, ctx: &mut JobCtx<'_>) {
         self.leaving = true;
         match self.state {
             State::Starting { .. } | State::Running { .. } => {
                 self.rest();
-                self.renewal = Renewal::Due;
+                self.pending_restart = PendingRestart::Due;
             }
             State::Stopped
             | State::Backoff { .. }
             | State::Stopping { .. }
             | State::Exited { .. }
-            | State::Fatal => self.stop(turn, Force::Grace),
+            | State::Fatal => self.stop(ctx, Force::Grace),
         }
     }
 
@@ -112,52 +114,52 @@ impl Job {
     }
 
     /// What can be applied to what is there.
-    pub(crate) fn take_over(&mut self, turn: &mut Turn<'_>, before: &JobPlan) {
-        let plan = turn.plan;
+    pub(crate) fn take_over(&mut self, ctx: &mut JobCtx<'_>, before: &JobPlan) {
+        let plan = ctx.plan;
         if plan.checks != before.checks {
-            self.change_checks(turn, &before.checks);
+            self.change_checks(ctx, &before.checks);
         }
         if plan.timeout != before.timeout {
-            self.limit_run(turn);
+            self.limit_run(ctx);
         }
         if plan.start_seconds != before.start_seconds
             && let State::Starting { process: Some(process) } = self.state
         {
-            turn.wake(self.incarnation, Wait::Started, process.since.after(plan.start_seconds));
+            ctx.wake(self.incarnation, Wait::Started, process.since.after(plan.start_seconds));
         }
         if plan.when != before.when {
-            self.change_when(turn, &before.when);
+            self.change_when(ctx, &before.when);
         }
         if plan.advertise != before.advertise {
-            self.announce_anew(turn);
+            self.announce_anew(ctx);
         }
     }
 
     /// Its conditions are others: the time it may wait for them begins anew.
-    fn change_when(&mut self, turn: &mut Turn<'_>, before: &When) {
-        if turn.plan.when.trigger != before.trigger {
-            self.change_trigger(turn, before.trigger.as_ref());
+    fn change_when(&mut self, ctx: &mut JobCtx<'_>, before: &When) {
+        if ctx.plan.when.trigger != before.trigger {
+            self.change_trigger(ctx, before.trigger.as_ref());
         }
-        self.await_launch(turn);
+        self.await_launch(ctx);
     }
 
     /// A trigger of before is forgotten, but an interval goes on from its last start.
-    fn change_trigger(&mut self, turn: &mut Turn<'_>, before: Option<&Trigger>) {
-        match (&turn.plan.when.trigger, before) {
+    fn change_trigger(&mut self, ctx: &mut JobCtx<'_>, before: Option<&Trigger>) {
+        match (&ctx.plan.when.trigger, before) {
             (Some(Trigger::Interval(every)), Some(Trigger::Interval(before))) => {
                 if let Some(next) = self.gate.next {
-                    self.await_interval(turn, next.before(*before).after(*every));
+                    self.await_interval(ctx, next.before(*before).after(*every));
                 }
             }
             (Some(Trigger::Interval(every)), Some(Trigger::Each(_) | Trigger::Cron(_)) | None) => {
                 self.gate.pending = self.waits();
                 if self.holds() || self.backs_off() {
-                    self.await_interval(turn, turn.mono().after(*every));
+                    self.await_interval(ctx, ctx.mono().after(*every));
                 }
             }
             (Some(Trigger::Cron(_)), _) => {
                 (self.gate.pending, self.gate.next) = (false, None);
-                turn.arm_cron();
+                ctx.arm_cron();
             }
             (Some(Trigger::Each(_)) | None, _) => {
                 (self.gate.pending, self.gate.next) = (false, None);
@@ -165,45 +167,45 @@ impl Job {
         }
     }
 
-    fn await_interval(&mut self, turn: &mut Turn<'_>, next: Mono) {
-        if next <= turn.mono() {
+    fn await_interval(&mut self, ctx: &mut JobCtx<'_>, next: Mono) {
+        if next <= ctx.mono() {
             self.gate.next = None;
             self.trigger();
         } else {
             self.gate.next = Some(next);
-            turn.wake(0, Wait::Interval, next);
+            ctx.wake(0, Wait::Interval, next);
         }
     }
 
     /// Only a new process can have what has changed.
-    pub(crate) fn renew_process(&mut self, turn: &mut Turn<'_>, before: Option<&JobPlan>) {
+    pub(crate) fn restart_for_plan(&mut self, ctx: &mut JobCtx<'_>, before: Option<&JobPlan>) {
         if let Some(before) = before
-            && turn.plan.when != before.when
+            && ctx.plan.when != before.when
         {
-            self.change_when(turn, &before.when);
+            self.change_when(ctx, &before.when);
         }
         match self.state {
             State::Starting { .. } | State::Running { .. } => {
                 // It may have been on its way out of the plan.
                 self.desired = Desired::Run;
-                self.renewal = Renewal::Due;
+                self.pending_restart = PendingRestart::Due;
             }
             State::Stopped
             | State::Backoff { .. }
             | State::Stopping { .. }
             | State::Exited { .. }
-            | State::Fatal => self.restart(turn, None),
+            | State::Fatal => self.restart(ctx, None),
         }
     }
 
     /// Its turn in its app has come.
-    pub(crate) fn order(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn order(&mut self, ctx: &mut JobCtx<'_>) {
         match (&self.state, self.desired) {
             (State::Stopped | State::Exited { .. } | State::Fatal, Desired::Rest) => {
-                self.revive(turn);
-                self.arm(turn);
+                self.revive(ctx);
+                self.arm(ctx);
             }
-            (State::Stopping { .. }, Desired::Rest) => self.renew(None),
+            (State::Stopping { .. }, Desired::Rest) => self.want_anew(None),
             (
                 State::Stopped | State::Exited { .. } | State::Fatal | State::Stopping { .. },
                 Desired::Run | Desired::Disabled,
@@ -216,9 +218,9 @@ impl Job {
     }
 
     /// Its app goes down, maybe because it has failed.
-    pub(crate) fn stop_with_app(&mut self, turn: &mut Turn<'_>, failed: bool) {
+    pub(crate) fn stop_with_app(&mut self, ctx: &mut JobCtx<'_>, failed: bool) {
         let before = self.resting();
-        self.stop(turn, Force::Grace);
+        self.stop(ctx, Force::Grace);
         self.resting = match before {
             Some(Resting::User) => Resting::User,
             Some(Resting::Turn | Resting::Aborted | Resting::AppFailed) | None if failed => {
@@ -236,23 +238,23 @@ impl Job {
     }
 
     /// Its app does not want to be without it: it comes back after a while, ever more slowly.
-    pub(crate) fn try_again(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn try_again(&mut self, ctx: &mut JobCtx<'_>) {
         let policy = Restart::on(RestartOn::Any);
-        let delay = self.budget.spend(&policy, turn.mono(), false);
-        let until = turn.mono().after(delay.unwrap_or(Restart::MAX_DELAY));
+        let delay = self.budget.spend(&policy, ctx.mono(), false);
+        let until = ctx.mono().after(delay.unwrap_or(Restart::MAX_DELAY));
         self.desired = Desired::Run;
-        self.enter(turn, State::Backoff { until });
-        turn.wake(self.incarnation, Wait::Backoff, until);
+        self.enter(ctx, State::Backoff { until });
+        ctx.wake(self.incarnation, Wait::Backoff, until);
     }
 
     /// It waited, failed or was given up under the plan of before.
-    pub(crate) fn revive(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn revive(&mut self, ctx: &mut JobCtx<'_>) {
         match self.desired {
             Desired::Run => {}
             Desired::Rest => {
                 self.desired = Desired::Run;
                 self.budget = Budget::default();
-                self.gate.pending = !is_triggered(turn.plan) || is_triggered_at_once(turn.plan);
+                self.gate.pending = !is_triggered(ctx.plan) || is_triggered_at_once(ctx.plan);
             }
             Desired::Disabled => {}
         }

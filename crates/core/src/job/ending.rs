@@ -9,7 +9,9 @@
 //! | up | policy wants none, or the node stops | EXITED; FATAL if it never ran |
 //! | at rest | a run that the journal did not know | only told |
 
-use super::{Desired, Health, Job, Renewal, Resting, State, Turn, budget::STABLE, is_triggered};
+use super::{
+    Desired, Health, Job, JobCtx, PendingRestart, Resting, State, budget::STABLE, is_triggered,
+};
 use crate::{
     event::Kind,
     exit::{Asked, Exit},
@@ -22,7 +24,7 @@ impl Job {
     /// The process and its whole tree are gone, or it never ran.
     pub(crate) fn exited(
         &mut self,
-        turn: &mut Turn<'_>,
+        ctx: &mut JobCtx<'_>,
         incarnation: u64,
         exit: &Exit,
         asked: Asked,
@@ -31,8 +33,8 @@ impl Job {
             return;
         }
         self.ended = incarnation;
-        let expected = is_expected(turn.plan, exit);
-        turn.emit(if expected {
+        let expected = is_expected(ctx.plan, exit);
+        ctx.emit(if expected {
             Kind::ExitSuccess { incarnation, exit: exit.clone() }
         } else {
             Kind::ExitFailed { incarnation, exit: exit.clone() }
@@ -43,7 +45,7 @@ impl Job {
             return;
         }
         self.incarnation = incarnation;
-        self.lose_health(turn);
+        self.lose_health(ctx);
         // The kill of a run that was too long is not what anybody wanted of the job.
         let asked = if self.overran == Some(incarnation) { Asked::None } else { asked };
         match self.state {
@@ -53,53 +55,53 @@ impl Job {
             | State::Running { .. }
             | State::Backoff { .. }
             | State::Exited { .. }
-            | State::Fatal => self.renewal = Renewal::None,
+            | State::Fatal => self.pending_restart = PendingRestart::None,
         }
         match self.state {
-            State::Stopping { .. } => self.finish_stop(turn),
+            State::Stopping { .. } => self.finish_stop(ctx),
             State::Starting { .. } | State::Running { .. } | State::Backoff { .. } => match asked {
-                Asked::Stop | Asked::Kill => self.end_desire(turn, State::Stopped),
+                Asked::Stop | Asked::Kill => self.end_desire(ctx, State::Stopped),
                 // Before its turn to be stopped has come.
-                Asked::None if self.leaving => self.end_desire(turn, State::Stopped),
-                Asked::None => self.follow_policy(turn, exit, expected),
+                Asked::None if self.leaving => self.end_desire(ctx, State::Stopped),
+                Asked::None => self.follow_policy(ctx, exit, expected),
             },
             State::Stopped | State::Exited { .. } | State::Fatal => {}
         }
     }
 
-    fn follow_policy(&mut self, turn: &mut Turn<'_>, exit: &Exit, expected: bool) {
-        if turn.shutting.is_some() || !wants_restart(turn.plan, expected) {
+    fn follow_policy(&mut self, ctx: &mut JobCtx<'_>, exit: &Exit, expected: bool) {
+        if ctx.shutting.is_some() || !wants_restart(ctx.plan, expected) {
             let ran = match exit {
                 Exit::Code { .. } | Exit::Signal { .. } => true,
                 Exit::Error { .. } => false,
             };
             let end = if ran { State::Exited { well: expected } } else { State::Fatal };
-            return self.end_run(turn, end);
+            return self.end_run(ctx, end);
         }
-        let stable = self.was_stable(turn);
-        match self.budget.spend(&turn.plan.restart, turn.mono(), stable) {
+        let stable = self.was_stable(ctx);
+        match self.budget.spend(&ctx.plan.restart, ctx.mono(), stable) {
             // Nothing has failed: it has run as often as it was to.
-            None if expected && self.has_started(turn) => {
-                self.end_run(turn, State::Exited { well: true });
+            None if expected && self.has_started(ctx) => {
+                self.end_run(ctx, State::Exited { well: true });
             }
-            None => self.end_run(turn, State::Fatal),
+            None => self.end_run(ctx, State::Fatal),
             Some(Duration::ZERO) => {
                 self.restarts += 1;
-                self.launch(turn);
+                self.launch(ctx);
             }
             Some(delay) => {
-                let until = turn.mono().after(delay);
-                self.enter(turn, State::Backoff { until });
-                turn.wake(self.incarnation, Wait::Backoff, until);
+                let until = ctx.mono().after(delay);
+                self.enter(ctx, State::Backoff { until });
+                ctx.wake(self.incarnation, Wait::Backoff, until);
             }
         }
     }
 
     /// It got past `start_seconds`.
-    fn has_started(&self, turn: &Turn<'_>) -> bool {
+    fn has_started(&self, ctx: &JobCtx<'_>) -> bool {
         match self.state {
             State::Running { .. } => true,
-            State::Starting { .. } => turn.plan.start_seconds.is_zero(),
+            State::Starting { .. } => ctx.plan.start_seconds.is_zero(),
             State::Stopped
             | State::Backoff { .. }
             | State::Stopping { .. }
@@ -109,9 +111,9 @@ impl Job {
     }
 
     /// One that never got past `start_seconds` was not stable, however long they are.
-    fn was_stable(&self, turn: &Turn<'_>) -> bool {
+    fn was_stable(&self, ctx: &JobCtx<'_>) -> bool {
         match self.state {
-            State::Running { process } => turn.mono().since(process.since) >= STABLE,
+            State::Running { process } => ctx.mono().since(process.since) >= STABLE,
             State::Stopped
             | State::Starting { .. }
             | State::Backoff { .. }
@@ -122,21 +124,21 @@ impl Job {
     }
 
     /// No restart follows. A job with a trigger stays desired: the next one starts it.
-    fn end_run(&mut self, turn: &mut Turn<'_>, end: State) {
+    fn end_run(&mut self, ctx: &mut JobCtx<'_>, end: State) {
         match self.desired {
-            Desired::Run if is_triggered(turn.plan) && turn.shutting.is_none() => {
-                turn.emit(Kind::Stopping);
-                self.come_to_rest(turn, end);
+            Desired::Run if is_triggered(ctx.plan) && ctx.shutting.is_none() => {
+                ctx.emit(Kind::Stopping);
+                self.come_to_rest(ctx, end);
             }
-            Desired::Run | Desired::Rest | Desired::Disabled => self.end_desire(turn, end),
+            Desired::Run | Desired::Rest | Desired::Disabled => self.end_desire(ctx, end),
         }
     }
 
     /// Nothing follows, and nothing is left to be stopped.
-    pub(super) fn end_desire(&mut self, turn: &mut Turn<'_>, end: State) {
+    pub(super) fn end_desire(&mut self, ctx: &mut JobCtx<'_>, end: State) {
         self.rest();
-        turn.emit(Kind::Stopping);
-        self.come_to_rest(turn, end);
+        ctx.emit(Kind::Stopping);
+        self.come_to_rest(ctx, end);
     }
 
     /// From now on nothing but a user makes it run.
@@ -148,22 +150,22 @@ impl Job {
         self.resting = Resting::User;
         (self.gate.pending, self.gate.now, self.gate.idle) = (false, false, false);
         self.args.clear();
-        self.renewal = Renewal::None;
+        self.pending_restart = PendingRestart::None;
     }
 
     /// What was being stopped is gone. One that is desired by now waits for its launch.
-    pub(super) fn finish_stop(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn finish_stop(&mut self, ctx: &mut JobCtx<'_>) {
         if self.leaving {
-            self.renewal = Renewal::None;
+            self.pending_restart = PendingRestart::None;
         }
-        self.come_to_rest(turn, State::Stopped);
+        self.come_to_rest(ctx, State::Stopped);
     }
 
-    pub(super) fn come_to_rest(&mut self, turn: &mut Turn<'_>, end: State) {
-        (self.gate.errand, self.gate.errand_until) = (false, None);
+    pub(super) fn come_to_rest(&mut self, ctx: &mut JobCtx<'_>, end: State) {
+        (self.gate.hook_run, self.gate.hook_run_until) = (false, None);
         self.health = Health::Unknown;
-        turn.emit(Kind::Stopped);
-        self.enter(turn, end);
+        ctx.emit(Kind::Stopped);
+        self.enter(ctx, end);
     }
 }
 

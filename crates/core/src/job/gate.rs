@@ -10,7 +10,7 @@
 //! - `when.timeout`: how long its first launch may take to come. Past it the job is given up;
 //! - a user's `start --now`, which does not ask the latches.
 
-use super::{Desired, Job, State, Turn};
+use super::{Desired, Job, JobCtx, State};
 use crate::{
     clock::Mono,
     event::Kind,
@@ -32,11 +32,11 @@ pub(super) struct Gate {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) idle: bool,
     /// It is run on behalf of another job's end, and a shutdown lets it finish.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) errand: bool,
+    #[serde(alias = "errand", skip_serializing_if = "std::ops::Not::not")]
+    pub(super) hook_run: bool,
     /// Until when that counts, outside of a shutdown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) errand_until: Option<Mono>,
+    #[serde(alias = "errand_until", skip_serializing_if = "Option::is_none")]
+    pub(super) hook_run_until: Option<Mono>,
     /// The end of `when.timeout`, until the first launch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) give_up_at: Option<Mono>,
@@ -88,29 +88,29 @@ impl Job {
     }
 
     /// A run on behalf of another job's end.
-    pub(crate) fn is_errand(&self) -> bool {
-        self.gate.errand
+    pub(crate) fn is_hook_run(&self) -> bool {
+        self.gate.hook_run
     }
 
     /// `until`: nobody waits for it longer than that.
-    pub(crate) fn set_errand(&mut self, until: Option<Mono>) {
-        (self.gate.errand, self.gate.errand_until) = (true, until);
+    pub(crate) fn begin_hook_run(&mut self, until: Option<Mono>) {
+        (self.gate.hook_run, self.gate.hook_run_until) = (true, until);
     }
 
     /// From then on it is like any other run: what wants it down does not wait for it.
-    pub(super) fn errand_over(&mut self, turn: &mut Turn<'_>) {
-        match self.gate.errand_until {
-            Some(until) if turn.mono() < until => {
-                turn.wake(self.incarnation, Wait::StopTimeout, until);
+    pub(super) fn hook_run_over(&mut self, ctx: &mut JobCtx<'_>) {
+        match self.gate.hook_run_until {
+            Some(until) if ctx.mono() < until => {
+                ctx.wake(self.incarnation, Wait::StopTimeout, until);
             }
-            Some(_) => (self.gate.errand, self.gate.errand_until) = (false, None),
+            Some(_) => (self.gate.hook_run, self.gate.hook_run_until) = (false, None),
             None => {}
         }
     }
 
-    pub(super) fn limit_errand(&self, turn: &mut Turn<'_>) {
-        if let Some(until) = self.gate.errand_until.filter(|_| turn.shutting.is_none()) {
-            turn.wake(self.incarnation, Wait::StopTimeout, until);
+    pub(super) fn limit_hook_run(&self, ctx: &mut JobCtx<'_>) {
+        if let Some(until) = self.gate.hook_run_until.filter(|_| ctx.shutting.is_none()) {
+            ctx.wake(self.incarnation, Wait::StopTimeout, until);
         }
     }
 
@@ -120,43 +120,43 @@ impl Job {
     }
 
     /// The plan has just come to want it: its clocks start.
-    pub(crate) fn arm(&mut self, turn: &mut Turn<'_>) {
-        match &turn.plan.when.trigger {
+    pub(crate) fn arm(&mut self, ctx: &mut JobCtx<'_>) {
+        match &ctx.plan.when.trigger {
             Some(Trigger::Interval(_)) => self.gate.pending |= self.desired == Desired::Run,
-            Some(Trigger::Cron(_)) => turn.arm_cron(),
+            Some(Trigger::Cron(_)) => ctx.arm_cron(),
             Some(Trigger::Each(_)) | None => {}
         }
-        self.await_launch(turn);
+        self.await_launch(ctx);
     }
 
     /// What it waits for has so long from now.
-    pub(super) fn await_launch(&mut self, turn: &mut Turn<'_>) {
-        self.gate.give_up_at = match turn.plan.when.timeout {
+    pub(super) fn await_launch(&mut self, ctx: &mut JobCtx<'_>) {
+        self.gate.give_up_at = match ctx.plan.when.timeout {
             Some(timeout) if self.waits() && self.incarnation == 0 => {
-                let at = turn.mono().after(timeout);
-                turn.wake(self.incarnation, Wait::When, at);
+                let at = ctx.mono().after(timeout);
+                ctx.wake(self.incarnation, Wait::When, at);
                 Some(at)
             }
             Some(_) | None => None,
         };
         if self.waits() || self.since == 0 {
-            self.since = turn.out.now.wall;
+            self.since = ctx.out.now.wall;
         }
     }
 
     /// A new agent: clocks that were running run again.
-    pub(super) fn rearm(&self, turn: &mut Turn<'_>) {
-        match &turn.plan.when.trigger {
+    pub(super) fn rearm(&self, ctx: &mut JobCtx<'_>) {
+        match &ctx.plan.when.trigger {
             Some(Trigger::Interval(_)) => {
                 if let Some(next) = self.gate.next {
-                    turn.wake(0, Wait::Interval, next);
+                    ctx.wake(0, Wait::Interval, next);
                 }
             }
-            Some(Trigger::Cron(_)) => turn.arm_cron(),
+            Some(Trigger::Cron(_)) => ctx.arm_cron(),
             Some(Trigger::Each(_)) | None => {}
         }
         if let Some(at) = self.gate.give_up_at {
-            turn.wake(self.incarnation, Wait::When, at);
+            ctx.wake(self.incarnation, Wait::When, at);
         }
     }
 
@@ -168,19 +168,19 @@ impl Job {
         }
     }
 
-    pub(crate) fn cron_due(&mut self, turn: &mut Turn<'_>) {
-        match &turn.plan.when.trigger {
+    pub(crate) fn cron_due(&mut self, ctx: &mut JobCtx<'_>) {
+        match &ctx.plan.when.trigger {
             Some(Trigger::Cron(_)) => {
-                turn.arm_cron();
+                ctx.arm_cron();
                 self.trigger();
             }
             Some(Trigger::Each(_) | Trigger::Interval(_)) | None => {}
         }
     }
 
-    pub(super) fn interval_over(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn interval_over(&mut self, ctx: &mut JobCtx<'_>) {
         match self.gate.next {
-            Some(next) if turn.mono() < next => turn.wake(0, Wait::Interval, next),
+            Some(next) if ctx.mono() < next => ctx.wake(0, Wait::Interval, next),
             Some(_) => {
                 self.gate.next = None;
                 self.trigger();
@@ -189,14 +189,14 @@ impl Job {
         }
     }
 
-    pub(super) fn when_timeout_over(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn when_timeout_over(&mut self, ctx: &mut JobCtx<'_>) {
         match self.gate.give_up_at {
-            Some(at) if turn.mono() < at => turn.wake(self.incarnation, Wait::When, at),
+            Some(at) if ctx.mono() < at => ctx.wake(self.incarnation, Wait::When, at),
             Some(_) => {
                 self.gate.give_up_at = None;
                 if self.waits() {
-                    turn.emit(Kind::TimerExpired);
-                    self.end_desire(turn, State::Fatal);
+                    ctx.emit(Kind::TimerExpired);
+                    self.end_desire(ctx, State::Fatal);
                 }
             }
             None => {}
@@ -204,33 +204,33 @@ impl Job {
     }
 
     /// What the node lets it do while it waits.
-    pub(crate) fn pass(&mut self, turn: &mut Turn<'_>, pass: Pass) {
+    pub(crate) fn pass(&mut self, ctx: &mut JobCtx<'_>, pass: Pass) {
         match pass {
-            Pass::Open => self.launch_as_wanted(turn),
-            Pass::Idle => self.keep_waiting(turn, true),
-            Pass::Shut => self.keep_waiting(turn, false),
+            Pass::Open => self.launch_as_wanted(ctx),
+            Pass::Idle => self.keep_waiting(ctx, true),
+            Pass::Shut => self.keep_waiting(ctx, false),
         }
     }
 
-    fn launch_as_wanted(&mut self, turn: &mut Turn<'_>) {
+    fn launch_as_wanted(&mut self, ctx: &mut JobCtx<'_>) {
         self.gate.pending = false;
         self.gate.now = false;
         self.gate.idle = false;
         self.gate.give_up_at = None;
-        if let Some(Trigger::Interval(every)) = &turn.plan.when.trigger {
-            let next = turn.mono().after(*every);
+        if let Some(Trigger::Interval(every)) = &ctx.plan.when.trigger {
+            let next = ctx.mono().after(*every);
             self.gate.next = Some(next);
-            turn.wake(0, Wait::Interval, next);
+            ctx.wake(0, Wait::Interval, next);
         }
-        self.launch(turn);
+        self.launch(ctx);
     }
 
-    fn keep_waiting(&mut self, turn: &mut Turn<'_>, idle: bool) {
+    fn keep_waiting(&mut self, ctx: &mut JobCtx<'_>, idle: bool) {
         self.gate.idle = idle;
         match self.state {
             // Between two runs of a triggered job its last end is what there is to see.
-            State::Exited { .. } | State::Fatal if !is_triggered(turn.plan) => {
-                self.enter(turn, State::Stopped);
+            State::Exited { .. } | State::Fatal if !is_triggered(ctx.plan) => {
+                self.enter(ctx, State::Stopped);
             }
             State::Stopped
             | State::Exited { .. }

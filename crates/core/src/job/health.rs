@@ -20,7 +20,7 @@
 //! A job is healthy when it is RUNNING and every check passes; it is unhealthy as soon as one
 //! fails. What is not known yet changes nothing. `unhealthy` is only said of what was healthy.
 
-use super::{Health, Job, Process, State, Turn};
+use super::{Health, Job, JobCtx, Process, State};
 use crate::{
     clock::Mono,
     event::Kind,
@@ -133,22 +133,22 @@ impl Job {
     }
 
     /// A new incarnation: nothing is known yet.
-    pub(super) fn forget_checks(&mut self, turn: &Turn<'_>) {
-        let unknown = CheckState { since: turn.out.now.wall, ..CheckState::default() };
-        self.checks = vec![unknown; turn.plan.checks.len()];
+    pub(super) fn forget_checks(&mut self, ctx: &JobCtx<'_>) {
+        let unknown = CheckState { since: ctx.out.now.wall, ..CheckState::default() };
+        self.checks = vec![unknown; ctx.plan.checks.len()];
     }
 
     /// exec has succeeded, a new agent is here, or the checks are new: all are asked now.
-    pub(super) fn ask_checks(&mut self, turn: &mut Turn<'_>) {
-        for check in 0..turn.plan.checks.len() {
-            self.ask(turn, check);
+    pub(super) fn ask_checks(&mut self, ctx: &mut JobCtx<'_>) {
+        for check in 0..ctx.plan.checks.len() {
+            self.ask(ctx, check);
         }
     }
 
     /// The next time for a check has come: to be asked, or to say that the job has been silent.
-    pub(super) fn check_due(&mut self, turn: &mut Turn<'_>, check: usize) {
+    pub(super) fn check_due(&mut self, ctx: &mut JobCtx<'_>, check: usize) {
         match self.state {
-            State::Starting { process: Some(_) } | State::Running { .. } => self.ask(turn, check),
+            State::Starting { process: Some(_) } | State::Running { .. } => self.ask(ctx, check),
             State::Starting { process: None }
             | State::Stopped
             | State::Backoff { .. }
@@ -158,24 +158,23 @@ impl Job {
         }
     }
 
-    fn ask(&mut self, turn: &mut Turn<'_>, check: usize) {
-        let (Some(plan), Some(state)) = (turn.plan.checks.get(check), self.checks.get(check))
-        else {
+    fn ask(&mut self, ctx: &mut JobCtx<'_>, check: usize) {
+        let (Some(plan), Some(state)) = (ctx.plan.checks.get(check), self.checks.get(check)) else {
             return;
         };
         if plan.is_told() {
-            return self.listen(turn, check, turn.mono());
+            return self.listen(ctx, check, ctx.mono());
         }
-        let up = self.process().map_or(Duration::ZERO, |it| turn.mono().since(it.since));
+        let up = self.process().map_or(Duration::ZERO, |it| ctx.mono().since(it.since));
         let next = if state.passed { plan.interval } else { ramp(up, plan.interval) };
-        turn.probe(self.incarnation, check, turn.mono().after(plan.timeout));
-        turn.wake(self.incarnation, Wait::Check(check), turn.mono().after(next));
+        ctx.probe(self.incarnation, check, ctx.mono().after(plan.timeout));
+        ctx.wake(self.incarnation, Wait::Check(check), ctx.mono().after(next));
     }
 
     /// Has it been silent for too long? That it is not ready is not said before `earliest`.
-    fn listen(&mut self, turn: &mut Turn<'_>, check: usize, earliest: Mono) {
+    fn listen(&mut self, ctx: &mut JobCtx<'_>, check: usize, earliest: Mono) {
         let (Some(plan), Some(state), Some(process)) =
-            (turn.plan.checks.get(check), self.checks.get(check), self.process())
+            (ctx.plan.checks.get(check), self.checks.get(check), self.process())
         else {
             return;
         };
@@ -183,10 +182,10 @@ impl Job {
         let ready_by = (!state.passed).then(|| process.since.after(patience).max(earliest));
         let dog = state.watchdog;
         let heard_by = dog.map(|dog| dog.heard.after(dog.every));
-        let now = turn.mono();
+        let now = ctx.mono();
         let next = ready_by.into_iter().chain(heard_by).filter(|at| *at > now).min();
         if let Some(at) = next {
-            turn.wake(self.incarnation, Wait::Check(check), at);
+            ctx.wake(self.incarnation, Wait::Check(check), at);
         }
         let silence = match (dog, &plan.probe) {
             (Some(dog), _) if heard_by.is_some_and(|at| at <= now) => {
@@ -202,13 +201,13 @@ impl Job {
                 return;
             }
         };
-        self.decide(turn, check, Verdict::Failing, &silence);
+        self.decide(ctx, check, Verdict::Failing, &silence);
     }
 
     /// A check has an answer. One that an earlier incarnation or plan asked for is too late.
     pub(crate) fn checked(
         &mut self,
-        turn: &mut Turn<'_>,
+        ctx: &mut JobCtx<'_>,
         incarnation: u64,
         check: usize,
         passed: bool,
@@ -217,32 +216,32 @@ impl Job {
         let Some(process) = self.process().filter(|_| incarnation == self.incarnation) else {
             return;
         };
-        let (Some(plan), Some(state)) = (turn.plan.checks.get(check), self.checks.get_mut(check))
+        let (Some(plan), Some(state)) = (ctx.plan.checks.get(check), self.checks.get_mut(check))
         else {
             return;
         };
         if plan.is_told() {
             return;
         }
-        let early = turn.mono() < process.since.after(plan.start_period);
+        let early = ctx.mono() < process.since.after(plan.start_period);
         let counts = state.passed || !early;
         let verdict = state.answer(plan, passed, counts);
         if !passed {
             bounded(output, &mut state.output);
         }
         if passed && !std::mem::replace(&mut state.passed, true) {
-            let at = turn.mono().after(plan.interval);
-            turn.wake(self.incarnation, Wait::Check(check), at);
+            let at = ctx.mono().after(plan.interval);
+            ctx.wake(self.incarnation, Wait::Check(check), at);
         }
         if let Some(verdict) = verdict {
-            self.decide(turn, check, verdict, output);
+            self.decide(ctx, check, verdict, output);
         }
     }
 
     /// The job has said something about itself.
     pub(crate) fn notified(
         &mut self,
-        turn: &mut Turn<'_>,
+        ctx: &mut JobCtx<'_>,
         incarnation: u64,
         ready: bool,
         watchdog: bool,
@@ -251,9 +250,9 @@ impl Job {
         if self.process().is_none() || incarnation != self.incarnation {
             return;
         }
-        for check in 0..turn.plan.checks.len() {
+        for check in 0..ctx.plan.checks.len() {
             let (Some(plan), Some(state)) =
-                (turn.plan.checks.get(check), self.checks.get_mut(check))
+                (ctx.plan.checks.get(check), self.checks.get_mut(check))
             else {
                 continue;
             };
@@ -263,18 +262,18 @@ impl Job {
                     let known = state.watchdog.map(|dog| dog.every).or(plan.watchdog);
                     if watchdog || every.is_some() || (ready && known.is_some()) {
                         let every = every.or(known).unwrap_or(plan.timeout);
-                        state.watchdog = Some(Watchdog { every, heard: turn.mono() });
+                        state.watchdog = Some(Watchdog { every, heard: ctx.mono() });
                     }
                     let passes = ready || (watchdog && state.passed);
-                    self.listen(turn, check, turn.mono());
+                    self.listen(ctx, check, ctx.mono());
                     if passes {
-                        self.decide(turn, check, Verdict::Passing, "");
+                        self.decide(ctx, check, Verdict::Passing, "");
                     }
                 }
                 Probe::Fd(_) => {
                     if ready {
                         state.passed = true;
-                        self.decide(turn, check, Verdict::Passing, "");
+                        self.decide(ctx, check, Verdict::Passing, "");
                     }
                 }
                 Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_) => {}
@@ -283,70 +282,70 @@ impl Job {
     }
 
     /// What a silent agent may have missed is not held against the job.
-    pub(super) fn resume_checks(&mut self, turn: &mut Turn<'_>) {
-        let now = turn.mono();
+    pub(super) fn resume_checks(&mut self, ctx: &mut JobCtx<'_>) {
+        let now = ctx.mono();
         for dog in self.checks.iter_mut().filter_map(|state| state.watchdog.as_mut()) {
             dog.heard = now;
         }
-        for check in 0..turn.plan.checks.len() {
-            match turn.plan.checks.get(check).is_some_and(Check::is_told) {
-                true => self.listen(turn, check, now.after(CATCH_UP)),
-                false => self.ask(turn, check),
+        for check in 0..ctx.plan.checks.len() {
+            match ctx.plan.checks.get(check).is_some_and(Check::is_told) {
+                true => self.listen(ctx, check, now.after(CATCH_UP)),
+                false => self.ask(ctx, check),
             }
         }
     }
 
     /// The plan has other checks now: those that are the same keep what they know.
-    pub(crate) fn change_checks(&mut self, turn: &mut Turn<'_>, before: &[Check]) {
+    pub(crate) fn change_checks(&mut self, ctx: &mut JobCtx<'_>, before: &[Check]) {
         let known: Vec<CheckState> = std::mem::take(&mut self.checks);
-        let unknown = CheckState { since: turn.out.now.wall, ..CheckState::default() };
+        let unknown = CheckState { since: ctx.out.now.wall, ..CheckState::default() };
         let kept = |check: &Check| {
             let at = before.iter().position(|other| other == check)?;
             known.get(at).cloned()
         };
-        let checks = turn.plan.checks.iter();
+        let checks = ctx.plan.checks.iter();
         self.checks = checks.map(|it| kept(it).unwrap_or_else(|| unknown.clone())).collect();
         if self.process().is_some() {
-            self.resume_checks(turn);
-            self.weigh(turn);
+            self.resume_checks(ctx);
+            self.weigh(ctx);
         }
     }
 
-    fn decide(&mut self, turn: &mut Turn<'_>, check: usize, verdict: Verdict, output: &str) {
-        let (Some(plan), Some(state)) = (turn.plan.checks.get(check), self.checks.get_mut(check))
+    fn decide(&mut self, ctx: &mut JobCtx<'_>, check: usize, verdict: Verdict, output: &str) {
+        let (Some(plan), Some(state)) = (ctx.plan.checks.get(check), self.checks.get_mut(check))
         else {
             return;
         };
         if state.verdict == verdict {
             return;
         }
-        (state.verdict, state.against, state.since) = (verdict, 0, turn.out.now.wall);
+        (state.verdict, state.against, state.since) = (verdict, 0, ctx.out.now.wall);
         bounded(output, &mut state.output);
         let output = state.output.clone();
-        turn.emit(Kind::Check {
+        ctx.emit(Kind::Check {
             name: plan.name.clone(),
             passing: verdict == Verdict::Passing,
             output,
         });
-        self.weigh(turn);
+        self.weigh(ctx);
     }
 
     /// What all checks together say.
-    pub(super) fn weigh(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn weigh(&mut self, ctx: &mut JobCtx<'_>) {
         let verdict = |of| self.checks.iter().any(|check| check.verdict == of);
         if verdict(Verdict::Failing) {
-            self.lose_health(turn);
+            self.lose_health(ctx);
             self.health = Health::Unhealthy;
         } else if !verdict(Verdict::Unknown) {
-            self.gain_health(turn);
+            self.gain_health(ctx);
         }
     }
 
-    fn gain_health(&mut self, turn: &mut Turn<'_>) {
+    fn gain_health(&mut self, ctx: &mut JobCtx<'_>) {
         match (self.health, &self.state) {
             (Health::Unknown | Health::Unhealthy, State::Running { .. }) => {
                 self.health = Health::Healthy;
-                turn.emit(Kind::Healthy);
+                ctx.emit(Kind::Healthy);
             }
             (Health::Healthy, State::Running { .. })
             | (

@@ -1,6 +1,6 @@
 //! From the wish to RUNNING.
 
-use super::{Budget, Desired, Job, Process, Renewal, State, Turn, stop::Force};
+use super::{Budget, Desired, Job, JobCtx, PendingRestart, Process, State, stop::Force};
 use crate::{
     event::Kind,
     node::{Refusal, Wait},
@@ -11,14 +11,14 @@ impl Job {
     /// Arguments that a running process does not have cannot be given to it.
     pub(crate) fn asked_to_start(
         &mut self,
-        turn: &mut Turn<'_>,
+        ctx: &mut JobCtx<'_>,
         args: Option<Vec<String>>,
         now: bool,
     ) -> Result<(), Refusal> {
         let others = args.as_ref().is_some_and(|args| *args != self.args);
         match self.state {
             State::Starting { .. } | State::Running { .. } if others => {
-                Err(Refusal::RunsAlready(turn.plan.name.clone()))
+                Err(Refusal::RunsAlready(ctx.plan.name.clone()))
             }
             State::Starting { .. }
             | State::Running { .. }
@@ -27,7 +27,7 @@ impl Job {
             | State::Stopping { .. }
             | State::Exited { .. }
             | State::Fatal => {
-                self.start(turn, args, now);
+                self.start(ctx, args, now);
                 Ok(())
             }
         }
@@ -35,18 +35,18 @@ impl Job {
 
     /// A user's start: a new budget, and no more waiting for time to pass. What else it waits for
     /// it goes on waiting for, `now` without its latches.
-    pub(crate) fn start(&mut self, turn: &mut Turn<'_>, args: Option<Vec<String>>, now: bool) {
+    pub(crate) fn start(&mut self, ctx: &mut JobCtx<'_>, args: Option<Vec<String>>, now: bool) {
         match self.state {
             State::Stopped | State::Exited { .. } | State::Fatal => {
-                self.renew(args);
+                self.want_anew(args);
                 self.gate.now = now;
             }
             State::Backoff { .. } => {
-                self.renew(args);
-                self.launch(turn);
+                self.want_anew(args);
+                self.launch(ctx);
             }
             State::Stopping { .. } => {
-                self.renew(args);
+                self.want_anew(args);
                 self.gate.now = true;
             }
             State::Starting { .. } | State::Running { .. } => {}
@@ -54,22 +54,22 @@ impl Job {
     }
 
     /// A user's restart: what has a process is stopped first.
-    pub(crate) fn restart(&mut self, turn: &mut Turn<'_>, args: Option<Vec<String>>) {
+    pub(crate) fn restart(&mut self, ctx: &mut JobCtx<'_>, args: Option<Vec<String>>) {
         match self.state {
             State::Starting { .. } | State::Running { .. } => {
-                self.renew(args);
+                self.want_anew(args);
                 self.gate.now = true;
-                self.begin_stop(turn, Force::Grace);
+                self.begin_stop(ctx, Force::Grace);
             }
             State::Stopped
             | State::Backoff { .. }
             | State::Stopping { .. }
             | State::Exited { .. }
-            | State::Fatal => self.start(turn, args, false),
+            | State::Fatal => self.start(ctx, args, false),
         }
     }
 
-    pub(super) fn renew(&mut self, args: Option<Vec<String>>) {
+    pub(super) fn want_anew(&mut self, args: Option<Vec<String>>) {
         self.desired = Desired::Run;
         self.budget = Budget::default();
         self.gate.pending = true;
@@ -79,41 +79,41 @@ impl Job {
     }
 
     /// A user does not want to see it run until further notice.
-    pub(crate) fn disable(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn disable(&mut self, ctx: &mut JobCtx<'_>) {
         if self.desired == Desired::Disabled {
             return;
         }
-        turn.emit(Kind::Disabled);
-        self.stop(turn, Force::Grace);
+        ctx.emit(Kind::Disabled);
+        self.stop(ctx, Force::Grace);
         self.desired = Desired::Disabled;
     }
 
     /// As if the plan had just come to want it.
-    pub(crate) fn enable(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn enable(&mut self, ctx: &mut JobCtx<'_>) {
         if self.desired != Desired::Disabled {
             return;
         }
-        turn.emit(Kind::Enabled);
+        ctx.emit(Kind::Enabled);
         self.desired = Desired::Run;
         self.budget = Budget::default();
-        self.gate.pending = is_triggered_at_once(turn.plan);
+        self.gate.pending = is_triggered_at_once(ctx.plan);
     }
 
     /// Only from a state without a process.
-    pub(super) fn launch(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn launch(&mut self, ctx: &mut JobCtx<'_>) {
         self.incarnation = self.incarnation.saturating_add(1);
         self.overran = None;
-        self.forget_checks(turn);
-        self.enter(turn, State::Starting { process: None });
-        turn.spawn(self.incarnation, &self.args);
-        self.be_quick(turn);
-        self.limit_errand(turn);
+        self.forget_checks(ctx);
+        self.enter(ctx, State::Starting { process: None });
+        ctx.spawn(self.incarnation, &self.args);
+        self.be_quick(ctx);
+        self.limit_hook_run(ctx);
     }
 
     /// The node has begun to stop, and has not told it yet.
-    pub(crate) fn be_quick_if_up(&self, turn: &mut Turn<'_>) {
+    pub(crate) fn be_quick_if_up(&self, ctx: &mut JobCtx<'_>) {
         match self.state {
-            State::Starting { .. } | State::Running { .. } => self.be_quick(turn),
+            State::Starting { .. } | State::Running { .. } => self.be_quick(ctx),
             State::Stopped
             | State::Backoff { .. }
             | State::Stopping { .. }
@@ -123,24 +123,24 @@ impl Job {
     }
 
     /// What runs while the node stops has its signal in time.
-    pub(super) fn be_quick(&self, turn: &mut Turn<'_>) {
-        if let Some(shutting) = turn.shutting {
-            let latest = shutting.latest_signal(turn.plan.stop.timeout);
-            turn.wake(self.incarnation, Wait::StopTimeout, latest);
+    pub(super) fn be_quick(&self, ctx: &mut JobCtx<'_>) {
+        if let Some(shutting) = ctx.shutting {
+            let latest = shutting.latest_signal(ctx.plan.stop.timeout);
+            ctx.wake(self.incarnation, Wait::StopTimeout, latest);
         }
     }
 
     /// exec has succeeded.
-    pub(crate) fn spawned(&mut self, turn: &mut Turn<'_>, incarnation: u64, pid: u32) {
+    pub(crate) fn spawned(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64, pid: u32) {
         if incarnation <= self.ended || incarnation < self.incarnation {
             return;
         }
         if incarnation > self.incarnation || !self.holds() {
-            self.adopt(turn, incarnation);
+            self.adopt(ctx, incarnation);
         }
-        let process = Process { pid, since: turn.mono() };
+        let process = Process { pid, since: ctx.mono() };
         match &mut self.state {
-            State::Starting { process: None } => self.confirm(turn, process),
+            State::Starting { process: None } => self.confirm(ctx, process),
             State::Stopping { pid: known @ None, .. } => *known = Some(pid),
             State::Starting { process: Some(_) }
             | State::Running { .. }
@@ -152,26 +152,26 @@ impl Job {
         }
     }
 
-    fn confirm(&mut self, turn: &mut Turn<'_>, process: Process) {
-        let start_seconds = turn.plan.start_seconds;
+    fn confirm(&mut self, ctx: &mut JobCtx<'_>, process: Process) {
+        let start_seconds = ctx.plan.start_seconds;
         if start_seconds.is_zero() {
-            self.run(turn, process);
+            self.run(ctx, process);
         } else {
             self.state = State::Starting { process: Some(process) };
-            turn.wake(self.incarnation, Wait::Started, process.since.after(start_seconds));
+            ctx.wake(self.incarnation, Wait::Started, process.since.after(start_seconds));
         }
-        self.limit_run(turn);
-        self.ask_checks(turn);
+        self.limit_run(ctx);
+        self.ask_checks(ctx);
     }
 
-    pub(super) fn start_seconds_over(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn start_seconds_over(&mut self, ctx: &mut JobCtx<'_>) {
         match self.state {
             State::Starting { process: Some(process) } => {
-                let at = process.since.after(turn.plan.start_seconds);
-                if turn.mono() < at {
-                    turn.wake(self.incarnation, Wait::Started, at);
+                let at = process.since.after(ctx.plan.start_seconds);
+                if ctx.mono() < at {
+                    ctx.wake(self.incarnation, Wait::Started, at);
                 } else {
-                    self.run(turn, process);
+                    self.run(ctx, process);
                 }
             }
             State::Starting { process: None }
@@ -184,22 +184,22 @@ impl Job {
         }
     }
 
-    fn run(&mut self, turn: &mut Turn<'_>, process: Process) {
-        self.enter(turn, State::Running { process });
-        if !self.is_due_for_renewal() {
-            self.renewal = Renewal::None;
+    fn run(&mut self, ctx: &mut JobCtx<'_>, process: Process) {
+        self.enter(ctx, State::Running { process });
+        if !self.is_restart_due() {
+            self.pending_restart = PendingRestart::None;
         }
-        self.weigh(turn);
+        self.weigh(ctx);
     }
 
-    pub(super) fn backoff_over(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn backoff_over(&mut self, ctx: &mut JobCtx<'_>) {
         match self.state {
-            State::Backoff { until } if turn.mono() < until => {
-                turn.wake(self.incarnation, Wait::Backoff, until);
+            State::Backoff { until } if ctx.mono() < until => {
+                ctx.wake(self.incarnation, Wait::Backoff, until);
             }
             State::Backoff { .. } => {
                 self.restarts += 1;
-                self.launch(turn);
+                self.launch(ctx);
             }
             State::Stopped
             | State::Starting { .. }

@@ -79,13 +79,13 @@ impl Node {
         Cow::Owned(plan)
     }
 
-    fn deed(&self, change: &JobChange, new: &Plan) -> Deed {
+    fn f(&self, change: &JobChange, new: &Plan) -> Deed {
         let triggered = |plan: &Plan| plan.job(change.job.as_str()).is_some_and(is_triggered);
         match (change.change, self.job(change.job.as_str())) {
             (Change::Unchanged, _) => Deed::Keep,
             (Change::Removed, _) => Deed::Stop,
             (Change::Live | Change::Restart, Some(job)) => {
-                deed(job, change.change, triggered(new) && !triggered(&self.plan))
+                f(job, change.change, triggered(new) && !triggered(&self.plan))
             }
             (Change::Added, _) | (Change::Live | Change::Restart, None) => {
                 self.start_or_later(change, new)
@@ -109,21 +109,21 @@ impl Node {
     }
 
     pub(super) fn apply(&mut self, out: &mut Outbox, new: Plan) -> Result<(), Refusal> {
-        if self.life.shutting().is_some() {
+        if self.state.shutting().is_some() {
             return Err(Refusal::NodeStopping);
         }
         let changes = self.changes(&new);
         out.emit(Source::NODE, reloaded(&changes));
-        let deeds: Vec<Deed> = changes.iter().map(|change| self.deed(change, &new)).collect();
+        let deeds: Vec<Deed> = changes.iter().map(|change| self.f(change, &new)).collect();
         let apps = self.plan.apps.clone();
         let old = self.bring_into_force(new);
         let removed = |it: &&JobChange| it.change == Change::Removed;
         let removed = changes.iter().filter(removed);
         let leaving: Vec<usize> =
             removed.filter_map(|it| self.wiring.place(it.job.as_str())).collect();
-        for (change, deed) in changes.iter().zip(deeds) {
+        for (change, f) in changes.iter().zip(deeds) {
             let Some(at) = self.wiring.place(change.job.as_str()) else { continue };
-            let deed = match deed {
+            let f = match f {
                 Deed::Stop if self.waits_for_an_end(at, |source| leaving.contains(&source)) => {
                     Deed::Linger
                 }
@@ -133,10 +133,10 @@ impl Node {
                 | Deed::Start
                 | Deed::Restart
                 | Deed::Later
-                | Deed::Linger => deed,
+                | Deed::Linger => f,
             };
             self.touch_if_added(at, change.change);
-            self.carry_out(out, at, deed, old.get(&change.job));
+            self.carry_out(out, at, f, old.get(&change.job));
         }
         self.take_followers_along(out);
         self.change_apps(out, &apps);
@@ -152,34 +152,34 @@ impl Node {
         self.jobs.get(at).is_some_and(Job::waits) && self.wiring.hook_of(at).iter().any(to_come)
     }
 
-    fn carry_out(&mut self, out: &mut Outbox, at: usize, deed: Deed, before: Option<&JobPlan>) {
+    fn carry_out(&mut self, out: &mut Outbox, at: usize, f: Deed, before: Option<&JobPlan>) {
         let at_once = self.plan.jobs.get(at).is_some_and(|it| self.is_ordered_at_once(it));
-        if ![Deed::Stop, Deed::Linger].contains(&deed) {
-            self.act(out, at, |job, _| job.stay());
+        if ![Deed::Stop, Deed::Linger].contains(&f) {
+            self.with_job(out, at, |job, _| job.stay());
         }
-        self.act(out, at, |job, turn| match (deed, before) {
+        self.with_job(out, at, |job, ctx| match (f, before) {
             (Deed::Keep, _) => {}
-            (Deed::Stop, _) => job.leave(turn),
+            (Deed::Stop, _) => job.leave(ctx),
             (Deed::Linger, _) => job.linger(),
             (Deed::Start, None) if at_once => {
-                job.order(turn);
-                job.arm(turn);
+                job.order(ctx);
+                job.arm(ctx);
             }
             // Its app says when.
-            (Deed::Start, None) => job.arm(turn),
-            (Deed::Restart, before) => job.renew_process(turn, before),
+            (Deed::Start, None) => job.arm(ctx),
+            (Deed::Restart, before) => job.restart_for_plan(ctx, before),
             (Deed::Start, Some(before)) => {
-                job.take_over(turn, before);
-                job.revive(turn);
+                job.take_over(ctx, before);
+                job.revive(ctx);
             }
-            (Deed::Live | Deed::Later, Some(before)) => job.take_over(turn, before),
+            (Deed::Live | Deed::Later, Some(before)) => job.take_over(ctx, before),
             (Deed::Live | Deed::Later, None) => {}
         });
         let follows = self.plan.jobs.get(at).and_then(|it| it.follows.as_ref());
         let newly = before.is_some_and(|before| before.follows.as_ref() != follows);
         let lost = follows.is_some_and(|it| it.on_loss == OnLoss::Stop && !self.is_up(&it.source));
         if newly && lost {
-            self.act(out, at, |job, turn| job.lose_source(turn));
+            self.with_job(out, at, |job, ctx| job.lose_source(ctx));
         }
     }
 
@@ -193,7 +193,7 @@ impl Node {
             .map(|plan| plan.name.clone())
             .zip(std::mem::take(&mut self.jobs))
             .collect();
-        let absent = &mut self.life.disabled_absent;
+        let absent = &mut self.state.disabled_absent;
         let state = |plan: &JobPlan| match states.remove(&plan.name) {
             Some(job) => job,
             None if absent.remove(&plan.name) => Job::disabled(),
@@ -215,7 +215,7 @@ impl Node {
         }
         self.wiring = Wiring::new(&self.plan);
         let plan = &self.plan;
-        self.life.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
+        self.state.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
         before
     }
 
@@ -247,7 +247,7 @@ impl Node {
         for ((plan, job), gone) in plans.into_iter().zip(jobs).zip(gone) {
             if gone {
                 if job.desired() == Desired::Disabled {
-                    self.life.disabled_absent.insert(plan.name.clone());
+                    self.state.disabled_absent.insert(plan.name.clone());
                 }
                 forgotten.push(plan.name.clone());
                 out.command(Command::Forget { job: plan.name });
@@ -266,7 +266,7 @@ impl Node {
     }
 }
 
-fn deed(job: &Job, change: Change, newly_triggered: bool) -> Deed {
+fn f(job: &Job, change: Change, newly_triggered: bool) -> Deed {
     let running = match change {
         Change::Restart => Deed::Restart,
         Change::Added | Change::Removed | Change::Unchanged | Change::Live => Deed::Live,

@@ -16,7 +16,7 @@
 //! follows. To restart a process then waits like any back-off; an app that fails within ten seconds
 //! of having come up is stopped instead of restarted, since it would only fail again.
 
-use super::{Node, Refusal, life::Course};
+use super::{Node, Refusal, state::NodeStage};
 use crate::{
     clock::Mono,
     job::{Desired, Job, Phase, Resting, STABLE},
@@ -74,15 +74,15 @@ impl Node {
         &mut self,
         out: &mut Outbox,
         app: &Name,
-        deed: fn(&mut Node, &mut Outbox, &Name),
+        f: fn(&mut Node, &mut Outbox, &Name),
     ) -> Result<(), Refusal> {
         if self.plan.app(app.as_str()).is_none() {
             return Err(Refusal::NoSuchApp(app.to_string()));
         }
-        if self.life.shutting().is_some() {
+        if self.state.shutting().is_some() {
             return Err(Refusal::NodeStopping);
         }
-        deed(self, out, app);
+        f(self, out, app);
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl Node {
         for at in self.members(app) {
             let up = self.jobs.get(at).is_some_and(Job::holds);
             if !up {
-                self.act(out, at, |job, turn| job.stop_with_app(turn, failed));
+                self.with_job(out, at, |job, ctx| job.stop_with_app(ctx, failed));
             }
         }
         self.go_on_with_app(out, app);
@@ -117,15 +117,15 @@ impl Node {
 
     /// The apps that start by themselves, lowest sequence first.
     pub(super) fn start_apps(&mut self, out: &mut Outbox) {
-        self.life.apps_from = self.plan.apps.iter().any(|app| app.start_sequence > 0).then_some(0);
+        self.state.apps_from = self.plan.apps.iter().any(|app| app.start_sequence > 0).then_some(0);
         self.go_on_with_boot(out);
     }
 
     /// What may go on because something has moved.
     pub(super) fn go_on_with_apps(&mut self, out: &mut Outbox) {
-        match self.life.course {
-            Course::Starting | Course::Stopping(_) => return,
-            Course::Running => {}
+        match self.state.stage {
+            NodeStage::Starting | NodeStage::Stopping(_) => return,
+            NodeStage::Running => {}
         }
         for app in self.plan.apps.iter().map(|app| app.name.clone()).collect::<Vec<_>>() {
             self.go_on_with_app(out, &app);
@@ -134,7 +134,7 @@ impl Node {
     }
 
     fn go_on_with_boot(&mut self, out: &mut Outbox) {
-        while let Some(current) = self.life.apps_from {
+        while let Some(current) = self.state.apps_from {
             let starting = self.plan.apps.iter().any(|app| {
                 let busy = matches!(self.course_of(&app.name), AppCourse::Starting { .. });
                 app.start_sequence == current && current > 0 && busy
@@ -143,8 +143,8 @@ impl Node {
                 return;
             }
             let later = self.plan.apps.iter().map(|app| app.start_sequence);
-            self.life.apps_from = later.filter(|sequence| *sequence > current).min();
-            let due = self.life.apps_from;
+            self.state.apps_from = later.filter(|sequence| *sequence > current).min();
+            let due = self.state.apps_from;
             let due: Vec<Name> = self
                 .plan
                 .apps
@@ -180,8 +180,8 @@ impl Node {
             members.iter().copied().filter(|at| sequence(at) == Some(next)).collect();
         self.set_course(app, AppCourse::Starting { sequence: next });
         for at in due {
-            self.act(out, at, |job, turn| job.order(turn));
-            self.consider(out, at);
+            self.with_job(out, at, |job, ctx| job.order(ctx));
+            self.try_launch(out, at);
         }
         self.go_on_starting(out, app, next);
     }
@@ -206,7 +206,7 @@ impl Node {
             (true, Some(OnStartFailure::Stop)) => self.bring_down(out, app, false, true),
             (true, Some(OnStartFailure::Abort)) => {
                 for at in self.members(app) {
-                    self.act(out, at, |job, _| job.turn_never_comes());
+                    self.with_job(out, at, |job, _| job.turn_never_comes());
                 }
                 self.set_course(app, AppCourse::Up { since: out.now.mono });
             }
@@ -221,7 +221,7 @@ impl Node {
     fn go_on_bringing_down(&mut self, out: &mut Outbox, app: &Name, again: bool, failed: bool) {
         let members = self.members(app);
         for at in self.next_to_stop(&members) {
-            self.act(out, at, |job, turn| job.stop_with_app(turn, failed));
+            self.with_job(out, at, |job, ctx| job.stop_with_app(ctx, failed));
         }
         if !members.iter().any(|at| self.jobs.get(*at).is_some_and(Job::holds)) {
             self.set_course(app, AppCourse::Down);
@@ -242,7 +242,7 @@ impl Node {
             }
             AppCourse::Down | AppCourse::Starting { .. } | AppCourse::Stopping { .. } => return,
         };
-        if job.ended_for_good() != Some(false) || self.life.shutting().is_some() {
+        if job.ended_for_good() != Some(false) || self.state.shutting().is_some() {
             return;
         }
         let stable = out.now.mono.since(since) >= STABLE;
@@ -250,7 +250,7 @@ impl Node {
         match rule {
             OnFailure::Continue => {}
             OnFailure::RestartProcess => {
-                self.act(out, at, |job, turn| job.try_again(turn));
+                self.with_job(out, at, |job, ctx| job.try_again(ctx));
             }
             OnFailure::RestartApp if stable => self.bring_down(out, &name, true, true),
             OnFailure::RestartApp | OnFailure::StopApp => {
@@ -263,7 +263,7 @@ impl Node {
     /// is up starts with it.
     pub(super) fn change_apps(&mut self, out: &mut Outbox, before: &[AppPlan]) {
         let apps: Vec<AppPlan> = self.plan.apps.clone();
-        self.life.apps.retain(|name, _| apps.iter().any(|app| app.name == *name));
+        self.state.apps.retain(|name, _| apps.iter().any(|app| app.name == *name));
         for app in &apps {
             let known = before.iter().any(|other| other.name == app.name);
             if !known && app.start_sequence > 0 {
@@ -292,7 +292,7 @@ impl Node {
             AppCourse::Starting { sequence: now } => sequence > now,
             AppCourse::Down => {
                 let later = |from| app.start_sequence > from;
-                sequence > 0 && self.life.apps_from.is_some_and(later)
+                sequence > 0 && self.state.apps_from.is_some_and(later)
             }
             AppCourse::Stopping { again, .. } => sequence > 0 && again,
             AppCourse::Up { .. } => false,
@@ -322,11 +322,11 @@ impl Node {
     }
 
     fn course_of(&self, app: &Name) -> AppCourse {
-        self.life.apps.get(app).copied().unwrap_or_default()
+        self.state.apps.get(app).copied().unwrap_or_default()
     }
 
-    fn set_course(&mut self, app: &Name, course: AppCourse) {
-        self.life.apps.insert(app.clone(), course);
+    fn set_course(&mut self, app: &Name, stage: AppCourse) {
+        self.state.apps.insert(app.clone(), stage);
     }
 }
 

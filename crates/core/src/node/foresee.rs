@@ -74,7 +74,7 @@ impl Node {
     pub fn preview(&self, now: Now, new: &Plan) -> Result<Foresight, Refusal> {
         let changes = self.changes(new);
         let differs = |it: &JobChange| it.change != Change::Unchanged;
-        if self.life.shutting().is_none()
+        if self.state.shutting().is_none()
             && !changes.iter().any(differs)
             && self.plan.node == new.node
             && self.plan.apps == new.apps
@@ -266,7 +266,7 @@ impl Trial {
         let job = || name.clone();
         let pid = u32::MAX;
         self.inputs.push_back(Input::Spawned { job: job(), incarnation, pid });
-        if self.node.job(name.as_str()).is_some_and(Job::is_errand) {
+        if self.node.job(name.as_str()).is_some_and(Job::is_hook_run) {
             let (exit, asked) = (Exit::Code { code: 0 }, Asked::None);
             self.inputs.push_back(Input::Exited { job: job(), incarnation, exit, asked });
             return;

@@ -8,7 +8,7 @@
 //!
 //! A job that runs on behalf of another one's end is not told: it ends by itself, or is cut.
 
-use super::{Node, life::Course};
+use super::{Node, state::NodeStage};
 use crate::{
     job::{Force, Job, Phase},
     outbox::Outbox,
@@ -26,36 +26,38 @@ enum Level {
 impl Node {
     /// Tells those to stop whose turn has come.
     pub(super) fn go_on_stopping(&mut self, out: &mut Outbox) {
-        match &self.life.course {
-            Course::Starting | Course::Running => return,
-            Course::Stopping(shutdown) if shutdown.killing => return,
-            Course::Stopping(_) => {}
+        match &self.state.stage {
+            NodeStage::Starting | NodeStage::Running => return,
+            NodeStage::Stopping(shutdown) if shutdown.killing => return,
+            NodeStage::Stopping(_) => {}
         }
         let all: Vec<usize> = (0..self.jobs.len()).collect();
         for at in self.next_to_stop(&all) {
-            self.act(out, at, |job, turn| job.stop(turn, Force::Grace));
+            self.with_job(out, at, |job, ctx| job.stop(ctx, Force::Grace));
         }
     }
 
     /// Jobs that a new plan restarts go down like that, too, and come back the other way round.
-    pub(super) fn go_on_renewing(&mut self, out: &mut Outbox) {
-        let renewing: Vec<usize> =
-            (0..self.jobs.len()).filter(|at| self.jobs.get(*at).is_some_and(Job::renews)).collect();
-        let due = |at: &usize| self.jobs.get(*at).is_some_and(Job::is_due_for_renewal);
-        let mut next: Vec<usize> = self.next_to_stop(&renewing).into_iter().filter(due).collect();
-        if next.is_empty() && renewing.iter().all(due) {
+    pub(super) fn go_on_restarting(&mut self, out: &mut Outbox) {
+        let restarting: Vec<usize> = (0..self.jobs.len())
+            .filter(|at| self.jobs.get(*at).is_some_and(Job::has_pending_restart))
+            .collect();
+        let due = |at: &usize| self.jobs.get(*at).is_some_and(Job::is_restart_due);
+        let mut next: Vec<usize> = self.next_to_stop(&restarting).into_iter().filter(due).collect();
+        if next.is_empty() && restarting.iter().all(due) {
             // They need each other in a circle: there is no order to keep.
-            next = renewing;
+            next = restarting;
         }
         for at in next {
-            self.act(out, at, |job, turn| job.begin_renewal(turn));
+            self.with_job(out, at, |job, ctx| job.begin_pending_restart(ctx));
         }
     }
 
     /// Those who follow what is about to go down do so before it.
     pub(super) fn take_followers_along(&mut self, out: &mut Outbox) {
-        let mut open: Vec<usize> =
-            (0..self.jobs.len()).filter(|at| self.jobs.get(*at).is_some_and(Job::renews)).collect();
+        let mut open: Vec<usize> = (0..self.jobs.len())
+            .filter(|at| self.jobs.get(*at).is_some_and(Job::has_pending_restart))
+            .collect();
         while let Some(at) = open.pop() {
             let Some(source) = self.plan.jobs.get(at).map(|it| it.name.clone()) else { continue };
             let source = SourceRef::Job(source);
@@ -66,7 +68,9 @@ impl Node {
                 let follows = self.plan.jobs.get(follower).and_then(|it| it.follows.as_ref());
                 let goes_down =
                     follows.is_some_and(|it| it.source == source && it.on_loss == OnLoss::Stop);
-                if goes_down && self.act(out, follower, |job, _| job.renew_along()) == Some(true) {
+                if goes_down
+                    && self.with_job(out, follower, |job, _| job.restart_along()) == Some(true)
+                {
                     open.push(follower);
                 }
             }
@@ -74,8 +78,8 @@ impl Node {
     }
 
     /// Something that it needs, near or far, and that is not yet what the new plan wants.
-    pub(super) fn awaited_renewal(&self, at: usize) -> Option<usize> {
-        if self.renewing == 0 {
+    pub(super) fn awaited_restart(&self, at: usize) -> Option<usize> {
+        if self.restarting == 0 {
             return None;
         }
         let mut seen = BTreeSet::from([at]);
@@ -85,7 +89,7 @@ impl Node {
                 if !seen.insert(*source) {
                     continue;
                 }
-                if self.jobs.get(*source).is_some_and(Job::renews) {
+                if self.jobs.get(*source).is_some_and(Job::has_pending_restart) {
                     return Some(*source);
                 }
                 open.push(*source);
@@ -105,7 +109,7 @@ impl Node {
         let stopping = among.iter().copied().filter(|at| self.is_stopping(*at));
         let going: Vec<usize> = free.iter().copied().chain(stopping).collect();
         let Some(level) = going.iter().map(|at| self.level(*at)).min() else { return free };
-        let turn = |at: &usize| {
+        let ctx = |at: &usize| {
             let app = self.plan.jobs.get(*at).and_then(|job| job.app.as_ref());
             let mates = going.iter().filter(|it| {
                 app.is_some() && self.plan.jobs.get(**it).and_then(|job| job.app.as_ref()) == app
@@ -113,7 +117,7 @@ impl Node {
             let first = mates.map(|it| self.sequence(*it)).min();
             self.level(*at) == level && first.is_none_or(|first| self.sequence(*at) == first)
         };
-        free.iter().copied().filter(turn).collect()
+        free.iter().copied().filter(ctx).collect()
     }
 
     /// Up, and nobody has told it to stop.
@@ -128,7 +132,7 @@ impl Node {
                 | Phase::Fatal
                 | Phase::Unknown => false,
             };
-            up && !job.is_errand()
+            up && !job.is_hook_run()
         })
     }
 

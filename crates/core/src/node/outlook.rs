@@ -116,8 +116,8 @@ impl Node {
         {
             all.push(to_come(&up(&follows.source)));
         }
-        let renewed = self.awaited_renewal(at).and_then(|source| self.plan.jobs.get(source));
-        all.extend(renewed.map(|source| waiting(source.name.as_str(), "restart", None)));
+        let restarted = self.awaited_restart(at).and_then(|source| self.plan.jobs.get(source));
+        all.extend(restarted.map(|source| waiting(source.name.as_str(), "restart", None)));
         match &plan.when.trigger {
             Some(_) if job.has_pending_trigger() => {}
             Some(Trigger::Each(conditions)) => all.extend(conditions.iter().map(to_come)),
@@ -170,7 +170,7 @@ impl Node {
     }
 
     fn awaited_hooks(&self, at: usize, since: i64) -> Vec<Waiting> {
-        let busy = |hook: &&usize| self.jobs.get(**hook).is_some_and(Job::is_errand);
+        let busy = |hook: &&usize| self.jobs.get(**hook).is_some_and(Job::is_hook_run);
         let name = |hook: &usize| self.plan.jobs.get(*hook).map(|it| it.name.to_string());
         let hooks = self.wiring.stopping_hooks(at).iter().filter(busy).filter_map(name);
         hooks

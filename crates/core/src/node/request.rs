@@ -3,7 +3,7 @@
 use super::{Command, Node, Refusal, Request};
 use crate::{
     event::{Kind, Source},
-    job::{Desired, Force, Job, Turn},
+    job::{Desired, Force, Job, JobCtx},
     name::Name,
     outbox::Outbox,
 };
@@ -12,24 +12,24 @@ impl Node {
     pub(super) fn requested(&mut self, out: &mut Outbox, request: Request) -> Result<(), Refusal> {
         match request {
             Request::Start { job, args, now } => {
-                self.wanted(out, &job, |job, turn| job.asked_to_start(turn, args, now))
+                self.wanted(out, &job, |job, ctx| job.asked_to_start(ctx, args, now))
             }
-            Request::Restart { job, args } => self.wanted(out, &job, |job, turn| {
-                job.restart(turn, args);
+            Request::Restart { job, args } => self.wanted(out, &job, |job, ctx| {
+                job.restart(ctx, args);
                 Ok(())
             }),
-            Request::Stop { job } => self.asked(out, &job, |job, turn| {
-                job.stop(turn, Force::Grace);
+            Request::Stop { job } => self.asked(out, &job, |job, ctx| {
+                job.stop(ctx, Force::Grace);
                 Ok(())
             }),
-            Request::Kill { job } => self.asked(out, &job, |job, turn| {
-                job.stop(turn, Force::Kill);
+            Request::Kill { job } => self.asked(out, &job, |job, ctx| {
+                job.stop(ctx, Force::Kill);
                 Ok(())
             }),
             Request::Signal { job, signal, to } => {
-                self.asked(out, &job, |job, turn| job.signal(turn, signal, to))
+                self.asked(out, &job, |job, ctx| job.signal(ctx, signal, to))
             }
-            Request::Reload { job } => self.asked(out, &job, |job, turn| job.reload(turn)),
+            Request::Reload { job } => self.asked(out, &job, |job, ctx| job.reload(ctx)),
             Request::Disable { job } => self.able(out, &job, Job::disable),
             Request::Enable { job } => self.able(out, &job, Job::enable),
             Request::Maintenance { on } => self.maintain(out, on),
@@ -50,20 +50,20 @@ impl Node {
         &mut self,
         out: &mut Outbox,
         job: &Name,
-        deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> Result<(), Refusal>,
+        f: impl FnOnce(&mut Job, &mut JobCtx<'_>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let stopping = self.life.shutting().is_some();
-        self.asked(out, job, |job, turn| {
+        let stopping = self.state.shutting().is_some();
+        self.asked(out, job, |job, ctx| {
             if stopping {
                 return Err(Refusal::NodeStopping);
             }
             if job.is_leaving() {
-                return Err(Refusal::NoSuchJob(turn.plan.name.to_string()));
+                return Err(Refusal::NoSuchJob(ctx.plan.name.to_string()));
             }
             if job.desired() == Desired::Disabled {
-                return Err(Refusal::Disabled(turn.plan.name.clone()));
+                return Err(Refusal::Disabled(ctx.plan.name.clone()));
             }
-            deed(job, turn)
+            f(job, ctx)
         })
     }
 
@@ -71,9 +71,9 @@ impl Node {
         &mut self,
         out: &mut Outbox,
         job: &Name,
-        deed: impl FnOnce(&mut Job, &mut Turn<'_>) -> Result<(), Refusal>,
+        f: impl FnOnce(&mut Job, &mut JobCtx<'_>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        self.one(out, job, deed).unwrap_or_else(|| Err(Refusal::NoSuchJob(job.to_string())))
+        self.one(out, job, f).unwrap_or_else(|| Err(Refusal::NoSuchJob(job.to_string())))
     }
 
     /// Disables or enables, and has that kept over runs.
@@ -81,11 +81,11 @@ impl Node {
         &mut self,
         out: &mut Outbox,
         job: &Name,
-        deed: fn(&mut Job, &mut Turn<'_>),
+        f: fn(&mut Job, &mut JobCtx<'_>),
     ) -> Result<(), Refusal> {
         let before = self.disabled();
-        self.asked(out, job, |job, turn| {
-            deed(job, turn);
+        self.asked(out, job, |job, ctx| {
+            f(job, ctx);
             Ok(())
         })?;
         let jobs = self.disabled();
@@ -98,15 +98,15 @@ impl Node {
     /// Those that are not in the plan follow: they may be again.
     fn disabled(&self) -> Vec<Name> {
         let disabled = self.jobs().filter(|(_, job)| job.desired() == Desired::Disabled);
-        let absent = self.life.disabled_absent.iter().filter(|it| self.job(it.as_str()).is_none());
+        let absent = self.state.disabled_absent.iter().filter(|it| self.job(it.as_str()).is_none());
         disabled.map(|(plan, _)| plan.name.clone()).chain(absent.cloned()).collect()
     }
 
     fn maintain(&mut self, out: &mut Outbox, on: bool) -> Result<(), Refusal> {
-        if self.life.shutting().is_some() {
+        if self.state.shutting().is_some() {
             return Err(Refusal::NodeStopping);
         }
-        if std::mem::replace(&mut self.life.maintenance, on) != on {
+        if std::mem::replace(&mut self.state.maintenance, on) != on {
             let kind = if on { Kind::EnterMaintenance } else { Kind::ExitMaintenance };
             out.emit(Source::NODE, kind);
             // What others are told about each follows from it.

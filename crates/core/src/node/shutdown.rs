@@ -14,7 +14,7 @@
 
 use super::{
     Command, Input, Node, Token,
-    life::{Course, Shutdown, Why},
+    state::{NodeStage, Shutdown, Why},
 };
 use crate::{
     exit::Exit,
@@ -31,33 +31,33 @@ const GRACE: Duration = Duration::from_secs(1);
 
 impl Node {
     pub(super) fn shut_down_asked(&mut self, out: &mut Outbox) {
-        match &self.life.course {
-            Course::Starting | Course::Running => self.shut_down(out, Why::Asked),
-            Course::Stopping(_) => {}
+        match &self.state.stage {
+            NodeStage::Starting | NodeStage::Running => self.shut_down(out, Why::Asked),
+            NodeStage::Stopping(_) => {}
         }
     }
 
     pub(super) fn shut_down_signalled(&mut self, out: &mut Outbox) {
-        match &mut self.life.course {
-            Course::Starting | Course::Running => self.shut_down(out, Why::Signalled),
-            Course::Stopping(shutdown) if !shutdown.signalled => shutdown.signalled = true,
-            Course::Stopping(_) => self.kill_all(out),
+        match &mut self.state.stage {
+            NodeStage::Starting | NodeStage::Running => self.shut_down(out, Why::Signalled),
+            NodeStage::Stopping(shutdown) if !shutdown.signalled => shutdown.signalled = true,
+            NodeStage::Stopping(_) => self.kill_all(out),
         }
     }
 
     fn shut_down(&mut self, out: &mut Outbox, why: Why) {
         let shutdown = Shutdown::new(out.now.mono, self.plan.node.stop_timeout, why);
         let at = shutdown.deadline;
-        self.life.course = Course::Stopping(shutdown);
+        self.state.stage = NodeStage::Stopping(shutdown);
         out.command(Command::SetTimer { token: Token::ShutdownDeadline, at });
         for at in 0..self.jobs.len() {
             if !self.is_left_alone(at) {
-                self.act(out, at, |job, turn| job.stop(turn, Force::Grace));
+                self.with_job(out, at, |job, ctx| job.stop(ctx, Force::Grace));
             }
         }
         self.go_on_stopping(out);
         for at in 0..self.jobs.len() {
-            self.act(out, at, |job, turn| job.be_quick_if_up(turn));
+            self.with_job(out, at, |job, ctx| job.be_quick_if_up(ctx));
         }
     }
 
@@ -73,9 +73,9 @@ impl Node {
 
     /// A new agent goes on with it.
     pub(super) fn resume_shutdown(&mut self, out: &mut Outbox) {
-        match &self.life.course {
-            Course::Starting | Course::Running => {}
-            Course::Stopping(Shutdown { deadline, killing, .. }) => {
+        match &self.state.stage {
+            NodeStage::Starting | NodeStage::Running => {}
+            NodeStage::Stopping(Shutdown { deadline, killing, .. }) => {
                 out.command(Command::SetTimer { token: Token::ShutdownDeadline, at: *deadline });
                 if *killing {
                     wait_for_the_killed(out);
@@ -85,9 +85,9 @@ impl Node {
     }
 
     pub(super) fn shutdown_time_over(&mut self, out: &mut Outbox) {
-        match &self.life.course {
-            Course::Starting | Course::Running => {}
-            Course::Stopping(shutdown) => {
+        match &self.state.stage {
+            NodeStage::Starting | NodeStage::Running => {}
+            NodeStage::Stopping(shutdown) => {
                 let at = shutdown.deadline;
                 if out.now.mono < at {
                     out.command(Command::SetTimer { token: Token::ShutdownDeadline, at });
@@ -99,31 +99,31 @@ impl Node {
     }
 
     fn kill_all(&mut self, out: &mut Outbox) {
-        if let Course::Stopping(shutdown) = &mut self.life.course
+        if let NodeStage::Stopping(shutdown) = &mut self.state.stage
             && !std::mem::replace(&mut shutdown.killing, true)
         {
             wait_for_the_killed(out);
         }
         for at in 0..self.jobs.len() {
-            self.act(out, at, |job, turn| job.stop(turn, Force::Kill));
+            self.with_job(out, at, |job, ctx| job.stop(ctx, Force::Kill));
         }
     }
 
     /// What is left is not going to tell of its end.
     pub(super) fn shutdown_overdue(&mut self, out: &mut Outbox) {
-        match &self.life.course {
-            Course::Stopping(Shutdown { killing: true, code, .. }) if !self.is_over() => {
+        match &self.state.stage {
+            NodeStage::Stopping(Shutdown { killing: true, code, .. }) if !self.is_over() => {
                 out.command(Command::Exit { code: code.unwrap_or(0) });
             }
-            Course::Starting | Course::Running | Course::Stopping(_) => {}
+            NodeStage::Starting | NodeStage::Running | NodeStage::Stopping(_) => {}
         }
     }
 
     /// A process of a job has ended: a main job's code is the code of the run.
-    pub(super) fn process_ended(life: &mut super::Life, plan: &JobPlan, exit: &Exit) {
-        match &mut life.course {
-            Course::Starting | Course::Running => {}
-            Course::Stopping(shutdown) => {
+    pub(super) fn process_ended(state: &mut super::NodeState, plan: &JobPlan, exit: &Exit) {
+        match &mut state.stage {
+            NodeStage::Starting | NodeStage::Running => {}
+            NodeStage::Stopping(shutdown) => {
                 if plan.main && shutdown.code.is_none() {
                     shutdown.code = Some(exit.shell_code());
                 }
@@ -136,14 +136,14 @@ impl Node {
         if out.events.is_empty() {
             return;
         }
-        let main = match (self.plan.node.exit, &self.life.course) {
-            (ExitRule::Main, Course::Running) => self.jobs().find(|(plan, job)| {
+        let main = match (self.plan.node.exit, &self.state.stage) {
+            (ExitRule::Main, NodeStage::Running) => self.jobs().find(|(plan, job)| {
                 plan.main && !job.is_leaving() && job.ended_for_good().is_some()
             }),
-            (ExitRule::Main, Course::Starting | Course::Stopping(_))
+            (ExitRule::Main, NodeStage::Starting | NodeStage::Stopping(_))
             | (
                 ExitRule::All | ExitRule::Never,
-                Course::Starting | Course::Running | Course::Stopping(_),
+                NodeStage::Starting | NodeStage::Running | NodeStage::Stopping(_),
             ) => None,
         };
         if let Some((_, job)) = main {
@@ -155,10 +155,10 @@ impl Node {
 
     /// Ends a node in which nothing will happen any more. `true`: it has come to that.
     pub(super) fn end_without_prospects(&mut self, out: &mut Outbox) -> bool {
-        match self.life.course {
-            Course::Starting | Course::Stopping(_) => return false,
-            Course::Running if !std::mem::take(&mut self.moved) => return false,
-            Course::Running => {}
+        match self.state.stage {
+            NodeStage::Starting | NodeStage::Stopping(_) => return false,
+            NodeStage::Running if !std::mem::take(&mut self.moved) => return false,
+            NodeStage::Running => {}
         }
         let code = match self.plan.node.exit {
             ExitRule::Never => None,
@@ -248,11 +248,11 @@ impl Node {
 
     /// Says how the run ends, once: when this input has left no process.
     pub(super) fn exit_if_empty(&self, out: &mut Outbox, before: bool) {
-        match &self.life.course {
-            Course::Stopping(shutdown) if self.is_over() && !before => {
+        match &self.state.stage {
+            NodeStage::Stopping(shutdown) if self.is_over() && !before => {
                 out.command(Command::Exit { code: shutdown.code.unwrap_or(0) });
             }
-            Course::Starting | Course::Running | Course::Stopping(_) => {}
+            NodeStage::Starting | NodeStage::Running | NodeStage::Stopping(_) => {}
         }
     }
 
@@ -279,9 +279,9 @@ impl Node {
     }
 
     fn is_over(&self) -> bool {
-        match self.life.course {
-            Course::Starting | Course::Running => false,
-            Course::Stopping(_) => !self.jobs.iter().any(Job::holds),
+        match self.state.stage {
+            NodeStage::Starting | NodeStage::Running => false,
+            NodeStage::Stopping(_) => !self.jobs.iter().any(Job::holds),
         }
     }
 }

@@ -53,7 +53,7 @@ proptest! {
             let mut twin = through_the_journal(&node);
             let now = Now { mono, wall: 1 };
             prop_assert_eq!(node.step(now, input.clone()), twin.step(now, input));
-            prop_assert_eq!(node.life(), twin.life());
+            prop_assert_eq!(node.state(), twin.state());
             prop_assert_eq!(journal(&node), journal(&twin));
         }
     }
@@ -159,7 +159,7 @@ fn seen(job: &Job) -> impl PartialEq + std::fmt::Debug + use<> {
 }
 
 fn through_the_journal(node: &Node) -> Node {
-    let life = serde_json::to_string(node.life()).expect("a life");
+    let life = serde_json::to_string(node.state()).expect("a life");
     let jobs: BTreeMap<Name, String> = journal(node);
     let read = |(name, text): (Name, String)| -> (Name, Job) {
         (name, serde_json::from_str(&text).expect("a job"))

@@ -9,7 +9,8 @@ use mainstay_core::{
     job::Job,
     name::Name,
     node::{
-        Command, Foresight, Input, Life, Node, Outcome, Preview, Request, TaskKind, Token, Wait,
+        Command, Foresight, Input, Node, NodeState, Outcome, Preview, Request, TaskKind, Token,
+        Wait,
     },
     plan::JobPlan,
 };
@@ -138,7 +139,7 @@ impl Stage {
         let plan = &self.plan;
         let node = self.node.get_or_insert_with(|| Node::new(plan.clone()));
         let now = Now { mono: self.now, wall: i64::try_from(self.now.0).expect("a short story") };
-        let before = (node.life().clone(), journal(node));
+        let before = (node.state().clone(), journal(node));
         let outcome = node.step(now, input);
         assert_honest(&before, node, &outcome);
         let refused_or_silent = outcome.events.is_empty() && outcome.commands.is_empty();
@@ -164,8 +165,8 @@ impl Stage {
     /// Through the journal's own form: what it does not hold is lost.
     fn agent_dies(&mut self) {
         let node = self.node.take().unwrap_or_else(|| Node::new(self.plan.clone()));
-        let life = serde_json::to_string(node.life()).expect("a life");
-        let life: Life = serde_json::from_str(&life).expect("a life");
+        let life = serde_json::to_string(node.state()).expect("a life");
+        let life: NodeState = serde_json::from_str(&life).expect("a life");
         let job = |(name, job): (Name, String)| -> (Name, Job) {
             (name, serde_json::from_str(&job).expect("a job"))
         };
@@ -217,7 +218,7 @@ impl Stage {
 }
 
 /// What holds in every step of every story.
-fn assert_honest(before: &(Life, BTreeMap<Name, String>), node: &Node, outcome: &Outcome) {
+fn assert_honest(before: &(NodeState, BTreeMap<Name, String>), node: &Node, outcome: &Outcome) {
     let (life, jobs) = before;
     for (event, expected) in outcome.events.iter().zip(life.seq() + 1..) {
         assert_eq!(event.seq, expected, "events are numbered one by one");

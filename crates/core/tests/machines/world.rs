@@ -18,7 +18,7 @@ use mainstay_core::{
     exit::{Asked, Exit},
     job::{Job, Phase},
     name::Name,
-    node::{Command, Held, Input, Life, Node, NodePhase, Outcome, Request, TaskId, Token},
+    node::{Command, Held, Input, Node, NodePhase, NodeState, Outcome, Request, TaskId, Token},
     plan::Plan,
     signal::Signal,
 };
@@ -108,7 +108,7 @@ pub(crate) struct World {
 /// A node as the journal has it.
 #[derive(Debug, Clone)]
 pub(crate) struct Saved {
-    pub(crate) life: Life,
+    pub(crate) life: NodeState,
     pub(crate) jobs: Vec<Job>,
 }
 
@@ -507,7 +507,7 @@ impl World {
 
 pub(crate) fn save(node: &Node) -> Saved {
     let jobs = node.jobs().map(|(_, job)| job.clone()).collect();
-    Saved { life: node.life().clone(), jobs }
+    Saved { life: node.state().clone(), jobs }
 }
 
 pub(crate) fn restore(plan: &Plan, saved: &Saved) -> Node {

@@ -10,7 +10,7 @@
 //! That comes to rest: within one step no process can be confirmed or end, so a job can be
 //! launched once and told to stop once, and each says only so much.
 
-use super::{Node, life::Course, wiring};
+use super::{Node, state::NodeStage, wiring};
 use crate::{
     event::{Event, Kind, Source},
     history::awaited,
@@ -22,19 +22,19 @@ use crate::{
 use std::time::Duration;
 
 impl Node {
-    pub(super) fn settle(&mut self, out: &mut Outbox) {
+    pub(super) fn propagate(&mut self, out: &mut Outbox) {
         let mut heard = 0;
         loop {
             self.end_with_main(out);
             while let Some(event) = out.events.get(heard).cloned() {
                 heard += 1;
-                self.hear(out, &event);
+                self.on_event(out, &event);
             }
-            if self.renewing > 0 {
-                self.go_on_renewing(out);
+            if self.restarting > 0 {
+                self.go_on_restarting(out);
             }
-            if std::mem::take(&mut self.renewed) {
-                self.consider_all(out);
+            if std::mem::take(&mut self.restarted) {
+                self.try_launch_all(out);
             }
             if self.moved {
                 self.go_on_with_apps(out);
@@ -46,7 +46,7 @@ impl Node {
         }
     }
 
-    fn hear(&mut self, out: &mut Outbox, event: &Event) {
+    fn on_event(&mut self, out: &mut Outbox, event: &Event) {
         let source = match &event.source {
             Source::Job(name) => self.wiring.place(name.as_str()),
             Source::Node(_) | Source::Watch(_) => None,
@@ -59,11 +59,11 @@ impl Node {
             (Source::Job(_), Some(at)) => self.wiring.listeners(at).to_vec(),
             (Source::Job(_), None) => return,
             (Source::Node(_), _) => {
-                self.life.note(awaited);
+                self.state.note(awaited);
                 self.wiring.listeners_of_node().to_vec()
             }
             (Source::Watch(word), _) => {
-                let watch = self.life.watches.get_mut(word.name());
+                let watch = self.state.watches.get_mut(word.name());
                 watch.into_iter().for_each(|watch| watch.note(awaited));
                 self.wiring.listeners_of_watch(word.name()).to_vec()
             }
@@ -79,25 +79,25 @@ impl Node {
         let follows = plan.follows.as_ref().filter(|it| is_source(&it.source, source));
         let on_loss = follows.map(|follows| follows.on_loss);
         if triggered {
-            self.act(out, at, |job, _| job.trigger());
+            self.with_job(out, at, |job, _| job.trigger());
         }
         match (on_loss, event) {
             (Some(OnLoss::Stop), Awaited::Unhealthy) => {
-                self.act(out, at, |job, turn| job.follow_down(turn));
+                self.with_job(out, at, |job, ctx| job.follow_down(ctx));
             }
             (Some(OnLoss::Restart), Awaited::Healthy) => {
-                self.act(out, at, |job, turn| job.follow_up(turn));
+                self.with_job(out, at, |job, ctx| job.follow_up(ctx));
             }
             (Some(OnLoss::Stop | OnLoss::Restart | OnLoss::Keep) | None, _) => {}
         }
-        self.consider(out, at);
+        self.try_launch(out, at);
     }
 
     /// A job is in another phase.
     fn has_moved(&mut self, out: &mut Outbox, at: usize) {
         self.moved = true;
         self.notice_failure(out, at);
-        self.consider(out, at);
+        self.try_launch(out, at);
         self.attend_hooks(out, at);
         for source in self.wiring.stopping_hook_of(at).to_vec() {
             self.attend_hooks(out, source);
@@ -105,29 +105,29 @@ impl Node {
     }
 
     /// A job that waits is launched if it may be.
-    pub(super) fn consider(&mut self, out: &mut Outbox, at: usize) {
+    pub(super) fn try_launch(&mut self, out: &mut Outbox, at: usize) {
         if !self.jobs.get(at).is_some_and(crate::job::Job::waits) {
             return;
         }
         let pass = self.may_pass(out, at);
-        let errand = pass == Pass::Open && self.runs_for_an_end(at);
+        let hook_run = pass == Pass::Open && self.runs_for_an_end(at);
         // What waits for something else than its turn does not hold up others.
-        let held_up = pass != Pass::Open && self.awaited_renewal(at).is_none();
-        let until = self.errand_time(at).map(|time| out.now.mono.after(time));
-        self.act(out, at, |job, turn| {
+        let held_up = pass != Pass::Open && self.awaited_restart(at).is_none();
+        let until = self.hook_run_time(at).map(|time| out.now.mono.after(time));
+        self.with_job(out, at, |job, ctx| {
             if held_up {
-                job.forget_renewal();
+                job.drop_pending_restart();
             }
-            if errand {
-                job.set_errand(until);
+            if hook_run {
+                job.begin_hook_run(until);
             }
-            job.pass(turn, pass);
+            job.pass(ctx, pass);
         });
     }
 
-    pub(super) fn consider_all(&mut self, out: &mut Outbox) {
+    pub(super) fn try_launch_all(&mut self, out: &mut Outbox) {
         for at in 0..self.jobs.len() {
-            self.consider(out, at);
+            self.try_launch(out, at);
         }
     }
 
@@ -139,7 +139,7 @@ impl Node {
         let followed = plan.follows.as_ref().is_none_or(|it| self.is_up(&it.source));
         if !latched
             || !followed
-            || self.awaited_renewal(at).is_some()
+            || self.awaited_restart(at).is_some()
             || !self.may_launch_now(out, at)
         {
             Pass::Shut
@@ -153,10 +153,10 @@ impl Node {
     /// A node that stops starts nothing but what belongs to the end of another job.
     fn may_launch_now(&self, out: &Outbox, at: usize) -> bool {
         let Some(plan) = self.plan.jobs.get(at) else { return false };
-        match self.life.shutting() {
-            None => match self.life.course {
-                Course::Starting => false,
-                Course::Running | Course::Stopping(_) => true,
+        match self.state.shutting() {
+            None => match self.state.stage {
+                NodeStage::Starting => false,
+                NodeStage::Running | NodeStage::Stopping(_) => true,
             },
             Some(shutting) => {
                 let in_time = out.now.mono < shutting.latest_signal(plan.stop.timeout);
@@ -169,7 +169,7 @@ impl Node {
     /// It has happened at least once.
     pub(super) fn is_met(&self, condition: &Condition) -> bool {
         match &condition.source {
-            SourceRef::Node => self.life.has_said(condition.event),
+            SourceRef::Node => self.state.has_said(condition.event),
             SourceRef::Job(name) => {
                 self.job(name.as_str()).is_some_and(|job| job.has_said(condition.event))
             }
@@ -192,11 +192,11 @@ impl Node {
 
     fn runs_for_an_end(&self, at: usize) -> bool {
         let ending = |source: &usize| self.is_hook_of_this_end(at, *source);
-        self.life.shutting().is_some() || self.wiring.stopping_hook_of(at).iter().any(ending)
+        self.state.shutting().is_some() || self.wiring.stopping_hook_of(at).iter().any(ending)
     }
 
     /// What it runs for waits so long for it: the stop timeout of the job whose end it belongs to.
-    fn errand_time(&self, at: usize) -> Option<Duration> {
+    fn hook_run_time(&self, at: usize) -> Option<Duration> {
         let ends = self.wiring.hook_of(at).iter().filter_map(|at| self.plan.jobs.get(*at));
         ends.map(|plan| plan.stop.timeout).max()
     }
@@ -222,14 +222,14 @@ impl Node {
             under_way && self.is_hook_of_this_end(*hook, at)
         };
         if !self.wiring.stopping_hooks(at).iter().any(busy) {
-            self.act(out, at, |job, turn| job.hooks_done(turn));
+            self.with_job(out, at, |job, ctx| job.hooks_done(ctx));
         }
     }
 
     /// After a takeover: what the last agent may have left waiting is looked at again.
     pub(super) fn look_again(&mut self, out: &mut Outbox) {
         self.moved = true;
-        self.consider_all(out);
+        self.try_launch_all(out);
         for at in 0..self.jobs.len() {
             self.attend_hooks(out, at);
         }

@@ -12,7 +12,7 @@ use crate::{
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct JobCtx<'a> {
     pub(crate) plan: &'a JobPlan,
     /// Other jobs run before its stop signal.
     pub(crate) hooks: bool,
@@ -40,7 +40,7 @@ impl Shutting {
     }
 }
 
-impl Turn<'_> {
+impl JobCtx<'_> {
     pub(super) fn mono(&self) -> Mono {
         self.out.now.mono
     }

@@ -12,7 +12,7 @@
 //! meanwhile as its hook. Keeping an entry alive, and bringing back one that was lost, is not
 //! decided here: that is what announcing means.
 
-use super::{Health, Job, State, Turn, Verdict, stop::Rung};
+use super::{Health, Job, JobCtx, State, Verdict, stop::StopStage};
 use crate::{clock::Mono, discovery::Standing, plan::JobPlan};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What was told last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Notice {
+pub(super) enum Announcement {
     #[default]
     Absent,
     Told(Standing),
@@ -33,9 +33,9 @@ pub(super) enum Notice {
     },
 }
 
-impl Notice {
+impl Announcement {
     pub(super) fn is_absent(&self) -> bool {
-        *self == Notice::Absent
+        *self == Announcement::Absent
     }
 }
 
@@ -43,21 +43,24 @@ impl Job {
     /// What others were told last; `None`: that it is not there.
     #[must_use]
     pub fn announced(&self) -> Option<Standing> {
-        match self.notice {
-            Notice::Told(standing) => Some(standing),
-            Notice::Absent | Notice::Withdrawing { .. } => None,
+        match self.announcement {
+            Announcement::Told(standing) => Some(standing),
+            Announcement::Absent | Announcement::Withdrawing { .. } => None,
         }
     }
 
     /// Tells others what has changed for them.
-    pub(crate) fn give_notice(&mut self, turn: &mut Turn<'_>) {
-        match (self.notice, self.due(turn.plan, turn.maintenance)) {
-            (Notice::Told(told), Some(due)) if told == due => {}
-            (Notice::Absent | Notice::Told(_) | Notice::Withdrawing { .. }, Some(due)) => {
-                self.tell(turn, due);
+    pub(crate) fn announce_change(&mut self, ctx: &mut JobCtx<'_>) {
+        match (self.announcement, self.due(ctx.plan, ctx.maintenance)) {
+            (Announcement::Told(told), Some(due)) if told == due => {}
+            (
+                Announcement::Absent | Announcement::Told(_) | Announcement::Withdrawing { .. },
+                Some(due),
+            ) => {
+                self.tell(ctx, due);
             }
-            (Notice::Told(_), None) => self.withdraw(turn),
-            (Notice::Absent | Notice::Withdrawing { .. }, None) => {}
+            (Announcement::Told(_), None) => self.withdraw(ctx),
+            (Announcement::Absent | Announcement::Withdrawing { .. }, None) => {}
         }
     }
 
@@ -69,24 +72,25 @@ impl Job {
                 return None;
             }
         }
-        match (self.health, self.notice) {
+        match (self.health, self.announcement) {
             (Health::Healthy, _) => Some(Standing::Passing),
-            (_, Notice::Told(Standing::Passing)) => Some(Standing::Critical),
-            (Health::Unknown, Notice::Told(told)) => Some(told),
-            (Health::Unhealthy, Notice::Told(_)) => Some(Standing::Critical),
-            (Health::Unknown | Health::Unhealthy, Notice::Absent | Notice::Withdrawing { .. }) => {
-                advertise.initial_status
-            }
+            (_, Announcement::Told(Standing::Passing)) => Some(Standing::Critical),
+            (Health::Unknown, Announcement::Told(told)) => Some(told),
+            (Health::Unhealthy, Announcement::Told(_)) => Some(Standing::Critical),
+            (
+                Health::Unknown | Health::Unhealthy,
+                Announcement::Absent | Announcement::Withdrawing { .. },
+            ) => advertise.initial_status,
         }
     }
 
-    fn tell(&mut self, turn: &mut Turn<'_>, standing: Standing) {
-        self.notice = Notice::Told(standing);
+    fn tell(&mut self, ctx: &mut JobCtx<'_>, standing: Standing) {
+        self.announcement = Announcement::Told(standing);
         let note = match standing {
             Standing::Passing => String::new(),
-            Standing::Warning | Standing::Critical => self.complaint(turn.plan),
+            Standing::Warning | Standing::Critical => self.complaint(ctx.plan),
         };
-        turn.announce(standing, note);
+        ctx.announce(standing, note);
     }
 
     /// What is wrong, for who looks into the catalogue.
@@ -102,48 +106,50 @@ impl Job {
     }
 
     /// Others are told that it is not there.
-    pub(super) fn withdraw(&mut self, turn: &mut Turn<'_>) {
-        match self.notice {
-            Notice::Told(_) => {
-                self.notice = Notice::Withdrawing { until: turn.mono().after(PATIENCE) };
-                turn.withdraw();
+    pub(super) fn withdraw(&mut self, ctx: &mut JobCtx<'_>) {
+        match self.announcement {
+            Announcement::Told(_) => {
+                self.announcement = Announcement::Withdrawing { until: ctx.mono().after(PATIENCE) };
+                ctx.withdraw();
             }
-            Notice::Absent | Notice::Withdrawing { .. } => {}
+            Announcement::Absent | Announcement::Withdrawing { .. } => {}
         }
     }
 
     /// Until when a stop waits for others to know.
     pub(super) fn withdrawing_until(&self, now: Mono) -> Option<Mono> {
-        match self.notice {
-            Notice::Withdrawing { until } if now < until => Some(until),
-            Notice::Withdrawing { .. } | Notice::Absent | Notice::Told(_) => None,
+        match self.announcement {
+            Announcement::Withdrawing { until } if now < until => Some(until),
+            Announcement::Withdrawing { .. } | Announcement::Absent | Announcement::Told(_) => None,
         }
     }
 
     /// The entry is gone, or that was tried in vain.
-    pub(crate) fn withdrawn(&mut self, turn: &mut Turn<'_>) {
-        match self.notice {
-            Notice::Withdrawing { .. } => self.notice = Notice::Absent,
-            Notice::Absent | Notice::Told(_) => return,
+    pub(crate) fn withdrawn(&mut self, ctx: &mut JobCtx<'_>) {
+        match self.announcement {
+            Announcement::Withdrawing { .. } => self.announcement = Announcement::Absent,
+            Announcement::Absent | Announcement::Told(_) => return,
         }
-        self.leave_rung(turn, Rung::Withdrawing, Job::first_rung);
+        self.leave_stage(ctx, StopStage::is_withdrawing, Job::after_hooks);
     }
 
     /// What is announced is announced in another way now.
-    pub(super) fn announce_anew(&mut self, turn: &mut Turn<'_>) {
-        if let (Notice::Told(_), Some(due)) = (self.notice, self.due(turn.plan, turn.maintenance)) {
-            self.tell(turn, due);
+    pub(super) fn announce_anew(&mut self, ctx: &mut JobCtx<'_>) {
+        if let (Announcement::Told(_), Some(due)) =
+            (self.announcement, self.due(ctx.plan, ctx.maintenance))
+        {
+            self.tell(ctx, due);
         }
     }
 
     /// A new agent announces what the last one did, and withdraws what is not to be there: the last
     /// one may have died while it still tried to.
-    pub(super) fn repeat_notice(&mut self, turn: &mut Turn<'_>) {
-        match self.notice {
-            Notice::Told(standing) => self.tell(turn, standing),
-            Notice::Withdrawing { .. } => turn.withdraw(),
-            Notice::Absent if turn.plan.advertise.is_some() => turn.withdraw(),
-            Notice::Absent => {}
+    pub(super) fn announce_again(&mut self, ctx: &mut JobCtx<'_>) {
+        match self.announcement {
+            Announcement::Told(standing) => self.tell(ctx, standing),
+            Announcement::Withdrawing { .. } => ctx.withdraw(),
+            Announcement::Absent if ctx.plan.advertise.is_some() => ctx.withdraw(),
+            Announcement::Absent => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a node is in its own life.
+//! The state of a node itself, apart from its jobs.
 
 use super::apps::AppCourse;
 use crate::{
@@ -27,8 +27,9 @@ pub enum NodePhase {
 
 /// The node's own state, apart from its jobs: journaled with every step that changed it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Life {
-    pub(super) course: Course,
+pub struct NodeState {
+    #[serde(alias = "course")]
+    pub(super) stage: NodeStage,
     /// The number of the last event.
     pub(super) seq: u64,
     #[serde(default)]
@@ -53,7 +54,7 @@ pub struct Life {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Course {
+pub(super) enum NodeStage {
     /// Not yet booted.
     Starting,
     Running,
@@ -79,10 +80,10 @@ pub(super) struct Shutdown {
 /// What a kill needs at most, kept back from the time of a shutdown.
 const RESERVE: Duration = Duration::from_millis(500);
 
-impl Life {
-    pub(super) fn new() -> Life {
-        Life {
-            course: Course::Starting,
+impl NodeState {
+    pub(super) fn new() -> NodeState {
+        NodeState {
+            stage: NodeStage::Starting,
             seq: 0,
             maintenance: false,
             history: History::default(),
@@ -96,11 +97,11 @@ impl Life {
 
     #[must_use]
     pub fn phase(&self) -> NodePhase {
-        match self.course {
-            Course::Starting => NodePhase::Starting,
-            Course::Running if self.maintenance => NodePhase::Maintenance,
-            Course::Running => NodePhase::Running,
-            Course::Stopping(_) => NodePhase::Stopping,
+        match self.stage {
+            NodeStage::Starting => NodePhase::Starting,
+            NodeStage::Running if self.maintenance => NodePhase::Maintenance,
+            NodeStage::Running => NodePhase::Running,
+            NodeStage::Stopping(_) => NodePhase::Stopping,
         }
     }
 
@@ -111,9 +112,9 @@ impl Life {
     }
 
     pub(super) fn shutting(&self) -> Option<Shutting> {
-        match &self.course {
-            Course::Starting | Course::Running => None,
-            Course::Stopping(Shutdown { kill_by, killing, half, .. }) => {
+        match &self.stage {
+            NodeStage::Starting | NodeStage::Running => None,
+            NodeStage::Stopping(Shutdown { kill_by, killing, half, .. }) => {
                 Some(Shutting { kill_by: *kill_by, killing: *killing, half: *half })
             }
         }
