@@ -2,12 +2,12 @@
 //! comes back becomes inputs.
 //!
 //! Nothing here decides or waits. A job has at most one entry; its id is remembered, so that an
-//! entry under another name is removed when the plan gives it a new one. An engine that is
+//! entry under another name is removed when the plan gives it a new one. A backend that is
 //! exchanged is given a while to remove what it holds.
 
 use crate::replace::replace;
 use mainstay_core::{
-    discovery::{Engine, Instance, Query, Registration, Standing},
+    discovery::{Backend, Instance, Query, Registration, Standing},
     interface::{NoAddress, choose},
     name::Name,
     node::Input,
@@ -31,7 +31,7 @@ use tokio::{
 
 /// How often an address is looked for that was not there.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How long an engine that is no longer used may take to remove what it holds.
+/// How long a backend that is no longer used may take to remove what it holds.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) struct Discovery {
@@ -50,7 +50,7 @@ pub(crate) struct Discovery {
 }
 
 struct Open {
-    engine: Engine,
+    backend: Backend,
     catalogue: Catalogue,
     reports: UnboundedReceiver<Report>,
 }
@@ -96,9 +96,9 @@ impl Discovery {
         }
     }
 
-    /// A plan is in force: another engine, other watches.
+    /// A plan is in force: another backend, other watches.
     pub(crate) fn apply(&mut self, plan: &Plan) {
-        if self.open.as_ref().map(|open| &open.engine) != plan.discovery.as_ref() {
+        if self.open.as_ref().map(|open| &open.backend) != plan.discovery.as_ref() {
             self.exchange(plan.discovery.clone());
         }
         self.node.clone_from(&plan.node.name);
@@ -136,20 +136,20 @@ impl Discovery {
         }
     }
 
-    fn exchange(&mut self, engine: Option<Engine>) {
+    fn exchange(&mut self, backend: Option<Backend>) {
         // Another way to the same catalogue takes everything over: removed by the old one, what the
         // new one announces would be gone.
-        let stays = matches!((&self.open, &engine),
-            (Some(open), Some(engine)) if engine.is_same_place(&open.engine));
+        let stays = matches!((&self.open, &backend),
+            (Some(open), Some(backend)) if backend.is_same_place(&open.backend));
         if let Some(old) = self.open.take().filter(|_| !stays) {
             let ids = self.entries.values().filter_map(|it| it.registration.as_ref().ok());
             let leaving = std::mem::take(&mut self.leaving).into_keys();
             tokio::spawn(old.say_farewell(ids.map(|it| it.id.clone()).chain(leaving).collect()));
         }
         self.trouble.clear();
-        self.open = engine.map(|engine| {
-            let (catalogue, reports) = Catalogue::open(engine.clone());
-            Open { engine, catalogue, reports }
+        self.open = backend.map(|backend| {
+            let (catalogue, reports) = Catalogue::open(backend.clone());
+            Open { backend, catalogue, reports }
         });
         // Asked and told again, of whoever answers now.
         self.watches.clear();

@@ -3,7 +3,7 @@
 use crate::discovery::{Announced, Discovery};
 use mainstay_core::{
     clock::Now,
-    discovery::Engine,
+    discovery::Backend,
     event::{Event, Kind, Source},
     exit::Exit,
     job::{CheckState, Desired, Health, Job, Phase, Verdict},
@@ -263,8 +263,8 @@ pub(crate) fn watches(node: &Node, discovery: &Discovery) -> Vec<WatchStatus> {
 
 pub(crate) fn discovery(plan: &Plan, discovery: &Discovery) -> Option<DiscoveryStatus> {
     let (engine, address) = match plan.discovery.as_ref()? {
-        Engine::Consul(consul) => ("consul", consul.address.clone()),
-        Engine::File(file) => ("file", file.directory.display().to_string()),
+        Backend::Consul(consul) => ("consul", consul.address.clone()),
+        Backend::File(file) => ("file", file.directory.display().to_string()),
     };
     let trouble = discovery.trouble().map(str::to_owned);
     Some(DiscoveryStatus { engine: engine.to_owned(), address, trouble })

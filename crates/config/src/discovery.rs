@@ -8,7 +8,7 @@ use crate::{
     value::{Span, Value},
 };
 use mainstay_core::{
-    discovery::{Consul, Engine, FileCatalogue, Tls},
+    discovery::{Backend, Consul, FileCatalogue, Tls},
     interface::InterfaceSpec,
     name::Name,
     plan::{Advertise, WatchPlan, Watched},
@@ -312,7 +312,7 @@ pub(crate) static WATCH: Table<Watch> = Table {
 
 impl Written {
     /// What it means; `None` when something in it was wrong.
-    pub(crate) fn judge(self, at: Span, r: &mut Reader<'_>) -> Option<Engine> {
+    pub(crate) fn judge(self, at: Span, r: &mut Reader<'_>) -> Option<Backend> {
         let Some((engine, _)) = self.engine else {
             // A wrong one has been told.
             let help = "add engine = \"consul\" or engine = \"file\"";
@@ -334,7 +334,7 @@ impl Written {
                     let help = "give both, or none of them";
                     return r.wrong(at, "tls: a certificate and its key belong together", help);
                 }
-                Some(Engine::Consul(Consul {
+                Some(Backend::Consul(Consul {
                     address: self.address.map_or_else(|| Consul::ADDRESS.to_owned(), |(it, _)| it),
                     https,
                     token: self.token.map(|(token, _)| Secret::new(token)),
@@ -354,7 +354,7 @@ impl Written {
                     return r.wrong(span, format!("'{name}' belongs to Consul"), "remove it");
                 }
                 match self.dir {
-                    Some((directory, _)) => Some(Engine::File(FileCatalogue { directory })),
+                    Some((directory, _)) => Some(Backend::File(FileCatalogue { directory })),
                     None => r.wrong(at, "'dir' is missing", "add dir = \"/path\""),
                 }
             }

@@ -10,20 +10,22 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 /// Which catalogue, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Engine {
+pub enum Backend {
     Consul(Consul),
     File(FileCatalogue),
 }
 
-impl Engine {
+impl Backend {
     /// Whether both lead to one catalogue, whatever the way: other tokens and certificates do not
     /// make another catalogue.
     #[must_use]
-    pub fn is_same_place(&self, other: &Engine) -> bool {
+    pub fn is_same_place(&self, other: &Backend) -> bool {
         match (self, other) {
-            (Engine::Consul(one), Engine::Consul(other)) => one.address == other.address,
-            (Engine::File(one), Engine::File(other)) => one == other,
-            (Engine::Consul(_), Engine::File(_)) | (Engine::File(_), Engine::Consul(_)) => false,
+            (Backend::Consul(one), Backend::Consul(other)) => one.address == other.address,
+            (Backend::File(one), Backend::File(other)) => one == other,
+            (Backend::Consul(_), Backend::File(_)) | (Backend::File(_), Backend::Consul(_)) => {
+                false
+            }
         }
     }
 }

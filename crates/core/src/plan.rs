@@ -19,7 +19,7 @@ pub use discovery::{Advertise, WatchPlan, Watched};
 pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 
-use crate::{discovery::Engine, name::Name, signal::Signal};
+use crate::{discovery::Backend, name::Name, signal::Signal};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
@@ -33,7 +33,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watches: Vec<WatchPlan>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub discovery: Option<Engine>,
+    pub discovery: Option<Backend>,
     #[serde(default)]
     pub api: ApiPlan,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,13 +1,13 @@
 //! What the holder of a catalogue sees: wishes go in, reports come out, and nothing waits.
 
 use crate::{
-    backend::Backend,
-    consul::ConsulBackend,
-    file::FileBackend,
-    looking,
+    consul::ConsulDriver,
+    driver::Driver,
+    file::FileDriver,
     service::{Goal, Service, Wanted},
+    watch_task,
 };
-use mainstay_core::discovery::{Engine, Instance, Query, Registration, Standing};
+use mainstay_core::discovery::{Backend, Instance, Query, Registration, Standing};
 use std::{collections::BTreeMap, fmt, sync::Arc};
 use tokio::{
     sync::{mpsc, watch},
@@ -17,7 +17,7 @@ use tokio::{
 /// The way to one catalogue. Dropped, it ends its tasks.
 #[derive(Debug)]
 pub struct Catalogue {
-    way: Way,
+    driver: AnyDriver,
     services: BTreeMap<String, Kept>,
     watches: BTreeMap<String, Task>,
     reports: mpsc::UnboundedSender<Report>,
@@ -59,9 +59,9 @@ impl fmt::Display for About {
 }
 
 #[derive(Debug, Clone)]
-enum Way {
-    Consul(Arc<ConsulBackend>),
-    File(Arc<FileBackend>),
+enum AnyDriver {
+    Consul(Arc<ConsulDriver>),
+    File(Arc<FileDriver>),
 }
 
 #[derive(Debug)]
@@ -81,16 +81,16 @@ impl Drop for Task {
 }
 
 impl Catalogue {
-    /// Opens the way. Must be called on a tokio runtime, which does the work.
+    /// Opens the way to it. Must be called on a tokio runtime, which does the work.
     #[must_use]
-    pub fn open(engine: Engine) -> (Catalogue, mpsc::UnboundedReceiver<Report>) {
+    pub fn open(backend: Backend) -> (Catalogue, mpsc::UnboundedReceiver<Report>) {
         let (reports, told) = mpsc::unbounded_channel();
-        let way = match engine {
-            Engine::Consul(consul) => Way::Consul(Arc::new(ConsulBackend::new(&consul))),
-            Engine::File(file) => Way::File(Arc::new(FileBackend::new(&file))),
+        let driver = match backend {
+            Backend::Consul(consul) => AnyDriver::Consul(Arc::new(ConsulDriver::new(&consul))),
+            Backend::File(file) => AnyDriver::File(Arc::new(FileDriver::new(&file))),
         };
         let catalogue =
-            Catalogue { way, services: BTreeMap::new(), watches: BTreeMap::new(), reports };
+            Catalogue { driver, services: BTreeMap::new(), watches: BTreeMap::new(), reports };
         (catalogue, told)
     }
 
@@ -112,9 +112,13 @@ impl Catalogue {
     /// answer told anew.
     pub fn watch(&mut self, name: &str, query: Query) {
         let (name, reports) = (name.to_owned(), self.reports.clone());
-        let task = match &self.way {
-            Way::Consul(way) => spawn(looking::look(way.clone(), name.clone(), query, reports)),
-            Way::File(way) => spawn(looking::look(way.clone(), name.clone(), query, reports)),
+        let task = match &self.driver {
+            AnyDriver::Consul(driver) => {
+                spawn(watch_task::run(driver.clone(), name.clone(), query, reports))
+            }
+            AnyDriver::File(driver) => {
+                spawn(watch_task::run(driver.clone(), name.clone(), query, reports))
+            }
         };
         self.watches.insert(name, task);
     }
@@ -132,15 +136,15 @@ impl Catalogue {
             },
         };
         let wanted = Wanted::new(goal);
-        let task = match &self.way {
-            Way::Consul(way) => self.keep(way, id, &wanted),
-            Way::File(way) => self.keep(way, id, &wanted),
+        let task = match &self.driver {
+            AnyDriver::Consul(driver) => self.keep(driver, id, &wanted),
+            AnyDriver::File(driver) => self.keep(driver, id, &wanted),
         };
         self.services.insert(id.to_owned(), Kept { wanted, _task: task });
     }
 
-    fn keep<B: Backend>(&self, way: &Arc<B>, id: &str, wanted: &watch::Sender<Wanted>) -> Task {
-        let service = Service::new(way.clone(), id, wanted.clone(), self.reports.clone());
+    fn keep<D: Driver>(&self, driver: &Arc<D>, id: &str, wanted: &watch::Sender<Wanted>) -> Task {
+        let service = Service::new(driver.clone(), id, wanted.clone(), self.reports.clone());
         spawn(service.keep())
     }
 }

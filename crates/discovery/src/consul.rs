@@ -7,18 +7,18 @@
 
 mod client;
 mod connect;
-mod words;
+mod protocol;
 
-use crate::backend::{Backend, Failure};
+use crate::driver::{Driver, Failure};
 use client::{Answer, Ask, Client};
 use hyper::{Method, StatusCode};
 use mainstay_core::discovery::{Consul, Instance, Query, Registration, Standing};
+use protocol::{HealthEntry, Registered, escaped};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::sleep,
 };
-use words::{Entry, Registered, escaped};
 
 /// Connections for short requests, however many services there are.
 const CALLS: usize = 16;
@@ -35,15 +35,15 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
-pub(crate) struct ConsulBackend {
+pub(crate) struct ConsulDriver {
     calls: Client,
     looks: Client,
     waiting: Arc<Semaphore>,
 }
 
-impl ConsulBackend {
-    pub(crate) fn new(consul: &Consul) -> ConsulBackend {
-        ConsulBackend {
+impl ConsulDriver {
+    pub(crate) fn new(consul: &Consul) -> ConsulDriver {
+        ConsulDriver {
             calls: Client::new(consul, CALLS),
             looks: Client::new(consul, WAITING + ASKING),
             waiting: Arc::new(Semaphore::new(WAITING)),
@@ -56,7 +56,7 @@ impl ConsulBackend {
         match answer.status.is_success() {
             true => Ok(()),
             false if does_not_know(&answer) => Err(Failure::Unknown),
-            false => Err(Failure::Failed(words::refused(&answer))),
+            false => Err(Failure::Failed(protocol::refused(&answer))),
         }
     }
 }
@@ -68,11 +68,11 @@ fn does_not_know(answer: &Answer) -> bool {
         || answer.status == StatusCode::INTERNAL_SERVER_ERROR
             && ["does not have associated ttl", "unknown check", "unknown service"]
                 .iter()
-                .any(|words| said.contains(words))
+                .any(|phrase| said.contains(phrase))
 }
 
-impl Backend for ConsulBackend {
-    type Glass = Glass;
+impl Driver for ConsulDriver {
+    type Cursor = ConsulCursor;
 
     async fn register(
         &self,
@@ -101,7 +101,7 @@ impl Backend for ConsulBackend {
             Standing::Warning => "warn",
             Standing::Critical => "fail",
         };
-        let (id, note) = (escaped(&registration.id), escaped(words::short(note)));
+        let (id, note) = (escaped(&registration.id), escaped(protocol::short(note)));
         self.put(&format!("/v1/agent/check/{word}/service:{id}?note={note}"), Vec::new()).await
     }
 
@@ -109,19 +109,19 @@ impl Backend for ConsulBackend {
         self.put(&format!("/v1/agent/service/deregister/{}", escaped(id)), Vec::new()).await
     }
 
-    fn glass(&self, query: &Query) -> Glass {
-        Glass { query: query.clone(), seen: Seen::Nothing, place: None }
+    fn cursor(&self, query: &Query) -> ConsulCursor {
+        ConsulCursor { query: query.clone(), seen: SeenIndex::Nothing, place: None }
     }
 
-    async fn look(&self, glass: &mut Glass) -> Result<Vec<Instance>, Failure> {
-        let Glass { query, seen, place } = glass;
+    async fn look(&self, cursor: &mut ConsulCursor) -> Result<Vec<Instance>, Failure> {
+        let ConsulCursor { query, seen, place } = cursor;
         let index = match *seen {
-            Seen::Nothing => None,
-            Seen::Unnumbered => {
+            SeenIndex::Nothing => None,
+            SeenIndex::Unnumbered => {
                 sleep(query.interval).await;
                 None
             }
-            Seen::Up(index) => {
+            SeenIndex::Up(index) => {
                 if place.is_none() {
                     *place = self.waiting.clone().try_acquire_owned().ok();
                 }
@@ -131,7 +131,7 @@ impl Backend for ConsulBackend {
                 place.as_ref().map(|_| index)
             }
         };
-        let path = words::health(query, index, wait(query));
+        let path = protocol::health(query, index, wait(query));
         let limit = match index {
             None => LOOK_LIMIT,
             Some(_) => query.interval.min(LONGEST_WAIT) + LOOK_LIMIT,
@@ -145,13 +145,13 @@ impl Backend for ConsulBackend {
         };
         let answer = self.looks.ask(ask).await?;
         if !answer.status.is_success() {
-            return Err(Failure::Failed(words::refused(&answer)));
+            return Err(Failure::Failed(protocol::refused(&answer)));
         }
         *seen = seen.next(answer.index);
-        let entries: Vec<Entry> = serde_json::from_slice(&answer.body).map_err(|error| {
+        let entries: Vec<HealthEntry> = serde_json::from_slice(&answer.body).map_err(|error| {
             format!("the answer about '{}' makes no sense: {error}", query.service)
         })?;
-        Ok(entries.into_iter().filter_map(Entry::instance).collect())
+        Ok(entries.into_iter().filter_map(HealthEntry::instance).collect())
     }
 }
 
@@ -161,17 +161,17 @@ fn wait(query: &Query) -> Duration {
     query.interval.clamp(SHORTEST_WAIT, LONGEST_WAIT) * 16 / 17
 }
 
-/// What one watch has seen.
+/// The place of one watch: the index of the last answer.
 #[derive(Debug)]
-pub(crate) struct Glass {
+pub(crate) struct ConsulCursor {
     query: Query,
-    seen: Seen,
+    seen: SeenIndex,
     /// Kept for the life of the watch.
     place: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum SeenIndex {
     Nothing,
     /// The state that has this number.
     Up(u64),
@@ -179,14 +179,14 @@ enum Seen {
     Unnumbered,
 }
 
-impl Seen {
+impl SeenIndex {
     /// A number that goes backwards is another server's, or that of a restored one: what it counts
     /// is not what we have seen.
-    fn next(self, index: Option<u64>) -> Seen {
+    fn next(self, index: Option<u64>) -> SeenIndex {
         match (self, index) {
-            (_, None | Some(0)) => Seen::Unnumbered,
-            (Seen::Up(before), Some(index)) if index < before => Seen::Nothing,
-            (_, Some(index)) => Seen::Up(index),
+            (_, None | Some(0)) => SeenIndex::Unnumbered,
+            (SeenIndex::Up(before), Some(index)) if index < before => SeenIndex::Nothing,
+            (_, Some(index)) => SeenIndex::Up(index),
         }
     }
 }
@@ -197,13 +197,13 @@ mod tests {
 
     #[test]
     fn an_index_that_goes_backwards_or_is_missing_is_not_waited_on() {
-        assert_eq!(Seen::Nothing.next(Some(7)), Seen::Up(7));
-        assert_eq!(Seen::Up(7).next(Some(7)), Seen::Up(7));
-        assert_eq!(Seen::Up(7).next(Some(9)), Seen::Up(9));
-        assert_eq!(Seen::Up(7).next(Some(6)), Seen::Nothing);
-        assert_eq!(Seen::Up(7).next(Some(0)), Seen::Unnumbered);
-        assert_eq!(Seen::Up(7).next(None), Seen::Unnumbered);
-        assert_eq!(Seen::Unnumbered.next(Some(3)), Seen::Up(3));
+        assert_eq!(SeenIndex::Nothing.next(Some(7)), SeenIndex::Up(7));
+        assert_eq!(SeenIndex::Up(7).next(Some(7)), SeenIndex::Up(7));
+        assert_eq!(SeenIndex::Up(7).next(Some(9)), SeenIndex::Up(9));
+        assert_eq!(SeenIndex::Up(7).next(Some(6)), SeenIndex::Nothing);
+        assert_eq!(SeenIndex::Up(7).next(Some(0)), SeenIndex::Unnumbered);
+        assert_eq!(SeenIndex::Up(7).next(None), SeenIndex::Unnumbered);
+        assert_eq!(SeenIndex::Unnumbered.next(Some(3)), SeenIndex::Up(3));
     }
 
     #[test]

@@ -72,16 +72,16 @@ struct Document {
     reports: UnboundedSender<Report>,
 }
 
-type Eyes = EventStream<[u8; 4096]>;
+type DirEvents = EventStream<[u8; 4096]>;
 
 impl Document {
     async fn follow(self) {
         let mut trouble = Trouble::new(About::Watch(self.name.clone()), self.reports.clone());
         let mut told = None;
-        let mut eyes: Option<Eyes> = None;
+        let mut events: Option<DirEvents> = None;
         loop {
             // Opened before the look: what happens from here on is noticed.
-            eyes = eyes.or_else(|| self.eyes().ok());
+            events = events.or_else(|| self.events().ok());
             match self.look().await {
                 Ok(found) => {
                     trouble.over();
@@ -96,11 +96,11 @@ impl Document {
                     trouble.met(format!("cannot read {}: {error}", self.path.display()));
                 }
             }
-            eyes = self.wait(eyes).await;
+            events = self.wait(events).await;
         }
     }
 
-    fn eyes(&self) -> io::Result<Eyes> {
+    fn events(&self) -> io::Result<DirEvents> {
         let directory = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             Some(_) | None => Path::new("."),
@@ -118,17 +118,17 @@ impl Document {
         inotify.into_event_stream([0; 4096])
     }
 
-    /// Until something has happened in the directory, or for the interval. Gives the eyes back
-    /// while they see.
-    async fn wait(&self, eyes: Option<Eyes>) -> Option<Eyes> {
-        let Some(mut eyes) = eyes else {
+    /// Until something has happened in the directory, or for the interval. Gives the events back
+    /// while the directory can be watched.
+    async fn wait(&self, events: Option<DirEvents>) -> Option<DirEvents> {
+        let Some(mut events) = events else {
             sleep(self.interval).await;
             return None;
         };
-        match timeout(self.interval, eyes.next()).await {
+        match timeout(self.interval, events.next()).await {
             Ok(Some(Ok(event))) => {
                 let blind = WatchMask::DELETE_SELF | WatchMask::MOVE_SELF;
-                (event.mask.bits() & blind.bits() == 0 && !is_gone(event.mask)).then_some(eyes)
+                (event.mask.bits() & blind.bits() == 0 && !is_gone(event.mask)).then_some(events)
             }
             Ok(Some(Err(_)) | None) => {
                 sleep(self.interval).await;

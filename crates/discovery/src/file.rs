@@ -4,15 +4,15 @@
 //! readers need no lock. A standing carries the time at which it runs out: whoever reads later does
 //! not count it as passing, so a node that was killed is missed without anybody's doing.
 
+mod changes;
+mod dir;
 mod entry;
-mod notice;
-mod shelf;
 
-use crate::backend::{Backend, Failure};
+use crate::driver::{Driver, Failure};
+use changes::Changes;
+use dir::{Dir, Stamp};
 use entry::{Entry, now};
 use mainstay_core::discovery::{FileCatalogue, Instance, Query, Registration, Standing};
-use notice::Notice;
-use shelf::{Shelf, Stamp};
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
@@ -28,49 +28,49 @@ const LIMIT: Duration = Duration::from_secs(5);
 const LOCKED: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
-pub(crate) struct FileBackend {
-    shelf: Arc<Shelf>,
+pub(crate) struct FileDriver {
+    dir: Arc<Dir>,
     node: String,
     /// One change at a time: a thread is enough.
-    turn: Mutex<()>,
+    one_at_a_time: Mutex<()>,
     /// Begun by the first watch.
-    notice: OnceLock<Notice>,
+    changes: OnceLock<Changes>,
 }
 
-impl FileBackend {
-    pub(crate) fn new(catalogue: &FileCatalogue) -> FileBackend {
-        FileBackend {
-            shelf: Arc::new(Shelf::new(&catalogue.directory)),
+impl FileDriver {
+    pub(crate) fn new(catalogue: &FileCatalogue) -> FileDriver {
+        FileDriver {
+            dir: Arc::new(Dir::new(&catalogue.directory)),
             node: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            turn: Mutex::new(()),
-            notice: OnceLock::new(),
+            one_at_a_time: Mutex::new(()),
+            changes: OnceLock::new(),
         }
     }
 
     /// Changes something under the lock of the directory.
     async fn change<T: Send + 'static>(
         &self,
-        work: impl Fn(&Shelf) -> Result<T, Failure> + Send + Sync + 'static,
+        work: impl Fn(&Dir) -> Result<T, Failure> + Send + Sync + 'static,
     ) -> Result<T, Failure> {
-        let _turn = self.turn.lock().await;
+        let _one_at_a_time = self.one_at_a_time.lock().await;
         let (work, deadline) = (Arc::new(work), Instant::now() + LIMIT);
         loop {
-            let (shelf, work) = (self.shelf.clone(), work.clone());
-            let tried = spawn_blocking(move || match shelf.lock()? {
-                Some(_held) => work(&shelf).map(Some),
+            let (dir, work) = (self.dir.clone(), work.clone());
+            let tried = spawn_blocking(move || match dir.lock()? {
+                Some(_held) => work(&dir).map(Some),
                 None => Ok(None),
             });
             match tried.await.map_err(|error| error.to_string())?? {
                 Some(done) => return Ok(done),
                 None if Instant::now() < deadline => sleep(LOCKED).await,
-                None => return Err(Failure::Failed(self.shelf.locked(LIMIT))),
+                None => return Err(Failure::Failed(self.dir.locked(LIMIT))),
             }
         }
     }
 }
 
-impl Backend for FileBackend {
-    type Glass = Glass;
+impl Driver for FileDriver {
+    type Cursor = FileCursor;
 
     async fn register(
         &self,
@@ -79,8 +79,8 @@ impl Backend for FileBackend {
     ) -> Result<(), Failure> {
         let entry = Entry::new(registration, standing, &self.node);
         let service = registration.service.clone();
-        self.change(move |shelf| {
-            shelf.rewrite(&service, |entries| {
+        self.change(move |dir| {
+            dir.rewrite(&service, |entries| {
                 entries.retain(|old| old.instance.id != entry.instance.id);
                 entries.push(entry.clone());
                 Ok(())
@@ -96,8 +96,8 @@ impl Backend for FileBackend {
         note: &str,
     ) -> Result<(), Failure> {
         let (registration, note) = (registration.clone(), note.to_owned());
-        self.change(move |shelf| {
-            shelf.rewrite(&registration.service, |entries| {
+        self.change(move |dir| {
+            dir.rewrite(&registration.service, |entries| {
                 let own = entries.iter_mut().find(|entry| entry.instance.id == registration.id);
                 let own = own.ok_or(Failure::Unknown)?;
                 own.tell(standing, &note, registration.ttl);
@@ -109,15 +109,15 @@ impl Backend for FileBackend {
 
     async fn remove(&self, id: &str, service: Option<&str>) -> Result<(), Failure> {
         let (id, service) = (id.to_owned(), service.map(str::to_owned));
-        self.change(move |shelf| {
+        self.change(move |dir| {
             let services = match &service {
                 Some(service) => vec![service.clone()],
-                None => shelf.services()?,
+                None => dir.services()?,
             };
             for service in services {
                 // Only those that have it are written anew.
-                if shelf.read(&service)?.iter().any(|entry| entry.instance.id == id) {
-                    shelf.rewrite(&service, |entries| {
+                if dir.read(&service)?.iter().any(|entry| entry.instance.id == id) {
+                    dir.rewrite(&service, |entries| {
                         entries.retain(|entry| entry.instance.id != id);
                         Ok(())
                     })?;
@@ -128,58 +128,58 @@ impl Backend for FileBackend {
         .await
     }
 
-    fn glass(&self, query: &Query) -> Glass {
-        let notice = self.notice.get_or_init(|| Notice::new(self.shelf.clone()));
-        Glass { query: query.clone(), news: notice.news(), seen: None }
+    fn cursor(&self, query: &Query) -> FileCursor {
+        let changes = self.changes.get_or_init(|| Changes::new(self.dir.clone()));
+        FileCursor { query: query.clone(), news: changes.news(), seen: None }
     }
 
-    async fn look(&self, glass: &mut Glass) -> Result<Vec<Instance>, Failure> {
-        if glass.query.dc.is_some() {
+    async fn look(&self, cursor: &mut FileCursor) -> Result<Vec<Instance>, Failure> {
+        if cursor.query.dc.is_some() {
             let error = "a directory has no data centres: leave 'dc' out";
             return Err(Failure::Failed(error.to_owned()));
         }
-        glass.wait(&self.shelf).await;
+        cursor.wait(&self.dir).await;
         // What happens from here on is news.
-        glass.news.mark_unchanged();
-        let (shelf, service) = (self.shelf.clone(), glass.query.service.clone());
-        let read = spawn_blocking(move || (shelf.stamp(&service), shelf.read(&service)));
+        cursor.news.mark_unchanged();
+        let (dir, service) = (self.dir.clone(), cursor.query.service.clone());
+        let read = spawn_blocking(move || (dir.stamp(&service), dir.read(&service)));
         let (stamp, entries) = read.await.map_err(|error| error.to_string())?;
         let (entries, now) = (entries?, now());
         let passing = || entries.iter().filter(|entry| entry.is_passing(now));
         let next = passing().map(|entry| entry.runs_out_in(now)).min();
-        glass.seen = Some(Seen { stamp, until: next.map(|next| Instant::now() + next) });
+        cursor.seen = Some(SeenFile { stamp, until: next.map(|next| Instant::now() + next) });
         Ok(passing()
             .map(|entry| entry.instance.clone())
-            .filter(|instance| glass.query.tag.iter().all(|tag| instance.tags.contains(tag)))
+            .filter(|instance| cursor.query.tag.iter().all(|tag| instance.tags.contains(tag)))
             .collect())
     }
 }
 
-/// What one watch has seen.
+/// The place of one watch: the file as it was last read.
 #[derive(Debug)]
-pub(crate) struct Glass {
+pub(crate) struct FileCursor {
     query: Query,
     news: watch::Receiver<u64>,
-    seen: Option<Seen>,
+    seen: Option<SeenFile>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct SeenFile {
     stamp: Option<Stamp>,
     /// When the first of those passing runs out.
     until: Option<Instant>,
 }
 
-impl Glass {
+impl FileCursor {
     /// Until there may be something that was not seen: another file, an entry that has run out; and
     /// at the end of the interval in any case, for directories that do not tell of changes.
-    async fn wait(&mut self, shelf: &Arc<Shelf>) {
+    async fn wait(&mut self, dir: &Arc<Dir>) {
         let Some(seen) = &self.seen else { return };
         let end = Instant::now() + self.query.interval;
         let end = seen.until.map_or(end, |until| end.min(until));
         while let Ok(Ok(())) = timeout_at(end, self.news.changed()).await {
-            let (shelf, service) = (shelf.clone(), self.query.service.clone());
-            let stamp = spawn_blocking(move || shelf.stamp(&service)).await;
+            let (dir, service) = (dir.clone(), self.query.service.clone());
+            let stamp = spawn_blocking(move || dir.stamp(&service)).await;
             if stamp.is_ok_and(|stamp| stamp != seen.stamp) {
                 return;
             }

@@ -5,21 +5,21 @@
 //! back as [`Report`]s. Whoever holds it never waits. Dropped, it ends what it has under way, and
 //! leaves announced services to their ttl. [`Documents`] are files that are watched in the same way.
 
-mod backend;
+mod backoff;
 mod catalogue;
 mod consul;
 mod document;
+mod driver;
 mod file;
-mod looking;
-mod pace;
 mod plain;
 mod service;
 mod trouble;
+mod watch_task;
 
 pub use catalogue::{About, Catalogue, Report};
 pub use document::Documents;
 pub use mainstay_core::{
-    discovery::{Consul, Engine, FileCatalogue, Instance, Query, Registration, Standing, Tls},
+    discovery::{Backend, Consul, FileCatalogue, Instance, Query, Registration, Standing, Tls},
     interface::{InterfaceSpec, NoAddress, choose},
     secret::Secret,
 };

@@ -12,9 +12,9 @@
 //! standing to be told: whoever wants it has little time.
 
 use crate::{
-    backend::{Backend, Failure},
+    backoff::{self, Backoff},
     catalogue::{About, Report},
-    pace::{self, Backoff},
+    driver::{Driver, Failure},
     trouble::Trouble,
 };
 use mainstay_core::discovery::{Registration, Standing};
@@ -85,8 +85,8 @@ impl Wanted {
     }
 }
 
-pub(crate) struct Service<B> {
-    backend: Arc<B>,
+pub(crate) struct Service<D> {
+    driver: Arc<D>,
     id: String,
     wanted: watch::Sender<Wanted>,
     news: watch::Receiver<Wanted>,
@@ -114,15 +114,15 @@ enum Next {
     Finished,
 }
 
-impl<B: Backend> Service<B> {
+impl<D: Driver> Service<D> {
     pub(crate) fn new(
-        backend: Arc<B>,
+        driver: Arc<D>,
         id: &str,
         wanted: watch::Sender<Wanted>,
         reports: mpsc::UnboundedSender<Report>,
-    ) -> Service<B> {
+    ) -> Service<D> {
         Service {
-            backend,
+            driver,
             id: id.to_owned(),
             news: wanted.subscribe(),
             wanted,
@@ -192,7 +192,9 @@ impl<B: Backend> Service<B> {
                     || standing != Standing::Critical
                     || registration.deregister_critical_after.is_none();
                 match (beats, fresh) {
-                    (true, true) => Next::After(pace::first_beat(&self.id, registration.heartbeat)),
+                    (true, true) => {
+                        Next::After(backoff::first_beat(&self.id, registration.heartbeat))
+                    }
                     (true, false) => {
                         Next::After(registration.heartbeat.saturating_sub(begun.elapsed()))
                     }
@@ -221,9 +223,9 @@ impl<B: Backend> Service<B> {
             }
         }
         if let Some(other) = self.registered.take_if(|old| old.service != registration.service) {
-            self.backend.remove(&self.id, Some(&other.service)).await?;
+            self.driver.remove(&self.id, Some(&other.service)).await?;
         }
-        self.backend.register(registration, standing).await?;
+        self.driver.register(registration, standing).await?;
         (self.registered, self.fresh) = (Some(registration.clone()), true);
         self.tell(registration, standing, note).await
     }
@@ -236,13 +238,13 @@ impl<B: Backend> Service<B> {
     ) -> Result<Told, Failure> {
         let mut wanted = self.wanted.subscribe();
         tokio::select! {
-            told = self.backend.tell(registration, standing, note) => told.map(|()| Told::Yes),
+            told = self.driver.tell(registration, standing, note) => told.map(|()| Told::Yes),
             _ = wanted.wait_for(|wanted| matches!(wanted.goal, Goal::Gone { .. })) => Ok(Told::No),
         }
     }
 
     async fn gone(&mut self, service: Option<&str>, again: bool, since: Instant) -> Next {
-        match self.backend.remove(&self.id, service).await {
+        match self.driver.remove(&self.id, service).await {
             Ok(()) | Err(Failure::Unknown) => {
                 self.registered = None;
                 self.trouble.over();

@@ -1,7 +1,7 @@
 //! Requests over a few connections that are kept open between them.
 //!
-//! A request waits for its turn, then has its time limit; so a frozen server holds up as many as
-//! there are turns, and costs no more than their connections. Whatever ends badly takes its
+//! A request waits for a permit, then has its time limit; so a frozen server holds up as many as
+//! there are permits, and costs no more than their connections. Whatever ends badly takes its
 //! connection along.
 
 use super::connect::Server;
@@ -36,7 +36,7 @@ type Connection = SendRequest<Full<Bytes>>;
 pub(super) struct Client {
     /// Or why there is none.
     prepared: Result<Prepared, String>,
-    turns: Semaphore,
+    permits: Semaphore,
     /// With the time at which each was last used, the latest last.
     idle: Mutex<Vec<(Instant, Connection)>>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Ask<'a> {
     pub(super) method: Method,
     pub(super) path: &'a str,
     pub(super) body: Vec<u8>,
-    /// From when it has its turn.
+    /// From when it has its permit.
     pub(super) limit: Duration,
     /// Whether it still means the same when it is put to a server that has been restarted.
     pub(super) lasting: bool,
@@ -82,14 +82,14 @@ impl Client {
     pub(super) fn new(consul: &Consul, most: usize) -> Client {
         Client {
             prepared: Prepared::new(consul),
-            turns: Semaphore::new(most),
+            permits: Semaphore::new(most),
             idle: Mutex::new(Vec::new()),
         }
     }
 
     pub(super) async fn ask(&self, ask: Ask<'_>) -> Result<Answer, String> {
         let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
-        let _turn = self.turns.acquire().await.map_err(|error| error.to_string())?;
+        let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
         match timeout(ask.limit, self.exchange(prepared, &ask)).await {
             Ok(answer) => answer,
             Err(_) => {

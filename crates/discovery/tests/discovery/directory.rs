@@ -4,7 +4,7 @@ use crate::{
     Told,
     told::{query, registration, service, watch},
 };
-use mainstay_discovery::{Engine, FileCatalogue, Query, Registration, Report, Standing};
+use mainstay_discovery::{Backend, FileCatalogue, Query, Registration, Report, Standing};
 use mainstay_tests::{Scratch, until};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::{fs, time::Duration};
 fn at(scratch: &Scratch) -> Told {
     // It need not be there.
     let directory = scratch.path().join("catalogue");
-    Told::new(Engine::File(FileCatalogue { directory }))
+    Told::new(Backend::File(FileCatalogue { directory }))
 }
 
 fn file(scratch: &Scratch, name: &str) -> Option<Value> {

@@ -4,7 +4,7 @@ use crate::{
     Told,
     told::{query, registration, service, watch},
 };
-use mainstay_discovery::{Consul, Engine, Report, Secret, Standing, Tls};
+use mainstay_discovery::{Backend, Consul, Report, Secret, Standing, Tls};
 use mainstay_tests::{Consul as Server, Scratch};
 use rcgen::{CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, KeyPair};
 use serde_json::json;
@@ -21,7 +21,7 @@ fn guarded() -> Server {
 }
 
 fn with_token(server: &Server, token: Option<&str>) -> Told {
-    Told::new(Engine::Consul(Consul {
+    Told::new(Backend::Consul(Consul {
         address: server.address(),
         token: token.map(Secret::new),
         ..Consul::default()
@@ -120,7 +120,7 @@ impl Certificates {
 
 fn over_tls(server: &Server, tls: Tls) -> Told {
     let address = server.https_address();
-    Told::new(Engine::Consul(Consul { address, https: true, tls, ..Consul::default() }))
+    Told::new(Backend::Consul(Consul { address, https: true, tls, ..Consul::default() }))
 }
 
 fn works(told: &mut Told) {

@@ -4,7 +4,7 @@ use crate::{
     Told,
     told::{consul, query, registration, service},
 };
-use mainstay_discovery::{Catalogue, Engine, Registration, Report, Standing};
+use mainstay_discovery::{Backend, Catalogue, Registration, Report, Standing};
 use mainstay_tests::{Consul, until};
 use serde_json::json;
 use std::time::Duration;
@@ -257,7 +257,7 @@ fn a_dropped_catalogue_leaves_nothing_under_way() {
     told.watch("peers", query("web"));
     told.until_ids("peers", &[WEB]);
     assert!(server.connections() > 0);
-    let elsewhere = Engine::Consul(mainstay_discovery::Consul::default());
+    let elsewhere = Backend::Consul(mainstay_discovery::Consul::default());
     let (other, _) = Catalogue::open(elsewhere);
     drop(std::mem::replace(&mut told.catalogue, other));
     until("its connections are closed", || (server.connections() == 0).then_some(()));

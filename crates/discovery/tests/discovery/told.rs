@@ -1,7 +1,7 @@
 //! A catalogue in the hands of a test: what it reports is waited for with a deadline.
 
 use mainstay_discovery::{
-    About, Catalogue, Consul, Engine, Instance, Query, Registration, Report, Standing,
+    About, Backend, Catalogue, Consul, Instance, Query, Registration, Report, Standing,
 };
 use std::{
     collections::BTreeMap,
@@ -28,8 +28,8 @@ pub(crate) struct Told {
     _end: oneshot::Sender<()>,
 }
 
-pub(crate) fn consul(server: &mainstay_tests::Consul) -> Engine {
-    Engine::Consul(Consul { address: server.address(), ..Consul::default() })
+pub(crate) fn consul(server: &mainstay_tests::Consul) -> Backend {
+    Backend::Consul(Consul { address: server.address(), ..Consul::default() })
 }
 
 pub(crate) fn registration(id: &str, service: &str) -> Registration {
@@ -59,7 +59,7 @@ pub(crate) fn query(service: &str) -> Query {
 }
 
 impl Told {
-    pub(crate) fn new(engine: Engine) -> Told {
+    pub(crate) fn new(backend: Backend) -> Told {
         let ((give, take), (end, ended)) = (channel(), oneshot::channel());
         thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -69,7 +69,7 @@ impl Told {
         let runtime = take.recv().expect("the thread has begun");
         let (catalogue, reports) = {
             let _inside = runtime.enter();
-            Catalogue::open(engine)
+            Catalogue::open(backend)
         };
         Told { catalogue, reports, heard: Vec::new(), runtime, _end: end }
     }

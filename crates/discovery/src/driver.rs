@@ -1,4 +1,4 @@
-//! What a catalogue must be able to do. One implementation for each kind of server.
+//! What a catalogue must be able to do. One driver for each kind of backend.
 //!
 //! Each call is one try with a time limit of its own; trying again is the caller's part. At most one
 //! call about a service and one about a watch is under way at a time.
@@ -6,9 +6,9 @@
 use mainstay_core::discovery::{Instance, Query, Registration, Standing};
 use std::future::Future;
 
-pub(crate) trait Backend: Send + Sync + 'static {
-    /// What is remembered between two looks of one watch.
-    type Glass: Send;
+pub(crate) trait Driver: Send + Sync + 'static {
+    /// The place of one watch in the catalogue's history, kept between two looks.
+    type Cursor: Send;
 
     /// Makes or replaces an entry.
     fn register(
@@ -32,13 +32,13 @@ pub(crate) trait Backend: Send + Sync + 'static {
         service: Option<&str>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    fn glass(&self, query: &Query) -> Self::Glass;
+    fn cursor(&self, query: &Query) -> Self::Cursor;
 
     /// All passing instances: the first time at once, then when there may be news or the query's
     /// interval is over. May be dropped at any time.
     fn look(
         &self,
-        glass: &mut Self::Glass,
+        cursor: &mut Self::Cursor,
     ) -> impl Future<Output = Result<Vec<Instance>, Failure>> + Send;
 }
 

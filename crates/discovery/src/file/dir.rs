@@ -1,7 +1,7 @@
 //! The directory: its lock, and its files, each read and replaced as a whole.
 
 use super::entry::{Entry, now};
-use crate::{backend::Failure, plain::open_plain};
+use crate::{driver::Failure, plain::open_plain};
 use rustix::fs::{FlockOperation, flock};
 use std::{
     fmt::Write as _,
@@ -16,7 +16,7 @@ use std::{
 const LONGEST: u64 = 8 << 20;
 
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct Dir {
     directory: PathBuf,
 }
 
@@ -28,9 +28,9 @@ pub(super) struct Stamp {
     written: (i64, i64),
 }
 
-impl Shelf {
-    pub(super) fn new(directory: &Path) -> Shelf {
-        Shelf { directory: directory.to_owned() }
+impl Dir {
+    pub(super) fn new(directory: &Path) -> Dir {
+        Dir { directory: directory.to_owned() }
     }
 
     pub(super) fn directory(&self) -> &Path {

@@ -5,9 +5,9 @@
 //! all at once. So a list that never rests is told at that pace, and its last state is never missed.
 
 use crate::{
-    backend::Backend,
+    backoff::Backoff,
     catalogue::{About, Report},
-    pace::Backoff,
+    driver::Driver,
     trouble::Trouble,
 };
 use mainstay_core::discovery::{Instance, Query};
@@ -17,18 +17,18 @@ use tokio::{sync::mpsc, time::sleep};
 /// Between two looks in any case: a catalogue may answer at once each time.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-pub(crate) async fn look<B: Backend>(
-    backend: Arc<B>,
+pub(crate) async fn run<D: Driver>(
+    driver: Arc<D>,
     name: String,
     query: Query,
     reports: mpsc::UnboundedSender<Report>,
 ) {
     let mut trouble = Trouble::new(About::Watch(name.clone()), reports.clone());
     let mut backoff = Backoff::new(&name);
-    let mut glass = backend.glass(&query);
+    let mut cursor = driver.cursor(&query);
     let mut told: Option<Vec<Instance>> = None;
     loop {
-        let pause = match backend.look(&mut glass).await {
+        let pause = match driver.look(&mut cursor).await {
             Ok(mut instances) => {
                 trouble.over();
                 backoff.reset();
@@ -45,7 +45,7 @@ pub(crate) async fn look<B: Backend>(
             Err(failure) => {
                 trouble.met(failure.into_words());
                 // What it remembered may be about a server that is no more.
-                glass = backend.glass(&query);
+                cursor = driver.cursor(&query);
                 backoff.next().min(query.interval.max(SHORTEST))
             }
         };

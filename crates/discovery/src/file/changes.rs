@@ -3,7 +3,7 @@
 //! Where the kernel does not tell (a limit, a network file system), watches still look once in
 //! each interval; the task tries again now and then.
 
-use super::shelf::Shelf;
+use super::dir::Dir;
 use futures_util::StreamExt;
 use inotify::{EventMask, Inotify, WatchMask};
 use std::{io, os::unix::ffi::OsStrExt, sync::Arc, time::Duration};
@@ -16,23 +16,23 @@ use tokio::{
 const AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Notice {
+pub(super) struct Changes {
     news: watch::Receiver<u64>,
     task: AbortHandle,
 }
 
-impl Notice {
-    pub(super) fn new(shelf: Arc<Shelf>) -> Notice {
+impl Changes {
+    pub(super) fn new(dir: Arc<Dir>) -> Changes {
         let (tell, news) = watch::channel(0);
         let task = tokio::spawn(async move {
             loop {
                 // Whatever ends it, the directory may have changed while nobody noticed.
-                let _ = notice(&shelf, &tell).await;
+                let _ = follow(&dir, &tell).await;
                 tell.send_modify(|count| *count += 1);
                 sleep(AGAIN).await;
             }
         });
-        Notice { news, task: task.abort_handle() }
+        Changes { news, task: task.abort_handle() }
     }
 
     pub(super) fn news(&self) -> watch::Receiver<u64> {
@@ -40,16 +40,16 @@ impl Notice {
     }
 }
 
-impl Drop for Notice {
+impl Drop for Changes {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Until the directory is gone or the kernel gives up.
-async fn notice(shelf: &Arc<Shelf>, tell: &watch::Sender<u64>) -> io::Result<()> {
+async fn follow(dir: &Arc<Dir>, tell: &watch::Sender<u64>) -> io::Result<()> {
     // One that is not there yet is made: a watch may come before the first service.
-    let making = shelf.clone();
+    let making = dir.clone();
     spawn_blocking(move || making.make()).await.map_err(io::Error::other)??;
     let inotify = Inotify::init()?;
     let changes = WatchMask::MOVED_TO
@@ -59,7 +59,7 @@ async fn notice(shelf: &Arc<Shelf>, tell: &watch::Sender<u64>) -> io::Result<()>
         | WatchMask::DELETE_SELF
         | WatchMask::MOVE_SELF
         | WatchMask::ONLYDIR;
-    inotify.watches().add(shelf.directory(), changes)?;
+    inotify.watches().add(dir.directory(), changes)?;
     let mut events = inotify.into_event_stream([0; 4096])?;
     tell.send_modify(|count| *count += 1);
     while let Some(event) = events.next().await {

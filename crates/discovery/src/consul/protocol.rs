@@ -80,21 +80,21 @@ fn milliseconds(time: Duration) -> String {
 /// One element of an answer about the health of a service.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Entry {
-    node: Node,
-    service: Service,
+pub(super) struct HealthEntry {
+    node: NodeEntry,
+    service: ServiceEntry,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Node {
+struct NodeEntry {
     node: String,
     address: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Service {
+struct ServiceEntry {
     #[serde(rename = "ID")]
     id: String,
     service: String,
@@ -110,10 +110,10 @@ struct Service {
     meta: Option<BTreeMap<String, String>>,
 }
 
-impl Entry {
+impl HealthEntry {
     /// `None`: its port is none, so nobody can reach it. The others must not suffer from that.
     pub(super) fn instance(self) -> Option<Instance> {
-        let Entry { node, service } = self;
+        let HealthEntry { node, service } = self;
         Some(Instance {
             port: u16::try_from(service.port).ok()?,
             id: service.id,
@@ -211,7 +211,10 @@ mod tests {
                     "Service":{{"ID":"w-1","Service":"w","Address":"{address}","Port":80,
                                 "Tags":null,"Meta":null,"Weights":{{}}}}}}"#
             );
-            serde_json::from_str::<Entry>(&text).expect("an entry").instance().expect("a port")
+            serde_json::from_str::<HealthEntry>(&text)
+                .expect("an entry")
+                .instance()
+                .expect("a port")
         };
         assert_eq!(entry("").address, "10.0.0.1");
         assert_eq!(entry("10.0.0.2").address, "10.0.0.2");
