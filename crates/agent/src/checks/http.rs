@@ -13,7 +13,7 @@ use mainstay_core::{
     plan::{Http, HttpTls},
     tls::Tls,
 };
-use mainstay_reach::Secure;
+use mainstay_net::Secure;
 use regex::bytes::Regex;
 use std::{path::PathBuf, pin::pin};
 use tokio::{
@@ -90,7 +90,7 @@ impl HttpProbe {
                 .await
             }
             None => {
-                let stream = mainstay_reach::to(&self.host, self.port).await;
+                let stream = mainstay_net::to(&self.host, self.port).await;
                 self.secure(stream.map_err(|error| {
                     format!("cannot connect to {}:{}: {error}", self.host, self.port)
                 })?)

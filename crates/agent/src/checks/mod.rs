@@ -199,7 +199,7 @@ impl Ready {
 }
 
 async fn tcp(address: &str) -> Verdict {
-    match mainstay_reach::tcp(address).await {
+    match mainstay_net::tcp(address).await {
         Ok(_) => Verdict::passed(format!("connected to {address}")),
         Err(error) => Verdict::failed(format!("cannot connect to {address}: {error}")),
     }

@@ -1,7 +1,7 @@
 //! The way to the agent: `host:port` or a unix socket, in TLS or not.
 
 use mainstay_core::discovery::Consul;
-use mainstay_reach::Secure;
+use mainstay_net::Secure;
 use std::{io, path::PathBuf, pin::Pin};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -61,7 +61,7 @@ impl Server {
         let failed = |error: io::Error| format!("cannot connect to {}: {error}", self.address);
         match &self.place {
             Place::Tcp { host, port } => {
-                let stream = mainstay_reach::to(host, *port).await.map_err(failed)?;
+                let stream = mainstay_net::to(host, *port).await.map_err(failed)?;
                 // A request is one small packet that is waited for.
                 let _ = stream.set_nodelay(true);
                 self.secure(stream).await
