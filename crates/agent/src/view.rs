@@ -8,7 +8,7 @@ use mainstay_core::{
     exit::Exit,
     job::{CheckState, Desired, Health, Job, Phase, Verdict},
     name::Name,
-    node::{self, Effect, Foresight, Node, NodePhase, Outlook, Preview, Refusal},
+    node::{self, Blockers, Effect, JobPreview, Node, NodePhase, Refusal, ReloadPreview},
     plan::{self, Check, JobChange, JobPlan, Plan, WatchPlan, Watched, diff},
 };
 use mainstay_wire::{
@@ -208,7 +208,7 @@ pub(crate) struct Facts {
 }
 
 pub(crate) fn job(
-    outlook: &Outlook<'_>,
+    blockers: &Blockers<'_>,
     plan: &JobPlan,
     job: &Job,
     facts: Option<&Facts>,
@@ -226,7 +226,7 @@ pub(crate) fn job(
         restarts: job.restarts(),
         exit: job.last_exit().cloned(),
         since: rfc3339(job.since()),
-        waiting: outlook.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
+        waiting: blockers.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
         app: plan.app.as_ref().map(ToString::to_string),
         instance_of: plan.instance_of.clone(),
         args: job.args().to_vec(),
@@ -294,8 +294,8 @@ impl From<node::Waiting> for Waiting {
 }
 
 pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus> {
-    let outlook = node.outlook();
-    node.jobs().map(|(plan, state)| job(&outlook, plan, state, facts.get(&plan.name))).collect()
+    let blockers = node.blockers();
+    node.jobs().map(|(plan, state)| job(&blockers, plan, state, facts.get(&plan.name))).collect()
 }
 
 /// An event as it is written: `{"seq","time","source","event","detail"}`.
@@ -321,10 +321,10 @@ impl<'a> From<&'a Event> for EventView<'a> {
 
 pub(crate) fn changes(node: &Node, now: Now, plan: &Plan) -> Result<Changes, Refusal> {
     let whole = diff(node.plan(), plan);
-    let Foresight { jobs, ends } = node.preview(now, plan)?;
+    let ReloadPreview { jobs, ends } = node.preview(now, plan)?;
     let mut changes =
         Changes { node: whole.node, api: whole.api, apps: whole.apps, ends, ..Changes::default() };
-    for Preview { change: JobChange { job, change, keys }, effect, because, waits } in jobs {
+    for JobPreview { change: JobChange { job, change, keys }, effect, because, waits } in jobs {
         let waits = waits.iter().map(awaited).collect();
         let one = Change { job: job.clone(), change, keys, effect, because, waits };
         match change {

@@ -10,16 +10,16 @@
 //!
 //! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
 //! them: boot and takeover, what people ask for (`request`), what follows from an event (`settle`,
-//! along the `wiring` of the plan), what can still happen (`outlook`), apps (`apps`), a new plan
-//! (`apply`, told before in `foresee`), and the end (`shutdown`, in which `order`).
+//! along the `wiring` of the plan), what can still happen (`blockers`), apps (`apps`), a new plan
+//! (`apply`, told before in `preview`), and the end (`shutdown`, in which `order`).
 
 mod apply;
 mod apps;
+mod blockers;
 mod command;
-mod foresee;
 mod input;
 mod order;
-mod outlook;
+mod preview;
 mod propagate;
 mod request;
 mod shutdown;
@@ -27,10 +27,10 @@ mod state;
 mod wiring;
 
 pub use apps::AppPhase;
+pub use blockers::{Blockers, Waiting};
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
-pub use foresee::{Effect, Foresight, Preview};
 pub use input::{Held, Input, Refusal, Request};
-pub use outlook::{Outlook, Waiting};
+pub use preview::{Effect, JobPreview, ReloadPreview};
 pub use state::{NodePhase, NodeState};
 
 use crate::{

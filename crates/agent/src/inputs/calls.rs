@@ -9,7 +9,7 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    node::{Input, Outlook, Refusal, Request},
+    node::{Blockers, Input, Refusal, Request},
     plan::{JobPlan, Plan},
 };
 use mainstay_wire::link::ToKeeper;
@@ -88,8 +88,8 @@ impl Agent {
     }
 
     fn selected(&self, which: &Selection) -> Vec<JobStatus> {
-        let outlook = self.node.outlook();
-        let one = |name: &str| self.job(&outlook, name);
+        let blockers = self.node.blockers();
+        let one = |name: &str| self.job(&blockers, name);
         let those = |wanted: &dyn Fn(&JobPlan) -> bool| {
             let jobs = self.node.jobs().filter(|(plan, _)| wanted(plan));
             jobs.filter_map(|(plan, _)| one(plan.name.as_str())).collect()
@@ -110,9 +110,9 @@ impl Agent {
         }
     }
 
-    fn job(&self, outlook: &Outlook<'_>, name: &str) -> Option<JobStatus> {
+    fn job(&self, blockers: &Blockers<'_>, name: &str) -> Option<JobStatus> {
         let plan = self.node.job_plan(name)?;
-        let mut status = view::job(outlook, plan, self.node.job(name)?, self.facts.get(name));
+        let mut status = view::job(blockers, plan, self.node.job(name)?, self.facts.get(name));
         status.announced = self.discovery.announced(name);
         Some(status)
     }

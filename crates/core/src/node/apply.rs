@@ -13,7 +13,7 @@
 //!
 //! Restarts and removals go in order: what needs another one stops before it and starts after it.
 //!
-//! `foresee` says what it will come to. What a job has said so far stays: latches stay set. A job that is gone stays in the
+//! `preview` says what it will come to. What a job has said so far stays: latches stay set. A job that is gone stays in the
 //! plan (`is_leaving`) until its process is, so that the next agent knows it.
 
 use super::{

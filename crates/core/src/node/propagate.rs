@@ -40,7 +40,7 @@ impl Node {
                 self.go_on_with_apps(out);
             }
             self.go_on_stopping(out);
-            if heard == out.events.len() && !self.end_without_prospects(out) {
+            if heard == out.events.len() && !self.end_if_stuck(out) {
                 return;
             }
         }

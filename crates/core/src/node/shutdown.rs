@@ -154,7 +154,7 @@ impl Node {
     }
 
     /// Ends a node in which nothing will happen any more. `true`: it has come to that.
-    pub(super) fn end_without_prospects(&mut self, out: &mut Outbox) -> bool {
+    pub(super) fn end_if_stuck(&mut self, out: &mut Outbox) -> bool {
         match self.state.stage {
             NodeStage::Starting | NodeStage::Stopping(_) => return false,
             NodeStage::Running if !std::mem::take(&mut self.moved) => return false,
@@ -202,8 +202,9 @@ impl Node {
     /// Before the jobs are told to rest: afterwards nobody can say what they waited for.
     fn explain(&mut self, code: i32) {
         if code == STUCK {
-            let outlook = self.outlook();
-            let stuck = self.jobs().filter_map(|(plan, job)| self.hindrance(&outlook, plan, job));
+            let blockers = self.blockers();
+            let stuck =
+                self.jobs().filter_map(|(plan, job)| self.why_stuck_job(&blockers, plan, job));
             self.stuck = stuck.collect();
         }
     }
@@ -220,9 +221,9 @@ impl Node {
         if self.jobs.is_empty() || (alive && !main_waits) {
             return None;
         }
-        let prospects = self.prospects();
+        let startable = self.startable();
         let hopeless =
-            |at: usize, job: &Job| job.waits() && !job.will_give_up() && !prospects.may_start(at);
+            |at: usize, job: &Job| job.waits() && !job.will_give_up() && !startable.may_start(at);
         let waiting = || self.jobs().enumerate();
         let main_is_stuck =
             main_waits && waiting().any(|(at, (plan, job))| plan.main && hopeless(at, job));

@@ -3,7 +3,7 @@
 //! worlds (`exhaustive`).
 
 mod exhaustive;
-mod foretold;
+mod preview;
 mod properties;
 mod script;
 mod transcript;

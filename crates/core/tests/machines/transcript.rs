@@ -9,8 +9,8 @@ use mainstay_core::{
     job::Job,
     name::Name,
     node::{
-        Command, Foresight, Input, Node, NodeState, Outcome, Preview, Request, TaskKind, Token,
-        Wait,
+        Command, Input, JobPreview, Node, NodeState, Outcome, ReloadPreview, Request, TaskKind,
+        Token, Wait,
     },
     plan::JobPlan,
 };
@@ -109,7 +109,7 @@ impl Stage {
                 let plan = Box::new(self.plan.clone());
                 self.say(Input::Request(Request::Apply { plan }));
             }
-            Line::Plan => self.foretell(),
+            Line::Plan => self.preview(),
             Line::Why(job) => self.why(&job),
             Line::At(time) => self.pass_time(time),
             Line::Say(input) => self.say(input),
@@ -183,12 +183,12 @@ impl Stage {
         lines.iter().for_each(|line| self.tell(line));
     }
 
-    fn foretell(&mut self) {
+    fn preview(&mut self) {
         let now = Now { mono: self.now, wall: 0 };
         match self.node.as_ref().expect("a node").preview(now, &self.plan) {
             Err(refusal) => self.tell(&format!("= refused: {refusal}")),
-            Ok(Foresight { jobs, ends }) => {
-                for Preview { change, effect, because, waits } in jobs {
+            Ok(ReloadPreview { jobs, ends }) => {
+                for JobPreview { change, effect, because, waits } in jobs {
                     let because = because.map_or_else(String::new, |it| format!(" ({it})"));
                     let waits = waits.iter().map(|it| format!(" for {} {}", it.source, it.event));
                     let waits: String = waits.collect();

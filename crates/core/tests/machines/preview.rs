@@ -1,4 +1,4 @@
-//! `plan` == `reload`: what is foretold of a new plan is what becomes of every job, changed or not,
+//! `plan` == `reload`: what is told of a new plan beforehand is what becomes of every job, changed or not,
 //! in a world in which all goes well, whatever state the node is in and in whatever order things
 //! happen. And what is stopped for it is stopped before what it needs.
 
@@ -12,7 +12,8 @@ use mainstay_core::{
     job::{Desired, Job, Phase},
     name::Name,
     node::{
-        Command, Effect, Foresight, Input, Node, NodePhase, Outcome, Preview, Request, Token, Wait,
+        Command, Effect, Input, JobPreview, Node, NodePhase, Outcome, ReloadPreview, Request,
+        Token, Wait,
     },
     plan::{Awaited, Change, Condition, Cron, JobPlan, OnLoss, Plan, SourceRef, Trigger, While},
     signal::Signal,
@@ -65,21 +66,21 @@ proptest! {
             }
         }
         let before = node.clone();
-        let foresight = node.preview(now(mono), &next);
+        let preview = node.preview(now(mono), &next);
         let apply = Input::Request(Request::Apply { plan: Box::new(next.clone()) });
         let outcome = node.step(now(mono), apply);
-        let foresight = match foresight {
-            Ok(foresight) => foresight,
+        let preview = match preview {
+            Ok(preview) => preview,
             Err(refusal) => {
                 prop_assert_eq!(outcome.answer, Some(Err(refusal)));
                 return Ok(());
             }
         };
         prop_assert_eq!(&outcome.answer, &Some(Ok(())));
-        let watch = Watch::new(&before, &next, &foresight);
+        let watch = Watch::new(&before, &next, &preview);
         let stories: Vec<_> = [&order[..], &[FIRST], &[LAST]]
             .into_iter()
-            .map(|order| story(node.clone(), mono, order, watch.clone(), &foresight, outcome.clone()))
+            .map(|order| story(node.clone(), mono, order, watch.clone(), &preview, outcome.clone()))
             .collect();
         // What has no end cannot be told, and what depends on who is faster need not be.
         let ends: Vec<Option<_>> = stories.iter().map(|it| it.as_ref().map(|it| seen(&it.0))).collect();
@@ -89,17 +90,17 @@ proptest! {
         }
         let Some((node, _)) = stories.into_iter().next().flatten() else { return Ok(()) };
         let ends = node.phase() == NodePhase::Stopping;
-        prop_assert_eq!(foresight.ends, ends);
+        prop_assert_eq!(preview.ends, ends);
         if ends {
             return Ok(());
         }
-        told_of_every_job(&before, &next, &foresight)?;
-        for preview in &foresight.jobs {
+        told_of_every_job(&before, &next, &preview)?;
+        for preview in &preview.jobs {
             compare(&before, &node, preview)?;
         }
         // Once more: nothing is left to do.
         let again = node.preview(now(mono), &next);
-        let idle = |it: &Preview| it.effect == Effect::Keep;
+        let idle = |it: &JobPreview| it.effect == Effect::Keep;
         prop_assert!(again.is_ok_and(|it| it.jobs.iter().all(idle)));
     }
 }
@@ -110,13 +111,13 @@ fn story(
     mut mono: Mono,
     order: &[usize],
     watch: Watch,
-    foresight: &Foresight,
+    preview: &ReloadPreview,
     outcome: Outcome,
 ) -> Option<(Node, Option<String>)> {
     let mut world = Kind::new(order);
     world.watch = Some(watch);
     world.answer(&node, outcome);
-    world.end_what_is_stopping(&node, foresight);
+    world.end_what_is_stopping(&node, preview);
     world.play(&mut node, &mut mono).then(|| (node, world.watch.and_then(|it| it.wrong)))
 }
 
@@ -130,9 +131,9 @@ fn seen(node: &Node) -> Vec<(Name, u64, Phase, Desired)> {
 fn told_of_every_job(
     before: &Node,
     next: &Plan,
-    foresight: &Foresight,
+    preview: &ReloadPreview,
 ) -> Result<(), TestCaseError> {
-    let told: Vec<&Name> = foresight.jobs.iter().map(|it| &it.change.job).collect();
+    let told: Vec<&Name> = preview.jobs.iter().map(|it| &it.change.job).collect();
     let gone =
         before.jobs().filter(|(it, job)| next.job(it.name.as_str()).is_none() && !job.is_leaving());
     let gone = gone.map(|(it, _)| &it.name);
@@ -141,8 +142,8 @@ fn told_of_every_job(
     Ok(())
 }
 
-fn compare(before: &Node, after: &Node, preview: &Preview) -> Result<(), TestCaseError> {
-    let Preview { change, effect, because, waits } = preview;
+fn compare(before: &Node, after: &Node, preview: &JobPreview) -> Result<(), TestCaseError> {
+    let JobPreview { change, effect, because, waits } = preview;
     let name = change.job.as_str();
     let (was, is) = (before.job(name), after.job(name));
     let context = format!("{preview:?}\nwas {was:#?}\nis {is:#?}");
@@ -205,7 +206,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(before: &Node, next: &Plan, foresight: &Foresight) -> Watch {
+    fn new(before: &Node, next: &Plan, preview: &ReloadPreview) -> Watch {
         let stops = |(_, job): &(&JobPlan, &Job)| job.phase() == Phase::Stopping;
         let mut lost: BTreeSet<&Name> =
             before.jobs().filter(stops).map(|(it, _)| &it.name).collect();
@@ -222,7 +223,7 @@ impl Watch {
                 break;
             }
         }
-        let own = |it: &&Preview| {
+        let own = |it: &&JobPreview| {
             // Of a stop that has begun before, nobody had been told to go first.
             let begun = lost.contains(&it.change.job);
             let changed = it.change.change != Change::Unchanged && !begun;
@@ -232,10 +233,10 @@ impl Watch {
                 _ => false,
             }
         };
-        let name = |it: &Preview| it.change.job.clone();
-        let mut down: BTreeSet<Name> = foresight.jobs.iter().filter(own).map(name).collect();
+        let name = |it: &JobPreview| it.change.job.clone();
+        let mut down: BTreeSet<Name> = preview.jobs.iter().filter(own).map(name).collect();
         loop {
-            let follows = |it: &&Preview| {
+            let follows = |it: &&JobPreview| {
                 let follows = next.job(it.change.job.as_str()).and_then(|it| it.follows.as_ref());
                 let moves = [Effect::Restart, Effect::StopAndWait].contains(&it.effect);
                 moves
@@ -246,7 +247,7 @@ impl Watch {
                         SourceRef::Node | SourceRef::Watch(_) => false,
                     })
             };
-            let more: Vec<Name> = foresight.jobs.iter().filter(follows).map(name).collect();
+            let more: Vec<Name> = preview.jobs.iter().filter(follows).map(name).collect();
             let known = down.len();
             down.extend(more);
             if down.len() == known {
@@ -376,8 +377,8 @@ impl<'a> Kind<'a> {
         }
     }
 
-    fn end_what_is_stopping(&mut self, node: &Node, foresight: &Foresight) {
-        for Preview { change, .. } in &foresight.jobs {
+    fn end_what_is_stopping(&mut self, node: &Node, preview: &ReloadPreview) {
+        for JobPreview { change, .. } in &preview.jobs {
             let Some(job) = node.job(change.job.as_str()) else { continue };
             if change.change != Change::Unchanged && job.phase() == Phase::Stopping {
                 self.ends(change.job.clone(), job.incarnation());

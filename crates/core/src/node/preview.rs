@@ -2,7 +2,7 @@
 //!
 //! A copy of the node takes the plan, in a small world in which all goes well: what is told to stop
 //! ends, what is started comes up and is healthy, what runs on behalf of an end ends as expected.
-//! Nothing else happens there. So what is foretold is what the very same decisions come to, also for
+//! Nothing else happens there. So what is preview is what the very same decisions come to, also for
 //! jobs that have not changed: those that follow another one, run because it stops, or have waited
 //! for what the new plan brings about.
 //!
@@ -27,16 +27,16 @@ const PASSES: u32 = 64;
 
 /// What a new plan will do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foresight {
+pub struct ReloadPreview {
     /// In the order of the new plan; those that are gone follow.
-    pub jobs: Vec<Preview>,
+    pub jobs: Vec<JobPreview>,
     /// Nothing is left to run for: the node ends.
     pub ends: bool,
 }
 
 /// What a new plan will do to a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Preview {
+pub struct JobPreview {
     pub change: JobChange,
     pub effect: Effect,
     /// Of an effect that does not come from what has changed in the job itself.
@@ -71,7 +71,7 @@ impl Node {
     ///
     /// # Errors
     /// The plan would be refused.
-    pub fn preview(&self, now: Now, new: &Plan) -> Result<Foresight, Refusal> {
+    pub fn preview(&self, now: Now, new: &Plan) -> Result<ReloadPreview, Refusal> {
         let changes = self.changes(new);
         let differs = |it: &JobChange| it.change != Change::Unchanged;
         if self.state.shutting().is_none()
@@ -81,26 +81,29 @@ impl Node {
             && self.plan.watches == new.watches
             && self.plan.discovery == new.discovery
         {
-            return Ok(Foresight { jobs: changes.into_iter().map(kept).collect(), ends: false });
+            return Ok(ReloadPreview {
+                jobs: changes.into_iter().map(kept).collect(),
+                ends: false,
+            });
         }
-        let mut trial = Trial::new(self.clone(), now);
-        trial.take(Input::Request(Request::Apply { plan: Box::new(new.clone()) }))?;
-        trial.finish_what_goes_on(&changes);
-        trial.play();
-        let after = trial.node;
+        let mut dry_run = DryRun::new(self.clone(), now);
+        dry_run.take(Input::Request(Request::Apply { plan: Box::new(new.clone()) }))?;
+        dry_run.finish_what_goes_on(&changes);
+        dry_run.play();
+        let after = dry_run.node;
         let ends = after.phase() == NodePhase::Stopping;
         let effects: BTreeMap<&Name, Effect> =
             changes.iter().map(|it| (&it.job, self.effect(it, &after, ends))).collect();
         let effect = |name: &Name| effects.get(name).copied().unwrap_or(Effect::Keep);
         let moved = |name: &Name| effect(name) != Effect::Keep;
         let plans: BTreeMap<&Name, &JobPlan> = new.jobs.iter().map(|it| (&it.name, it)).collect();
-        let outlook = after.outlook();
-        let jobs = changes.iter().map(|change| Preview {
+        let blockers = after.blockers();
+        let jobs = changes.iter().map(|change| JobPreview {
             change: change.clone(),
             effect: effect(&change.job),
             because: because(plans.get(&change.job).copied(), change, effect(&change.job), moved),
             waits: match effect(&change.job) {
-                Effect::Wait | Effect::StopAndWait => outlook.waiting(change.job.as_str()),
+                Effect::Wait | Effect::StopAndWait => blockers.waiting(change.job.as_str()),
                 Effect::Keep
                 | Effect::Live
                 | Effect::Start
@@ -110,7 +113,7 @@ impl Node {
                 | Effect::Later => Vec::new(),
             },
         });
-        Ok(Foresight { jobs: jobs.collect(), ends })
+        Ok(ReloadPreview { jobs: jobs.collect(), ends })
     }
 
     /// What has become of the job in `after`.
@@ -151,8 +154,8 @@ impl Node {
     }
 }
 
-fn kept(change: JobChange) -> Preview {
-    Preview { change, effect: Effect::Keep, because: None, waits: Vec::new() }
+fn kept(change: JobChange) -> JobPreview {
+    JobPreview { change, effect: Effect::Keep, because: None, waits: Vec::new() }
 }
 
 /// Something else than itself moves it.
@@ -186,7 +189,7 @@ fn because(
 }
 
 /// The copy, and the world that answers it.
-struct Trial {
+struct DryRun {
     node: Node,
     now: Now,
     inputs: VecDeque<Input>,
@@ -195,10 +198,10 @@ struct Trial {
     left: usize,
 }
 
-impl Trial {
-    fn new(node: Node, now: Now) -> Trial {
+impl DryRun {
+    fn new(node: Node, now: Now) -> DryRun {
         let left = node.jobs.len().saturating_add(1).saturating_mul(STEPS);
-        Trial { node, now, inputs: VecDeque::new(), patience: BTreeMap::new(), left }
+        DryRun { node, now, inputs: VecDeque::new(), patience: BTreeMap::new(), left }
     }
 
     fn take(&mut self, input: Input) -> Result<(), Refusal> {

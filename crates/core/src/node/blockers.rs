@@ -36,16 +36,16 @@ pub struct Waiting {
 
 /// Which jobs may start, by place.
 #[derive(Debug)]
-pub(super) struct Prospects(Vec<bool>);
+pub(super) struct Startable(Vec<bool>);
 
 /// What keeps jobs from running, as the node is now.
 #[derive(Debug)]
-pub struct Outlook<'a> {
+pub struct Blockers<'a> {
     node: &'a Node,
-    prospects: OnceCell<Prospects>,
+    startable: OnceCell<Startable>,
 }
 
-impl Outlook<'_> {
+impl Blockers<'_> {
     /// As `Node::waiting`.
     #[must_use]
     pub fn waiting(&self, job: &str) -> Vec<Waiting> {
@@ -53,7 +53,7 @@ impl Outlook<'_> {
     }
 }
 
-impl Prospects {
+impl Startable {
     pub(super) fn may_start(&self, at: usize) -> bool {
         self.0.get(at).copied().unwrap_or(false)
     }
@@ -61,19 +61,19 @@ impl Prospects {
 
 impl Node {
     /// All that keeps the job from running. Empty when nothing does, or when it shall not run. For
-    /// many jobs at a time see `outlook`.
+    /// many jobs at a time see `blockers`.
     #[must_use]
     pub fn waiting(&self, job: &str) -> Vec<Waiting> {
-        self.outlook().waiting(job)
+        self.blockers().waiting(job)
     }
 
     /// What can still happen, worked out once for all who ask.
     #[must_use]
-    pub fn outlook(&self) -> Outlook<'_> {
-        Outlook { node: self, prospects: OnceCell::new() }
+    pub fn blockers(&self) -> Blockers<'_> {
+        Blockers { node: self, startable: OnceCell::new() }
     }
 
-    fn waiting_given(&self, outlook: &Outlook<'_>, job: &str) -> Vec<Waiting> {
+    fn waiting_given(&self, blockers: &Blockers<'_>, job: &str) -> Vec<Waiting> {
         let Some(at) = self.wiring.place(job) else { return Vec::new() };
         let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
             return Vec::new();
@@ -101,13 +101,13 @@ impl Node {
         if !job.waits() {
             return Vec::new();
         }
-        let prospects = outlook.prospects.get_or_init(|| self.prospects());
+        let startable = blockers.startable.get_or_init(|| self.startable());
         let condition = |it: &Condition| {
-            let reason = (!self.may_happen(prospects, it)).then(|| self.cause(prospects, it));
+            let reason = (!self.may_happen(startable, it)).then(|| self.cause(startable, it));
             waiting(&it.source.to_string(), &it.event.to_string(), reason)
         };
         let to_come = |it: &Condition| {
-            let reason = (!self.may_come(prospects, it)).then(|| self.cause(prospects, it));
+            let reason = (!self.may_come(startable, it)).then(|| self.cause(startable, it));
             waiting(&it.source.to_string(), &it.event.to_string(), reason)
         };
         let mut all: Vec<Waiting> = self.unmet(plan, job).map(condition).collect();
@@ -138,9 +138,9 @@ impl Node {
     }
 
     /// Why a job that somebody wanted to run does not, and will not.
-    pub(super) fn hindrance(
+    pub(super) fn why_stuck_job(
         &self,
-        outlook: &Outlook<'_>,
+        blockers: &Blockers<'_>,
         plan: &JobPlan,
         job: &Job,
     ) -> Option<String> {
@@ -155,7 +155,7 @@ impl Node {
                 missing.iter().map(|it| format!("{} {}", it.source, it.event)).collect();
             return Some(format!("{name} {verdict}: it waited for {}", missing.join(" and ")));
         }
-        let waiting = outlook.waiting(name.as_str());
+        let waiting = blockers.waiting(name.as_str());
         let waiting: Vec<String> = waiting
             .iter()
             .map(|it| match &it.reason {
@@ -183,25 +183,25 @@ impl Node {
         plan.when.once.iter().filter(move |it| !skipped && !self.is_met(it))
     }
 
-    pub(super) fn prospects(&self) -> Prospects {
-        let mut prospects = Prospects(self.jobs.iter().map(Job::may_run_anyway).collect());
+    pub(super) fn startable(&self) -> Startable {
+        let mut startable = Startable(self.jobs.iter().map(Job::may_run_anyway).collect());
         let mut open: Vec<usize> = (0..self.jobs.len()).collect();
         while let Some(at) = open.pop() {
             let waits = self.jobs.get(at).is_some_and(Job::waits);
-            if waits && !prospects.may_start(at) && self.may_pass_once(&prospects, at) {
-                prospects.0[at] = true;
+            if waits && !startable.may_start(at) && self.may_pass_once(&startable, at) {
+                startable.0[at] = true;
                 open.extend(self.wiring.listeners(at));
             }
         }
-        prospects
+        startable
     }
 
-    fn may_pass_once(&self, prospects: &Prospects, at: usize) -> bool {
+    fn may_pass_once(&self, startable: &Startable, at: usize) -> bool {
         let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
             return false;
         };
-        let may = |it: &Condition| self.may_happen(prospects, it);
-        let again = |it: &Condition| self.may_come(prospects, it);
+        let may = |it: &Condition| self.may_happen(startable, it);
+        let again = |it: &Condition| self.may_come(startable, it);
         // That it was up once does not help.
         let followed = |source| self.is_up(source) || again(&up(source));
         let each = wiring::triggers(plan);
@@ -211,12 +211,12 @@ impl Node {
     }
 
     /// It has happened or may yet.
-    fn may_happen(&self, prospects: &Prospects, condition: &Condition) -> bool {
-        self.is_met(condition) || self.may_come(prospects, condition)
+    fn may_happen(&self, startable: &Startable, condition: &Condition) -> bool {
+        self.is_met(condition) || self.may_come(startable, condition)
     }
 
     /// It may happen from now on.
-    fn may_come(&self, prospects: &Prospects, condition: &Condition) -> bool {
+    fn may_come(&self, startable: &Startable, condition: &Condition) -> bool {
         match &condition.source {
             SourceRef::Node | SourceRef::Watch(_) => true,
             SourceRef::Job(name) => self.wiring.place(name.as_str()).is_some_and(|at| {
@@ -226,8 +226,8 @@ impl Node {
                     Awaited::ExitSuccess
                     | Awaited::ExitFailed
                     | Awaited::Healthy
-                    | Awaited::Unhealthy => prospects.may_start(at),
-                    Awaited::Stopping | Awaited::Stopped => prospects.may_start(at) || gives_up,
+                    | Awaited::Unhealthy => startable.may_start(at),
+                    Awaited::Stopping | Awaited::Stopped => startable.may_start(at) || gives_up,
                     Awaited::TimerExpired => gives_up,
                     Awaited::Startup
                     | Awaited::Changed
@@ -241,7 +241,7 @@ impl Node {
 
     /// The chain of causes, from the nearest to the one that somebody has to look at; of a long one
     /// its beginning and that end.
-    fn cause(&self, prospects: &Prospects, condition: &Condition) -> String {
+    fn cause(&self, startable: &Startable, condition: &Condition) -> String {
         let mut links = Vec::new();
         let mut seen = Vec::new();
         let mut next = Some(condition.clone());
@@ -251,25 +251,25 @@ impl Node {
                 break;
             }
             if seen.len() + 1 == CAUSES {
-                let end = self.end_of_chain(prospects, &condition);
+                let end = self.end_of_chain(startable, &condition);
                 if end != condition {
                     links.push("and so on".to_owned());
                 }
-                links.push(self.link(prospects, &end));
+                links.push(self.link(startable, &end));
                 break;
             }
-            links.push(self.link(prospects, &condition));
-            next = self.behind(prospects, &condition);
+            links.push(self.link(startable, &condition));
+            next = self.behind(startable, &condition);
             seen.push(condition);
         }
         links.join(": ")
     }
 
     /// In a circle there is none: then any link of it. A status asks this of every job that waits.
-    fn end_of_chain(&self, prospects: &Prospects, condition: &Condition) -> Condition {
+    fn end_of_chain(&self, startable: &Startable, condition: &Condition) -> Condition {
         let mut end = condition.clone();
         for _ in 0..FAR {
-            match self.behind(prospects, &end) {
+            match self.behind(startable, &end) {
                 Some(next) => end = next,
                 None => break,
             }
@@ -278,16 +278,16 @@ impl Node {
     }
 
     /// What keeps the source of this condition from ever starting, if it waits for something.
-    fn behind(&self, prospects: &Prospects, condition: &Condition) -> Option<Condition> {
+    fn behind(&self, startable: &Startable, condition: &Condition) -> Option<Condition> {
         let SourceRef::Job(name) = &condition.source else { return None };
         let at = self.wiring.place(name.as_str())?;
         let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get(at)?);
         let wanted = rests(plan, job).is_none() && job.desired() == Desired::Run;
-        let stuck = wanted && job.waits() && !self.may_pass_once(prospects, at);
-        if stuck { self.blocked_by(prospects, plan, job) } else { None }
+        let stuck = wanted && job.waits() && !self.may_pass_once(startable, at);
+        if stuck { self.blocked_by(startable, plan, job) } else { None }
     }
 
-    fn link(&self, prospects: &Prospects, condition: &Condition) -> String {
+    fn link(&self, startable: &Startable, condition: &Condition) -> String {
         let Condition { source: SourceRef::Job(name), event } = condition else {
             return format!("{} does not say {}", condition.source, condition.event);
         };
@@ -306,8 +306,8 @@ impl Node {
                 None => format!("{name} was given up before it could start"),
             },
             (Desired::Rest, Phase::Exited) => format!("{name} has ended{exit}"),
-            (Desired::Run, _) if job.waits() && !self.may_pass_once(prospects, at) => {
-                match self.behind(prospects, condition) {
+            (Desired::Run, _) if job.waits() && !self.may_pass_once(startable, at) => {
+                match self.behind(startable, condition) {
                     Some(it) => {
                         format!("{name} can never start, it waits for {} {}", it.source, it.event)
                     }
@@ -318,8 +318,8 @@ impl Node {
         }
     }
 
-    fn blocked_by(&self, prospects: &Prospects, plan: &JobPlan, job: &Job) -> Option<Condition> {
-        let never = |it: &Condition| !self.may_come(prospects, it);
+    fn blocked_by(&self, startable: &Startable, plan: &JobPlan, job: &Job) -> Option<Condition> {
+        let never = |it: &Condition| !self.may_come(startable, it);
         let follows =
             plan.follows.iter().map(|it| up(&it.source)).filter(|it| !self.is_up(&it.source));
         let latch = self.unmet(plan, job).cloned().chain(follows).find(never);
