@@ -3,15 +3,12 @@
 use mainstay_config::{Context, Format};
 use mainstay_wire::{
     frame, link,
+    logs::Joiner,
     sse::{self, Event},
     state::State,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, fmt::Debug, path::Path, time::Duration};
-
-#[path = "../../crates/api/src/logs/entry.rs"]
-#[allow(dead_code, reason = "the API shows more of an entry than is looked at here")]
-mod entry;
 
 pub struct Target {
     pub name: &'static str,
@@ -488,7 +485,7 @@ fn log(input: &[u8]) {
     let file = mainstay_keeper::fuzz::log(&[input]);
     let cut: Vec<&[u8]> = input.chunks(11).collect();
     assert_eq!(file, mainstay_keeper::fuzz::log(&cut));
-    let mut joiner = entry::Joiner::default();
+    let mut joiner = Joiner::default();
     let lines = file.split(|byte| *byte == b'\n');
     let mut texts: Vec<Vec<u8>> = lines
         .filter(|line| !line.is_empty())
@@ -504,7 +501,7 @@ fn log(input: &[u8]) {
 }
 
 fn entries(input: &[u8]) {
-    let mut joiner = entry::Joiner::default();
+    let mut joiner = Joiner::default();
     let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
     let whole: usize =
         lines.iter().filter_map(|line| joiner.push(line)).map(|it| it.text.len()).sum();

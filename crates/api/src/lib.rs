@@ -12,7 +12,6 @@ mod door;
 mod extract;
 mod guard;
 mod listeners;
-pub mod logs;
 mod openapi;
 mod outside;
 mod patient;

@@ -114,3 +114,26 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
         .or_else(seconds)
         .ok_or_else(|| format!("'{text}' is not a duration: write 10s, 500ms, 1h30m or seconds"))
 }
+
+/// The time that an age (`10m`) or a time means: wall clock, ns.
+pub fn since(text: &str) -> Result<i64, SinceError> {
+    let unknown = || SinceError(text.to_owned());
+    let time = match duration(text) {
+        Ok(age) => jiff::Timestamp::now().checked_sub(age).map_err(|_| unknown())?,
+        Err(_) => text.parse().map_err(|_| unknown())?,
+    };
+    let (most, nanoseconds) = (i128::from(i64::MAX), time.as_nanosecond());
+    Ok(i64::try_from(nanoseconds.clamp(-most, most)).unwrap_or(i64::MAX))
+}
+
+/// Neither an age nor a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinceError(String);
+
+impl std::fmt::Display for SinceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "'{}' is neither an age (10m) nor a time (2026-01-31T10:00:00Z)", self.0)
+    }
+}
+
+impl std::error::Error for SinceError {}

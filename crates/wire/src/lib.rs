@@ -1,8 +1,11 @@
-//! What keeper, agent and command say to each other: link frames, server-sent events, state files.
+//! What keeper, agent and command say to each other: link frames, server-sent events, state files;
+//! and how the logs that the keeper writes are read.
 #![forbid(unsafe_code)]
 
 pub mod frame;
 pub mod link;
+#[cfg(feature = "logs")]
+pub mod logs;
 pub mod sse;
 pub mod stamp;
 pub mod state;

@@ -2,8 +2,9 @@
 
 use super::{JsonArgs, NodeArgs, duration};
 use clap::{Args, ValueEnum};
-use mainstay_api::logs::{Lines, since};
+use mainstay_config::since;
 use mainstay_core::{plan::Reach, signal::Signal};
+use mainstay_wire::logs::Lines;
 use std::{path::PathBuf, time::Duration};
 
 #[derive(Debug, Args)]
@@ -160,7 +161,7 @@ pub(crate) struct LogsArgs {
     pub(crate) lines: Option<Lines>,
     /// Only what is younger: an age (10m, 2h) or a time (2026-01-31T10:00:00Z)
     #[arg(long, value_name = "TIME", value_parser = since)]
-    pub(crate) since: Option<jiff::Timestamp>,
+    pub(crate) since: Option<i64>,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]

@@ -6,7 +6,6 @@
 use crate::{
     AppState,
     extract::{PathName, Query},
-    logs::{self, Backlog, Entry, Followers, Lines, Wanted},
     problem::Problem,
 };
 use axum::{
@@ -18,10 +17,12 @@ use axum::{
 use bytes::Bytes;
 use futures_util::stream;
 use mainstay_agent::Selection;
+use mainstay_config::since;
 use mainstay_core::name::Name;
+use mainstay_wire::logs::{self, Backlog, Entry, Followers, Lines, Wanted};
 use serde::Deserialize;
 use serde_json::json;
-use std::{io, path::PathBuf, time::Duration};
+use std::{fmt::Display, io, path::PathBuf, time::Duration};
 use tokio::{sync::watch, task::spawn_blocking, time::timeout};
 
 /// A line that was written is sent after so long.
@@ -56,7 +57,7 @@ pub(crate) async fn of_job(
     Query(query): Query<LogQuery>,
 ) -> Result<Response, Problem> {
     if query.jobs.is_some() {
-        return Err(bad("jobs")("the path names a job already".to_owned()));
+        return Err(bad("jobs")("the path names a job already"));
     }
     let names = meant(&state, &name).await?;
     answer(state, names, query).await
@@ -96,7 +97,7 @@ async fn has_written(state: &AppState, name: &str) -> bool {
 async fn answer(state: AppState, names: Vec<String>, query: LogQuery) -> Result<Response, Problem> {
     let wanted = Wanted {
         lines: query.lines.as_deref().map(str::parse::<Lines>).transpose().map_err(bad("lines"))?,
-        since: query.since.as_deref().map(logs::since).transpose().map_err(bad("since"))?,
+        since: query.since.as_deref().map(since).transpose().map_err(bad("since"))?,
     };
     let (root, named) = (root(&state), names.len() != 1);
     let opened = spawn_blocking(move || logs::open(&root, &names, wanted)).await;
@@ -118,7 +119,7 @@ async fn answer(state: AppState, names: Vec<String>, query: LogQuery) -> Result<
     Ok(([(CONTENT_TYPE, kind)], body).into_response())
 }
 
-fn bad(key: &'static str) -> impl Fn(String) -> Problem {
+fn bad<E: Display>(key: &'static str) -> impl Fn(E) -> Problem {
     move |why| Problem::bad_request(format!("the query is not understood: {key}: {why}"))
 }
 

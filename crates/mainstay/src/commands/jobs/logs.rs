@@ -9,9 +9,10 @@ use crate::{
     failure::Failure,
     term::{Tint, stdout_color, tinted},
 };
-use mainstay_api::{
-    log_line,
+use mainstay_api::log_line;
+use mainstay_wire::{
     logs::{self, Entry, Lines, Wanted},
+    stamp::rfc3339,
 };
 use serde_json::Value;
 use std::{
@@ -100,7 +101,7 @@ fn remote(args: &LogsArgs, client: &Client) -> Result<i32, Failure> {
         });
     }
     if let Some(since) = args.since {
-        path.push_str(&format!("&since={}", escaped(&since.to_string())));
+        path.push_str(&format!("&since={}", escaped(&rfc3339(since))));
     }
     if !args.jobs.is_empty() {
         let names: Vec<String> = args.jobs.iter().map(|name| escaped(name)).collect();

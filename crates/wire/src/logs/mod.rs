@@ -7,7 +7,7 @@ mod entry;
 mod files;
 mod follow;
 
-pub use entry::Entry;
+pub use entry::{Entry, Joiner};
 
 use files::Files;
 use follow::Follower;
@@ -29,35 +29,29 @@ pub enum Lines {
     Last(usize),
 }
 
-impl std::str::FromStr for Lines {
-    type Err = String;
+/// Neither a number of lines nor all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("use a number or `all`")]
+pub struct LinesError;
 
-    fn from_str(text: &str) -> Result<Lines, String> {
+impl std::str::FromStr for Lines {
+    type Err = LinesError;
+
+    fn from_str(text: &str) -> Result<Lines, LinesError> {
         match text {
             "all" => Ok(Lines::All),
-            _ => text.parse().map(Lines::Last).map_err(|_| "use a number or `all`".to_owned()),
+            _ => text.parse().map(Lines::Last).map_err(|_| LinesError),
         }
     }
 }
 
-/// The time that an age (`10m`) or a time means.
-///
-/// # Errors
-/// What it should be.
-pub fn since(text: &str) -> Result<jiff::Timestamp, String> {
-    let unknown = || format!("'{text}' is neither an age (10m) nor a time (2026-01-31T10:00:00Z)");
-    match mainstay_config::duration(text) {
-        Ok(age) => jiff::Timestamp::now().checked_sub(age).map_err(|_| unknown()),
-        Err(_) => text.parse().map_err(|_| unknown()),
-    }
-}
-
-/// Which part of the logs is wanted.
+/// The part of the logs that is wanted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted {
     /// Of each job; default: the last 100, with `since` all.
     pub lines: Option<Lines>,
-    pub since: Option<jiff::Timestamp>,
+    /// Only what is younger: wall clock, ns.
+    pub since: Option<i64>,
 }
 
 type Entries = Peekable<Box<dyn Iterator<Item = Entry> + Send>>;
@@ -123,8 +117,7 @@ pub fn open(root: &Path, names: &[String], wanted: Wanted) -> io::Result<(Backlo
 
 /// What has no time is shown: nobody knows better.
 fn younger(wanted: Wanted) -> impl Fn(&Entry) -> bool + Send {
-    let since = wanted.since.and_then(|since| i64::try_from(since.as_nanosecond()).ok());
-    let since = since.map(mainstay_wire::stamp::rfc3339);
+    let since = wanted.since.map(crate::stamp::rfc3339);
     move |entry| match (&entry.time, &since) {
         (Some(time), Some(since)) => time >= since,
         (None, _) | (_, None) => true,

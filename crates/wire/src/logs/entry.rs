@@ -1,7 +1,7 @@
 //! One line of a job's output, from the line of a file: `TIME STREAM P|F TEXT`, or as it is.
 
 /// As long as every stamp is.
-const STAMP: usize = mainstay_wire::stamp::LENGTH;
+const STAMP: usize = crate::stamp::LENGTH;
 /// Pieces of one line are joined up to this length.
 const LONGEST: usize = 1 << 20;
 
@@ -15,13 +15,13 @@ pub struct Entry {
 
 /// Joins the pieces of long lines.
 #[derive(Debug, Default)]
-pub(super) struct Joiner {
+pub struct Joiner {
     begun: Option<Entry>,
 }
 
 impl Joiner {
     /// Takes a line without its end; gives an entry once it is whole.
-    pub(super) fn push(&mut self, line: &[u8]) -> Option<Entry> {
+    pub fn push(&mut self, line: &[u8]) -> Option<Entry> {
         let (entry, whole) = parse(line);
         let mut entry = match self.begun.take() {
             Some(mut begun) => {
@@ -39,7 +39,7 @@ impl Joiner {
     }
 
     /// What was begun and never ended.
-    pub(super) fn finish(&mut self) -> Option<Entry> {
+    pub fn finish(&mut self) -> Option<Entry> {
         self.begun.take()
     }
 }
