@@ -1,6 +1,7 @@
 //! Every reader of what comes from outside, with what must hold of it.
 
-use mainstay_config::{Context, Format};
+use mainstay_config::Context;
+use mainstay_import::Format;
 use mainstay_wire::{
     frame, link,
     logs::Joiner,
@@ -103,7 +104,7 @@ pub static ALL: &[Target] = &[
     Target {
         name: "procfile",
         run: |input| import(Format::Procfile, input),
-        seeds: texts![include_str!("../../crates/config/tests/import/Procfile")],
+        seeds: texts![include_str!("../../crates/import/tests/testdata/Procfile")],
         tokens: &["web: ", "release:", "$PORT", "&&", "|", ">"],
         short: 600,
     },
@@ -111,7 +112,7 @@ pub static ALL: &[Target] = &[
         name: "supervisord",
         run: |input| import(Format::Supervisord, input),
         seeds: texts![
-            include_str!("../../crates/config/tests/import/supervisord.conf"),
+            include_str!("../../crates/import/tests/testdata/supervisord.conf"),
             "[program:a]\ncommand=/bin/cat %(program_name)s_%(process_num)02d\nnumprocs=2\nprocess_name=%(program_name)s_%(process_num)d\n",
         ],
         tokens: &[
@@ -138,10 +139,10 @@ pub static ALL: &[Target] = &[
         name: "containerpilot",
         run: |input| import(Format::ContainerPilot, input),
         seeds: texts![
-            include_str!("../../crates/config/tests/containerpilot/every-key.json5"),
-            include_str!("../../crates/config/tests/containerpilot/mysql.json5"),
-            include_str!("../../crates/config/tests/containerpilot/nginx.json5"),
-            include_str!("../../crates/config/tests/containerpilot/worker.json5"),
+            include_str!("../../crates/import/tests/containerpilot/every-key.json5"),
+            include_str!("../../crates/import/tests/containerpilot/mysql.json5"),
+            include_str!("../../crates/import/tests/containerpilot/nginx.json5"),
+            include_str!("../../crates/import/tests/containerpilot/worker.json5"),
             "{ jobs: [ {{ range $i := loop 3 }} { name: 'a{{ $i }}', exec: 'b' }, {{ end }} ] }",
         ],
         tokens: &[
@@ -174,7 +175,7 @@ pub static ALL: &[Target] = &[
     Target {
         name: "process-compose",
         run: |input| import(Format::ProcessCompose, input),
-        seeds: texts![include_str!("../../crates/config/tests/import/process-compose.yaml")],
+        seeds: texts![include_str!("../../crates/import/tests/testdata/process-compose.yaml")],
         tokens: &[
             "processes:\n",
             "  a:\n",
@@ -374,7 +375,7 @@ fn env_file(input: &[u8]) {
 fn import(format: Format, input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let path = Path::new("/nonexistent/file");
-    if let Ok(imported) = mainstay_config::import(format, &text, path, &context()) {
+    if let Ok(imported) = mainstay_import::import(format, &text, path, &context()) {
         let unset = |message: &str| message.ends_with("is not set");
         if let Err(errors) = mainstay_config::parse("x.toml", &imported.toml, &context())
             && !errors.iter().all(|error| unset(&error.message))

@@ -1,10 +1,11 @@
 //! What an agent is started with.
 
-use mainstay_config::{Context, Errors, Format};
+use mainstay_config::{Context, Errors};
 use mainstay_core::{
     environ::Environ,
     plan::{Plan, Written},
 };
+use mainstay_import::Format;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -50,7 +51,7 @@ impl Source {
             Source::Import { format, file } => {
                 let invalid = |errors: Errors| errors.render(false);
                 let imported =
-                    mainstay_config::import_file(*format, file, &context).map_err(invalid)?;
+                    mainstay_import::import_file(*format, file, &context).map_err(invalid)?;
                 let name = format!("{} (as imported)", file.display());
                 let loaded =
                     mainstay_config::parse(&name, &imported.toml, &context).map_err(invalid)?;

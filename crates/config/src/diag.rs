@@ -10,7 +10,11 @@
 //!   | ^^^^^^^^ help: did you mean 'restart'?
 //! ```
 
-use std::fmt::{self, Write as _};
+use crate::source::Source;
+use std::{
+    fmt::{self, Write as _},
+    ops::Range,
+};
 
 /// A file with more mistakes than this is the wrong file.
 const SHOWN: usize = 50;
@@ -46,7 +50,8 @@ pub struct Spot {
 }
 
 impl Diagnostic {
-    pub(crate) fn error(message: impl AsRef<str>) -> Diagnostic {
+    #[must_use]
+    pub fn error(message: impl AsRef<str>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
             message: printable(message.as_ref()),
@@ -57,14 +62,38 @@ impl Diagnostic {
         }
     }
 
-    pub(crate) fn help(mut self, help: impl AsRef<str>) -> Diagnostic {
+    #[must_use]
+    pub fn help(mut self, help: impl AsRef<str>) -> Diagnostic {
         self.help = Some(printable(help.as_ref()));
         self
     }
 
-    pub(crate) fn file(mut self, file: impl AsRef<str>) -> Diagnostic {
+    #[must_use]
+    pub fn file(mut self, file: impl AsRef<str>) -> Diagnostic {
         self.file = Some(printable(file.as_ref()));
         self
+    }
+
+    /// The place it is about.
+    #[must_use]
+    pub fn at(mut self, source: &Source, span: Range<usize>) -> Diagnostic {
+        self.order.1 = span.start;
+        self.spot = Some(source.spot(span));
+        self.file(&source.name)
+    }
+
+    /// About the file as a whole.
+    #[must_use]
+    pub fn nowhere(mut self) -> Diagnostic {
+        self.order.1 = 0;
+        self.spot = None;
+        self
+    }
+
+    /// Whether `other` has said the same of the same place.
+    #[must_use]
+    pub fn repeats(&self, other: &Diagnostic) -> bool {
+        self.order == other.order && self.message == other.message
     }
 
     #[must_use]
@@ -113,6 +142,13 @@ impl Diagnostic {
 pub struct Errors(Vec<Diagnostic>);
 
 impl Errors {
+    /// Those of one file, in any order.
+    #[must_use]
+    pub fn of_file(mut all: Vec<Diagnostic>) -> Errors {
+        all.sort_by_key(|one| one.order);
+        Errors::new(all)
+    }
+
     pub(crate) fn new(mut all: Vec<Diagnostic>) -> Errors {
         if all.is_empty() {
             all.push(Diagnostic::error("the configuration is invalid"));

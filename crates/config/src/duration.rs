@@ -11,7 +11,7 @@ const UNITS: [(&str, u32); 5] =
 const LONGEST: Duration = Duration::from_secs(36_500 * 86_400);
 
 /// `None`: not a duration.
-pub(crate) fn parse(text: &str) -> Option<Duration> {
+pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total = Duration::ZERO;
     let mut units = UNITS.iter();
@@ -28,7 +28,7 @@ pub(crate) fn parse(text: &str) -> Option<Duration> {
 }
 
 /// A number of seconds, not negative.
-pub(crate) fn seconds(number: f64) -> Option<Duration> {
+pub fn seconds(number: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number).ok().filter(|it| *it <= LONGEST)
 }
 

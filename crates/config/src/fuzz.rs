@@ -1,6 +1,6 @@
 //! Readers of single values, for fuzzing: they are reached through a whole file otherwise.
 
-use crate::{address, env_file, expand, size, words};
+use crate::{address, env_file, expand, shell_words, size};
 use std::collections::BTreeMap;
 
 /// The text with its variables replaced; every `${file:…}` stands for `secret`.
@@ -17,7 +17,7 @@ pub fn size(text: &str) -> Option<u64> {
 /// How many words a command has.
 #[must_use]
 pub fn words(text: &str) -> Option<usize> {
-    words::split(text).ok().map(|words| words.len())
+    shell_words::split(text).ok().map(|words| words.len())
 }
 
 #[must_use]

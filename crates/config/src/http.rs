@@ -193,7 +193,8 @@ fn url(v: Value<'_>, r: &mut Reader<'_>) -> Option<String> {
 }
 
 /// A host name, an IPv4 address, or an IPv6 address in brackets.
-pub(crate) fn is_host(host: &str) -> bool {
+#[must_use]
+pub fn is_host(host: &str) -> bool {
     if let Some(inside) = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
         return inside.parse::<std::net::Ipv6Addr>().is_ok();
     }

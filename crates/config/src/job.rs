@@ -75,7 +75,8 @@ impl Job {
 }
 
 /// More are several jobs, or a fleet.
-pub(crate) const MOST_INSTANCES: u32 = 1000;
+/// The most instances that one job can have.
+pub const MOST_INSTANCES: u32 = 1000;
 
 pub(crate) static JOB: Table<Job> = Table {
     keys: &[

@@ -3,7 +3,6 @@
 //! ```text
 //! path ─► Sources (texts) ─► trees with spans ─► walked by the registry of keys ─► Plan
 //!                                                       └─► Errors: every mistake, in one pass
-//! foreign file ─► import ─► TOML that loads, with a note for each thing that changes
 //! keys ─► schema (for editors), reference (for people)
 //! ```
 //!
@@ -18,9 +17,10 @@ mod api;
 mod app;
 mod assemble;
 mod containerpilot;
+pub mod cycle;
 mod diag;
 mod discovery;
-mod duration;
+pub mod duration;
 mod env_file;
 mod expand;
 mod find;
@@ -28,7 +28,6 @@ mod find;
 pub mod fuzz;
 mod health;
 mod http;
-mod import;
 mod job;
 mod key;
 mod limits;
@@ -41,6 +40,7 @@ mod reference;
 mod reload;
 mod restart;
 mod schema;
+pub mod shell_words;
 mod single;
 mod size;
 mod source;
@@ -49,19 +49,17 @@ mod stop;
 mod telemetry;
 mod value;
 mod when;
-mod words;
 
 pub use diag::{Diagnostic, Errors, Severity, Spot};
 pub use find::find;
-pub use import::{
-    Format, Imported, Note, containerpilot_render, containerpilot_socket, import, import_file,
-};
+pub use http::is_host;
+pub use job::MOST_INSTANCES;
 pub use key::{Key, Kind, Reload, keys};
 pub use nearest::nearest;
 pub use reference::reference;
 pub use schema::schema;
 pub use single::single;
-pub use source::Sources;
+pub use source::{Source, Sources};
 
 use mainstay_core::{name::Name, plan::Plan};
 use std::{collections::BTreeMap, path::Path};

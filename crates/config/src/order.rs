@@ -1,6 +1,7 @@
 //! Who waits for whom: sources are looked up among all jobs, and circles are found.
 
 use crate::{
+    cycle,
     job::Placed,
     nearest::nearest,
     node::Place,
@@ -282,7 +283,7 @@ fn circles(r: &mut Reader<'_>, jobs: &[Placed]) {
         })
         .collect();
     let mut told: BTreeSet<Vec<&str>> = BTreeSet::new();
-    for circle in find(&edges) {
+    for circle in cycle::find(&edges) {
         // Instances of the same jobs make the same circle.
         let names: Vec<&str> =
             circle.iter().filter_map(|at| jobs.get(*at)).map(|it| it.written.as_str()).collect();
@@ -293,85 +294,9 @@ fn circles(r: &mut Reader<'_>, jobs: &[Placed]) {
             continue;
         }
         r.file = first.at.file;
-        let message = format!("these jobs wait for each other: {}", drawn(&names));
+        let message = format!("these jobs wait for each other: {}", cycle::drawn(&names));
         r.within(&format!("jobs.{}", first.written), |r| {
             r.wrong::<()>(first.at.span, message, "remove one of the conditions")
         });
-    }
-}
-
-/// `a → b → a`; of a long circle its two ends.
-pub(crate) fn drawn(names: &[&str]) -> String {
-    const SHOWN: usize = 12;
-    let back = names.first().copied().unwrap_or_default();
-    if names.len() <= SHOWN {
-        return format!("{} → {back}", names.join(" → "));
-    }
-    let (head, rest) = names.split_at(SHOWN - 1);
-    let last = rest.last().copied().unwrap_or_default();
-    format!("{} → … {} more … → {last} → {back}", head.join(" → "), rest.len() - 1)
-}
-
-/// The circles that a walk through the graph runs into, each from its first job in the file.
-pub(crate) fn find(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Mark {
-        New,
-        Open,
-        Done,
-    }
-    let mut marks = vec![Mark::New; edges.len()];
-    let mut found = Vec::new();
-    for start in 0..edges.len() {
-        // An own stack: a chain of ten thousand jobs must not use up the thread's.
-        let mut path: Vec<(usize, usize)> = Vec::new();
-        if marks[start] == Mark::New {
-            marks[start] = Mark::Open;
-            path.push((start, 0));
-        }
-        while let Some((at, next)) = path.last_mut() {
-            let Some(to) = edges[*at].get(*next).copied() else {
-                marks[*at] = Mark::Done;
-                path.pop();
-                continue;
-            };
-            *next += 1;
-            match marks[to] {
-                Mark::Done => {}
-                Mark::New => {
-                    marks[to] = Mark::Open;
-                    path.push((to, 0));
-                }
-                Mark::Open => {
-                    let mut circle: Vec<usize> =
-                        path.iter().map(|(at, _)| *at).skip_while(|at| *at != to).collect();
-                    let first = circle.iter().enumerate().min_by_key(|(_, at)| **at);
-                    let turn = first.map_or(0, |(position, _)| position);
-                    circle.rotate_left(turn);
-                    found.push(circle);
-                }
-            }
-        }
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_circle_is_shown_by_its_ends() {
-        assert_eq!(drawn(&["a", "b"]), "a → b → a");
-        let many = vec!["x"; 10_000];
-        assert!(drawn(&many).ends_with("x → … 9988 more … → x → x"));
-    }
-
-    #[test]
-    fn a_long_chain_is_walked_and_a_circle_in_it_found() {
-        let chain: Vec<Vec<usize>> = (0..100_000).map(|at| vec![at + 1]).chain([vec![]]).collect();
-        assert_eq!(find(&chain), Vec::<Vec<usize>>::new());
-        assert_eq!(find(&[vec![1], vec![2], vec![1], vec![0]]), [vec![1, 2]]);
-        assert_eq!(find(&[vec![0]]), [vec![0]]);
     }
 }

@@ -22,10 +22,11 @@ pub struct Sources {
     unread: Vec<Diagnostic>,
 }
 
+/// One text, and how an offset in it becomes a place.
 #[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) name: String,
-    pub(crate) text: String,
+pub struct Source {
+    pub name: String,
+    pub text: String,
     /// Where each line begins.
     lines: Vec<usize>,
 }
@@ -33,10 +34,7 @@ pub(crate) struct Source {
 impl Sources {
     /// One text that did not come from a file.
     pub fn text(name: &str, text: &str) -> Result<Sources, Errors> {
-        if text.len() as u64 > LARGEST_FILE {
-            return Err(too_large(name).into());
-        }
-        Ok(Sources::one(Source::new(name.to_owned(), text.to_owned())))
+        Source::text(name, text).map(Sources::one)
     }
 
     /// A file, or the `*.toml` files of a directory in lexical order. Hidden files are left alone:
@@ -79,11 +77,6 @@ impl Sources {
         &self.unread
     }
 
-    /// The text of one file.
-    pub(crate) fn read_file(path: &Path) -> Result<String, Errors> {
-        Source::read(path).map(|source| source.text)
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Source)> {
         self.files.iter().enumerate()
     }
@@ -100,7 +93,16 @@ impl Source {
         Source { name, text, lines }
     }
 
-    fn read(path: &Path) -> Result<Source, Errors> {
+    /// A text that did not come from a file.
+    pub fn text(name: &str, text: &str) -> Result<Source, Errors> {
+        if text.len() as u64 > LARGEST_FILE {
+            return Err(too_large(name).into());
+        }
+        Ok(Source::new(name.to_owned(), text.to_owned()))
+    }
+
+    /// The text of one file.
+    pub fn read(path: &Path) -> Result<Source, Errors> {
         let name = path.to_string_lossy().into_owned();
         let mut bytes = Vec::new();
         let meta = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
@@ -124,19 +126,20 @@ impl Source {
         let byte = bad.as_bytes().get(at).copied().unwrap_or_default();
         // What comes before the byte is valid, so its offset stays true in the lossy text.
         let source = Source::new(name, String::from_utf8_lossy(bad.as_bytes()).into_owned());
-        let mut found = Diagnostic::error(format!("byte 0x{byte:02x} is not UTF-8 text"))
-            .file(&source.name)
-            .help("save the file as UTF-8");
-        found.spot = Some(source.spot(at..at + 1));
+        let found = Diagnostic::error(format!("byte 0x{byte:02x} is not UTF-8 text"))
+            .help("save the file as UTF-8")
+            .at(&source, at..at + 1);
         Err(found.into())
     }
 
     /// The line an offset is on, counted from 0.
-    pub(crate) fn line(&self, offset: usize) -> usize {
+    #[must_use]
+    pub fn line(&self, offset: usize) -> usize {
         self.lines.partition_point(|start| *start <= offset).saturating_sub(1)
     }
 
-    pub(crate) fn spot(&self, span: Range<usize>) -> Spot {
+    #[must_use]
+    pub fn spot(&self, span: Range<usize>) -> Spot {
         let at = floor(&self.text, span.start);
         let line = self.line(at);
         let start = self.lines.get(line).copied().unwrap_or_default();

@@ -9,9 +9,8 @@ use crate::{
     key::{Key, Kind, Table},
     nearest::nearest,
     reader::{Reader, Secret},
-    size,
+    shell_words, size,
     source::read_small,
-    words,
 };
 use mainstay_core::signal::Signal;
 use serde::de::{DeserializeOwned, IntoDeserializer, value::StrDeserializer};
@@ -372,7 +371,7 @@ impl Reader<'_> {
     pub(crate) fn command(&mut self, v: Value<'_>) -> Option<Vec<String>> {
         let words = match v.de {
             DeValue::String(line) => {
-                let words = match words::split(line) {
+                let words = match shell_words::split(line) {
                     Ok(words) => words,
                     Err(open) => {
                         let help = "close it, or write a list: [\"program\", \"argument\"]";
@@ -402,7 +401,7 @@ impl Reader<'_> {
     }
 
     /// What a shell would have acted upon reaches the program as it is; that is rarely meant.
-    fn suspect(&mut self, v: Value<'_>, words: &[words::Word]) {
+    fn suspect(&mut self, v: Value<'_>, words: &[shell_words::Word]) {
         const OPERATORS: [&str; 10] = ["&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>"];
         for word in words.iter().filter(|word| !word.quoted) {
             let variable = word.text.strip_prefix('$').unwrap_or_default();

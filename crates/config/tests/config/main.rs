@@ -1,10 +1,8 @@
 //! What a user of this crate can see: plans, diagnostics, and that nothing breaks it.
 #![allow(clippy::unwrap_used)]
 
-mod containerpilot;
 mod files;
 mod golden;
-mod importers;
 mod plans;
 mod published;
 mod whatever;

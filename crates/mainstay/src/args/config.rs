@@ -3,7 +3,7 @@
 use super::{DirArgs, JsonArgs, NodeArgs, WaitArgs};
 use clap::Args;
 use clap_complete::Shell;
-use mainstay_config::Format;
+use mainstay_import::Format;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

@@ -18,7 +18,8 @@ use crate::{
     term::{self, print},
 };
 use mainstay_agent::context;
-use mainstay_config::{Errors, Format};
+use mainstay_config::Errors;
+use mainstay_import::Format;
 use serde_json::{Map, Value};
 use std::{
     env, fs,
@@ -132,7 +133,7 @@ fn tell(errors: &Errors) -> i32 {
 }
 
 fn template(config: &Path, out: Option<&str>) -> Result<i32, Failure> {
-    let text = match mainstay_config::containerpilot_render(config, &context()) {
+    let text = match mainstay_import::containerpilot_render(config, &context()) {
         Ok(text) => text,
         Err(errors) => return Ok(tell(&errors)),
     };
@@ -146,7 +147,7 @@ fn template(config: &Path, out: Option<&str>) -> Result<i32, Failure> {
 
 /// Puts a question to the control socket that the file names.
 fn ask(config: &Path, method: &str, path: &str, body: Option<Value>) -> Result<i32, Failure> {
-    let socket = match mainstay_config::containerpilot_socket(config, &context()) {
+    let socket = match mainstay_import::containerpilot_socket(config, &context()) {
         Ok(socket) => socket,
         Err(errors) => return Ok(tell(&errors)),
     };

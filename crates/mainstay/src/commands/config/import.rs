@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal};
 pub(crate) fn import(args: &ImportArgs) -> Result<i32, Failure> {
     for file in &args.files {
         let imported =
-            match mainstay_config::import_file(args.format, file, &mainstay_agent::context()) {
+            match mainstay_import::import_file(args.format, file, &mainstay_agent::context()) {
                 Ok(imported) => imported,
                 Err(errors) => {
                     let color = term::color(io::stderr().is_terminal());

@@ -5,7 +5,7 @@ use crate::{
     dirs,
     failure::{Failure, USAGE},
 };
-use mainstay_config::Format;
+use mainstay_import::Format;
 use mainstay_keeper::{HoldOptions, RunOptions};
 use std::path::Path;
 

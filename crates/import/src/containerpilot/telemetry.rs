@@ -7,10 +7,8 @@ use super::{
     reader::{Case, Reader, Span},
     watch::items,
 };
-use crate::{
-    import::draft::{Names, Table, list, literal, quoted},
-    nearest::nearest,
-};
+use crate::draft::{Names, Table, list, literal, quoted};
+use mainstay_config::nearest;
 use std::time::Duration;
 
 const KEYS: &[&str] = &["port", "interfaces", "tags", "metrics"];

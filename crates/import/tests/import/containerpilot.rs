@@ -1,7 +1,8 @@
 //! ContainerPilot files: what each becomes, and what is said about those that are wrong.
 //! `MAINSTAY_GOLDEN=write` writes both anew.
 
-use mainstay_config::{Context, Format, Imported, import, import_file, parse};
+use mainstay_config::{Context, parse};
+use mainstay_import::{Format, Imported, import, import_file};
 use proptest::prelude::*;
 use std::{
     fs,
@@ -299,7 +300,7 @@ fn the_socket_is_found_however_broken_the_file_is() {
         ("{ control: { socket: '' } }", "/var/run/containerpilot.socket"),
     ] {
         fs::write(&path, text).unwrap();
-        let found = mainstay_config::containerpilot_socket(&path, &context()).unwrap();
+        let found = mainstay_import::containerpilot_socket(&path, &context()).unwrap();
         assert_eq!(found, Path::new(expected), "{text}");
     }
     fs::remove_dir_all(&dir).unwrap();

@@ -6,21 +6,21 @@
 //! line end removes both.
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Word {
-    pub(crate) text: String,
+pub struct Word {
+    pub text: String,
     /// Some of it was in quotes or escaped: it is meant as it is.
-    pub(crate) quoted: bool,
+    pub quoted: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unclosed {
+pub enum Unclosed {
     Single,
     Double,
     Backslash,
 }
 
 impl Unclosed {
-    pub(crate) fn what(self) -> &'static str {
+    pub fn what(self) -> &'static str {
         match self {
             Unclosed::Single => "a single quote (') is not closed",
             Unclosed::Double => "a double quote (\") is not closed",
@@ -29,7 +29,7 @@ impl Unclosed {
     }
 }
 
-pub(crate) fn split(line: &str) -> Result<Vec<Word>, Unclosed> {
+pub fn split(line: &str) -> Result<Vec<Word>, Unclosed> {
     let mut words = Vec::new();
     let mut word: Option<Word> = None;
     let mut rest = line.chars();

@@ -4,7 +4,7 @@ use super::{
     json5::{Node, Value},
     reader::{Case, Reader, Span},
 };
-use crate::import::draft::{Names, Table, quoted};
+use crate::draft::{Names, Table, quoted};
 use std::time::Duration;
 
 const KEYS: &[&str] = &["name", "interval", "tag", "dc"];
@@ -105,7 +105,7 @@ impl Watch {
         }
         for (key, value) in [("tag", &self.tag), ("dc", &self.dc)] {
             if let Some(value) = value {
-                table.set(key, crate::import::draft::literal(value));
+                table.set(key, crate::draft::literal(value));
             }
         }
         table.set("interval", super::duration::written(self.interval));

@@ -11,10 +11,7 @@ use super::{
     draft::{Draft, Names, Table, inline, pair, quoted},
     ini::{self, Section},
 };
-use crate::{
-    diag::{Diagnostic, Errors},
-    source::Sources,
-};
+use mainstay_config::{Diagnostic, Errors, Source};
 use program::Program;
 use std::{
     collections::BTreeMap,
@@ -28,8 +25,7 @@ pub(super) const MOST_JOBS: usize = 10_000;
 /// Programs that are not started by themselves.
 const ON_DEMAND: &str = "on-demand";
 
-pub(super) fn import(sources: &Sources, path: &Path) -> Result<Imported, Errors> {
-    let Some(source) = sources.get(0) else { return Err(nothing("").into()) };
+pub(super) fn import(source: &Source, path: &Path) -> Result<Imported, Errors> {
     let mut draft = Draft::new("a supervisord configuration", &source.name);
     let sections = with_includes(&mut draft, &source.name, &source.text, path);
     let groups = groups(&mut draft, &sections);
@@ -140,11 +136,11 @@ fn with_includes(draft: &mut Draft, name: &str, text: &str, path: &Path) -> Vec<
                 return sections;
             }
             let name = path.to_string_lossy().into_owned();
-            let Ok(text) = Sources::read_file(&path) else {
+            let Ok(source) = Source::read(&path) else {
                 draft.note(files.line, format!("'{name}' cannot be read and is left out"));
                 continue;
             };
-            let (mut more, strays) = ini::parse(&name, &text);
+            let (mut more, strays) = ini::parse(&name, &source.text);
             place(&mut more, &directory(&path));
             for stray in strays {
                 draft.note_of(

@@ -14,11 +14,11 @@ use super::{
     actions, functions,
     work::{self, Work},
 };
-use crate::nearest::nearest;
 use gotmpl::{
     Template, TemplateError, Value,
     parse::{BranchNode, CommandNode, Expr, ListNode, Node, Parser, PipeNode, Pos, TextNode},
 };
+use mainstay_config::nearest;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,

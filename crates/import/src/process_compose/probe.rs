@@ -2,12 +2,10 @@
 
 use super::Whole;
 use crate::{
-    http,
-    import::{
-        draft::{Table, inline, list, literal, pair, quoted},
-        yaml::Node,
-    },
+    draft::{Table, inline, list, literal, pair, quoted},
+    yaml::Node,
 };
+use mainstay_config::is_host;
 
 const MOST_HEADERS: usize = 100;
 
@@ -77,7 +75,7 @@ fn http_of(table: &mut Table, kind: &str, node: &Node) -> Option<Vec<(String, St
     let valid_port =
         !matches!(port, Some(None)) && port.flatten().is_none_or(|it| (1..=65535).contains(&it));
     if !["http", "https"].contains(&scheme.as_str())
-        || !http::is_host(&host)
+        || !is_host(&host)
         || !valid_port
         || !valid_path
     {

@@ -2,13 +2,10 @@
 
 use super::{ON_DEMAND, Whole, probe};
 use crate::{
-    duration,
-    import::{
-        draft::{Draft, Names, Table, inline, is_variable, list, literal, pair, quoted},
-        yaml::{Node, Value},
-    },
-    job::MOST_INSTANCES,
+    draft::{Draft, Names, Table, inline, is_variable, list, literal, pair, quoted},
+    yaml::{Node, Value},
 };
+use mainstay_config::{MOST_INSTANCES, duration};
 use mainstay_core::signal::Signal;
 
 const MOST_VARIABLES: usize = 1000;

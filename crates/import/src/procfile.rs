@@ -4,15 +4,11 @@ use super::{
     Imported,
     draft::{Draft, Names, Table, list, literal, quoted},
 };
-use crate::{
-    diag::{Diagnostic, Errors},
-    source::Sources,
-};
+use mainstay_config::{Diagnostic, Errors, Source};
 
 const MOST: usize = 10_000;
 
-pub(super) fn import(sources: &Sources) -> Result<Imported, Errors> {
-    let Some(source) = sources.get(0) else { return Err(nothing("").into()) };
+pub(super) fn import(source: &Source) -> Result<Imported, Errors> {
     let mut draft = Draft::new("a Procfile", &source.name);
     draft.note(
         None,

@@ -5,12 +5,10 @@ use super::{
     text::{Number, Scope, expand, size, truth, variables},
 };
 use crate::{
-    import::{
-        draft::{Draft, Names, Table, inline, is_variable, pair, quoted},
-        ini::{Entry, Section},
-    },
-    words,
+    draft::{Draft, Names, Table, inline, is_variable, pair, quoted},
+    ini::{Entry, Section},
 };
+use mainstay_config::shell_words;
 use mainstay_core::signal::Signal;
 
 const MOST_PROCESSES: u32 = 1000;
@@ -361,7 +359,7 @@ impl<'a> Program<'a> {
 /// The command as an exec string, if it is one.
 fn runnable(value: &str, scope: &Scope<'_>) -> Result<String, String> {
     let command = expand(&value.replace('\n', " "), scope)?;
-    match words::split(&command) {
+    match shell_words::split(&command) {
         Ok(words) if words.first().is_some_and(|word| !word.text.is_empty()) => {}
         Ok(_) => return Err("its command is empty".to_owned()),
         Err(open) => return Err(format!("in its command {}", open.what())),

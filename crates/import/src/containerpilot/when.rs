@@ -7,10 +7,8 @@ use super::{
     reader::{Case, Fields, Reader, Span},
     watch::Watch,
 };
-use crate::{
-    import::draft::{inline, pair, quoted},
-    nearest::nearest,
-};
+use crate::draft::{inline, pair, quoted};
+use mainstay_config::nearest;
 use std::time::Duration;
 
 const KEYS: &[&str] = &["interval", "source", "once", "each", "event", "timeout"];

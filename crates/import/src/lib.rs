@@ -16,7 +16,7 @@ mod procfile;
 mod supervisord;
 mod yaml;
 
-use crate::{Context, diag::Errors, source::Sources};
+use mainstay_config::{Context, Errors, Source};
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -93,30 +93,36 @@ impl fmt::Display for Format {
 /// Writes the configuration that does what `text` says. `path` is where it came from: it stands in
 /// the notes, and files that it includes are looked for beside it.
 pub fn import(format: Format, text: &str, path: &Path, ctx: &Context) -> Result<Imported, Errors> {
-    let name = path.to_string_lossy();
     // For its cap on size and its line numbers.
-    let sources = Sources::text(&name, text)?;
+    let source = Source::text(&path.to_string_lossy(), text)?;
+    import_source(format, &source, path, ctx)
+}
+
+fn import_source(
+    format: Format,
+    source: &Source,
+    path: &Path,
+    ctx: &Context,
+) -> Result<Imported, Errors> {
     match format {
-        Format::Procfile => procfile::import(&sources),
-        Format::Supervisord => supervisord::import(&sources, path),
-        Format::ProcessCompose => process_compose::import(&sources),
-        Format::ContainerPilot => containerpilot::import(&sources, ctx),
+        Format::Procfile => procfile::import(source),
+        Format::Supervisord => supervisord::import(source, path),
+        Format::ProcessCompose => process_compose::import(source),
+        Format::ContainerPilot => containerpilot::import(source, ctx),
     }
 }
 
 /// As [`import`], of a file.
 pub fn import_file(format: Format, path: &Path, ctx: &Context) -> Result<Imported, Errors> {
-    let text = Sources::read_file(path)?;
-    import(format, &text, path, ctx)
+    import_source(format, &Source::read(path)?, path, ctx)
 }
 
 /// A ContainerPilot file with its template rendered, and nothing else done to it.
 pub fn containerpilot_render(path: &Path, ctx: &Context) -> Result<String, Errors> {
-    let text = Sources::read_file(path)?;
-    containerpilot::render(&Sources::text(&path.to_string_lossy(), &text)?, ctx)
+    containerpilot::render(&Source::read(path)?, ctx)
 }
 
 /// The control socket that a ContainerPilot file names, however broken the rest of it is.
 pub fn containerpilot_socket(path: &Path, ctx: &Context) -> Result<PathBuf, Errors> {
-    Ok(containerpilot::socket(&Sources::read_file(path)?, ctx))
+    Ok(containerpilot::socket(&Source::read(path)?.text, ctx))
 }

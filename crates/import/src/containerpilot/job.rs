@@ -7,7 +7,7 @@ use super::{
     watch::{SERVICE_HELP, is_service},
     when::Written,
 };
-use crate::import::draft::Names;
+use crate::draft::Names;
 use std::time::Duration;
 
 const KEYS: &[&str] = &[

@@ -103,7 +103,11 @@ mod tests {
         for millis in [0, 1, 999, 1000, 61_500, 3_600_000, 90_061_001] {
             let duration = Duration::from_millis(millis);
             let text = written(duration);
-            assert_eq!(crate::duration::parse(text.trim_matches('"')), Some(duration), "{text}");
+            assert_eq!(
+                mainstay_config::duration::parse(text.trim_matches('"')),
+                Some(duration),
+                "{text}"
+            );
         }
         assert_eq!(from_nanos(1.0), Some(Duration::from_millis(1)));
         assert_eq!(from_nanos(-1.0), None);

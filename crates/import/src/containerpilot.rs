@@ -29,14 +29,9 @@ use super::{
     Imported,
     draft::{Draft, Names, Places, Table, quoted},
 };
-use crate::{
-    Context,
-    diag::{Diagnostic, Errors},
-    order,
-    source::{Source, Sources},
-};
 use job::{Job, Restarts};
 use json5::{Node, Value};
+use mainstay_config::{Context, Diagnostic, Errors, Source, cycle};
 use reader::{Case, Reader};
 use std::{path::PathBuf, time::Duration};
 use template::Rendered;
@@ -52,8 +47,7 @@ const MOST_JOBS: usize = 10_000;
 const NO_JOB: &str = "there is no job in this ContainerPilot configuration";
 const NO_JOB_HELP: &str = "it needs a list 'jobs', each with a name and what to run";
 
-pub(super) fn import(sources: &Sources, ctx: &Context) -> Result<Imported, Errors> {
-    let Some(source) = sources.get(0) else { return Err(nothing("").into()) };
+pub(super) fn import(source: &Source, ctx: &Context) -> Result<Imported, Errors> {
     let rendered = rendered(source, ctx)?;
     let mut r = Reader::new(source, &rendered);
     let draft = match json5::parse(&rendered.text) {
@@ -68,19 +62,13 @@ pub(super) fn import(sources: &Sources, ctx: &Context) -> Result<Imported, Error
 }
 
 /// The file with its template rendered, and nothing else done to it.
-pub(super) fn render(sources: &Sources, ctx: &Context) -> Result<String, Errors> {
-    match sources.get(0) {
-        Some(source) => rendered(source, ctx).map(|it| it.text),
-        None => Ok(String::new()),
-    }
+pub(super) fn render(source: &Source, ctx: &Context) -> Result<String, Errors> {
+    rendered(source, ctx).map(|it| it.text)
 }
 
 fn rendered(source: &Source, ctx: &Context) -> Result<Rendered, Errors> {
-    template::render(&source.text, &ctx.env).map_err(|bad| {
-        let mut found = Diagnostic::error(bad.message).help(bad.help).file(&source.name);
-        found.spot = Some(source.spot(bad.span));
-        found.into()
-    })
+    template::render(&source.text, &ctx.env)
+        .map_err(|bad| Diagnostic::error(bad.message).help(bad.help).at(source, bad.span).into())
 }
 
 /// The control socket that a file names, however broken the rest of it is.
@@ -127,17 +115,18 @@ fn proven(
     places: &Places,
     ctx: &Context,
 ) -> Result<(), Errors> {
-    let Err(errors) = crate::parse(&source.name, &imported.toml, ctx) else { return Ok(()) };
-    let mut all: Vec<Diagnostic> = errors.iter().cloned().collect();
-    for found in &mut all {
+    let Err(errors) = mainstay_config::parse(&source.name, &imported.toml, ctx) else {
+        return Ok(());
+    };
+    let told = |found: &Diagnostic| {
         let line = found.spot.as_ref().map_or(0, |spot| spot.line);
         let place = places.iter().rev().find(|(at, _)| *at <= line);
-        let original = place.map(|(_, span)| rendered.original(span.clone(), &source.text).span);
-        found.order = (0, original.as_ref().map_or(0, |span| span.start));
-        found.spot = original.map(|span| source.spot(span));
-    }
-    all.sort_by_key(|found| found.order);
-    Err(Errors::new(all))
+        match place.map(|(_, span)| rendered.original(span.clone(), &source.text).span) {
+            Some(original) => found.clone().at(source, original),
+            None => found.clone().nowhere(),
+        }
+    };
+    Err(Errors::of_file(errors.iter().map(told).collect()))
 }
 
 fn nothing(file: &str) -> Diagnostic {
@@ -285,11 +274,11 @@ fn settle(r: &mut Reader<'_>, jobs: &[Job], watches: &[watch::Watch]) -> Option<
     if whens.len() == jobs.len() {
         let edges: Vec<Vec<usize>> =
             whens.iter().map(|when| when.waits_for.into_iter().collect()).collect();
-        for circle in order::find(&edges) {
+        for circle in cycle::find(&edges) {
             let members: Vec<&Job> = circle.iter().filter_map(|at| jobs.get(*at)).collect();
             let names: Vec<&str> = members.iter().map(|job| job.name.as_str()).collect();
             let Some(first) = members.first() else { continue };
-            let message = format!("these jobs wait for each other: {}", order::drawn(&names));
+            let message = format!("these jobs wait for each other: {}", cycle::drawn(&names));
             r.wrong::<()>(&first.at, message, "let one of them start by itself");
         }
     }

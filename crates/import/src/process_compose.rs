@@ -8,10 +8,7 @@ use super::{
     draft::{Draft, Names, Table},
     yaml::{self, Node, Value},
 };
-use crate::{
-    diag::{Diagnostic, Errors},
-    source::Sources,
-};
+use mainstay_config::{Diagnostic, Errors, Source};
 use process::Process;
 use std::collections::BTreeMap;
 
@@ -28,8 +25,7 @@ struct Whole {
     file: String,
 }
 
-pub(super) fn import(sources: &Sources) -> Result<Imported, Errors> {
-    let Some(source) = sources.get(0) else { return Err(nothing("").into()) };
+pub(super) fn import(source: &Source) -> Result<Imported, Errors> {
     let tree = yaml::parse(&source.text).map_err(|bad| {
         Diagnostic::error(format!("line {}: {}", bad.line, bad.why))
             .file(&source.name)

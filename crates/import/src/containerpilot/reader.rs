@@ -6,11 +6,7 @@ use super::{
     json5::{Entry, Node, Value},
     template::Rendered,
 };
-use crate::{
-    diag::{Diagnostic, Errors},
-    nearest::nearest,
-    source::Source,
-};
+use mainstay_config::{Diagnostic, Errors, Source, nearest};
 use mainstay_core::interface::InterfaceSpec;
 use std::{ops::Range, time::Duration};
 
@@ -82,12 +78,8 @@ impl<'a> Reader<'a> {
                 1 + self.rendered.text.get(..span.start).map_or(0, |it| it.matches('\n').count());
             help = format!("{help} (in the rendered file, line {line}: {made})");
         }
-        let order = (0, original.span.start);
-        let told = |it: &Diagnostic| it.order == order && it.message == message.as_ref();
-        if !self.found.iter().any(told) {
-            let mut found = Diagnostic::error(message).help(help).file(&self.source.name);
-            found.order = order;
-            found.spot = Some(self.source.spot(original.span));
+        let found = Diagnostic::error(message).help(help).at(self.source, original.span);
+        if !self.found.iter().any(|told| found.repeats(told)) {
             self.found.push(found);
         }
         None
@@ -113,9 +105,8 @@ impl<'a> Reader<'a> {
         self.found.is_empty()
     }
 
-    pub(super) fn finish(mut self) -> Result<(), Errors> {
-        self.found.sort_by_key(|found| found.order);
-        if self.found.is_empty() { Ok(()) } else { Err(Errors::new(self.found)) }
+    pub(super) fn finish(self) -> Result<(), Errors> {
+        if self.found.is_empty() { Ok(()) } else { Err(Errors::of_file(self.found)) }
     }
 
     /// The keys of an object; those that are unknown or there twice are mistakes.

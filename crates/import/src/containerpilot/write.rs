@@ -6,7 +6,7 @@ use super::{
     reader::Reader,
     when::When,
 };
-use crate::import::draft::{Table, inline, list, literal, pair, quoted};
+use crate::draft::{Table, inline, list, literal, pair, quoted};
 use std::time::Duration;
 
 /// How long a process has from SIGTERM to SIGKILL unless a job says otherwise.

@@ -2,7 +2,8 @@
 //! `MAINSTAY_GOLDEN=write` writes the expected ones anew.
 
 use super::context;
-use mainstay_config::{Format, Imported, import, import_file, parse};
+use mainstay_config::parse;
+use mainstay_import::{Format, Imported, import, import_file};
 use proptest::prelude::*;
 use std::{
     fs,
@@ -11,7 +12,7 @@ use std::{
 };
 
 fn dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testdata")
 }
 
 /// The outcome without the place where this happens to be.
@@ -230,9 +231,9 @@ proptest! {
         start in any::<prop::sample::Index>(), length in 0..30usize, put in "[ -~\n]{0,10}",
     ) {
         for (format, text) in [
-            (Format::Procfile, include_str!("../import/Procfile")),
-            (Format::Supervisord, include_str!("../import/supervisord.conf")),
-            (Format::ProcessCompose, include_str!("../import/process-compose.yaml")),
+            (Format::Procfile, include_str!("../testdata/Procfile")),
+            (Format::Supervisord, include_str!("../testdata/supervisord.conf")),
+            (Format::ProcessCompose, include_str!("../testdata/process-compose.yaml")),
         ] {
             let start = text.floor_char_boundary(start.index(text.len()));
             let end = text.ceil_char_boundary((start + length).min(text.len()));

@@ -5,7 +5,7 @@ use super::{
     json5::{Node, Value},
     reader::{Case, Fields, Reader, Span, truth},
 };
-use crate::import::draft::{Table, inline, literal, pair, quoted};
+use crate::draft::{Table, inline, literal, pair, quoted};
 use std::collections::BTreeMap;
 
 const KEYS: &[&str] = &["address", "scheme", "token", "tls"];
