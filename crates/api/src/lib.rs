@@ -5,25 +5,17 @@
 //! bodies are capped and timed, and readers of events have a cursor instead of a queue.
 #![forbid(unsafe_code)]
 
-mod accept;
-mod connection;
-mod crowd;
-mod door;
 mod extract;
-mod guard;
 mod listeners;
 mod openapi;
-mod outside;
-mod patient;
 mod problem;
-mod remote;
 mod routes;
 mod sse;
 mod state;
 mod telemetry;
 mod wait;
 
-pub use accept::serve;
+pub use listeners::serve;
 pub use routes::v1::log_line;
 
 use state::AppState;

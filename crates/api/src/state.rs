@@ -1,9 +1,9 @@
 //! The state of the router: what every route can use.
 
 use crate::{
-    door::Doors,
-    outside::{Open, Requests},
+    listeners::{optional::ListenerStates, tcp::ApiListeners},
     sse::EncodedEvents,
+    telemetry::requests::Requests,
 };
 use mainstay_agent::Handle;
 use std::sync::Arc;
@@ -14,17 +14,24 @@ pub(crate) struct AppState {
     pub(crate) handle: Handle,
     /// Becomes true when the run is over.
     pub(crate) ending: watch::Receiver<bool>,
-    pub(crate) doors: Doors,
-    /// What is open besides this API.
-    pub(crate) open: Arc<Open>,
+    pub(crate) listeners: ApiListeners,
+    /// How the listeners besides this API stand.
+    pub(crate) listening: Arc<ListenerStates>,
     pub(crate) requests: Arc<Requests>,
     pub(crate) events: Arc<EncodedEvents>,
 }
 
 impl AppState {
     pub(crate) fn new(handle: Handle, ending: watch::Receiver<bool>) -> AppState {
-        let doors = Doors::default();
+        let listeners = ApiListeners::default();
         let events = EncodedEvents::new(handle.events().clone());
-        AppState { handle, ending, doors, open: Arc::default(), requests: Arc::default(), events }
+        AppState {
+            handle,
+            ending,
+            listeners,
+            listening: Arc::default(),
+            requests: Arc::default(),
+            events,
+        }
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! The label of a job is `job_name`: scrapers give `job` themselves. Labels are names out of the plan, words out of fixed lists, or versions: never free text.
 
+use super::requests::Request;
 use super::{
     exposition::{Exposition, ExpositionFormat, MetricType},
     process::{Process, Processes, now},
 };
-use crate::outside::Request;
 use mainstay_agent::{EventCounts, Exits, Histogram, JobMeasures, Measures, Reading};
 use mainstay_core::{
     job::{Health, Phase, Verdict},

@@ -7,6 +7,7 @@
 mod exposition;
 mod families;
 mod process;
+pub(crate) mod requests;
 
 use crate::{AppState, routes::v1::node::figures};
 use axum::{

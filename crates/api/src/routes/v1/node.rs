@@ -3,7 +3,7 @@
 use crate::{
     AppState,
     extract::{Body, Nothing, Query},
-    outside::Which,
+    listeners::optional::Which,
     problem::Problem,
     wait::{Goal, Wait, WaitQuery, incarnations},
 };
@@ -31,8 +31,8 @@ pub(crate) async fn status(
 ) -> Result<Json<Status>, Problem> {
     let figures = figures(&state.handle).await?;
     let mut status = state.handle.status().await?;
-    status.telemetry = state.open.door(Which::Telemetry);
-    status.containerpilot = state.open.door(Which::ContainerPilot);
+    status.telemetry = state.listening.of(Which::Telemetry);
+    status.containerpilot = state.listening.of(Which::ContainerPilot);
     if let Some(figures) = figures {
         for job in &mut status.jobs {
             job.log = figures.logs.get(&job.name).copied();
@@ -96,13 +96,13 @@ pub(crate) async fn reload(
 ) -> Result<Json<Changes>, Problem> {
     let waiter = Wait::begin(&state, wait.patience()?);
     let loaded = state.handle.load().await?.map_err(Problem::invalid)?;
-    state.doors.prepare(&loaded.plan.api).await.map_err(|error| {
+    state.listeners.prepare(&loaded.plan.api).await.map_err(|error| {
         Problem::conflict(format!("nothing is changed: [api] cannot be had: {error}"))
     })?;
     let before = incarnations(&state.handle.status().await?.jobs);
     let applied = state.handle.apply(loaded.plan).await;
     if !matches!(applied, Ok(Ok(_))) {
-        state.doors.give_up();
+        state.listeners.give_up();
     }
     let mut changes = applied??;
     changes.warnings = loaded.warnings;

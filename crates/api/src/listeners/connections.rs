@@ -12,16 +12,16 @@ use tokio::task::{AbortHandle, JoinSet};
 /// Not worth a look through all connections.
 const FEW: usize = 16;
 
-pub(crate) struct Crowd {
+pub(crate) struct Connections {
     pub(crate) tasks: JoinSet<()>,
     most: usize,
     /// Those that have not asked for anything yet, oldest first.
     silent: VecDeque<(Arc<AtomicBool>, AbortHandle)>,
 }
 
-impl Crowd {
-    pub(crate) fn new(most: usize) -> Crowd {
-        Crowd { tasks: JoinSet::new(), most, silent: VecDeque::new() }
+impl Connections {
+    pub(crate) fn new(most: usize) -> Connections {
+        Connections { tasks: JoinSet::new(), most, silent: VecDeque::new() }
     }
 
     /// When all places are taken, the oldest client that has said nothing yet makes room;

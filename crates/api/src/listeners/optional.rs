@@ -18,7 +18,7 @@ use rustix::{
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
 };
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     fmt, fs, io,
     net::SocketAddr,
     os::unix::{fs::FileTypeExt, net},
@@ -53,43 +53,15 @@ pub(crate) enum Which {
 
 /// How things stand, for `status`.
 #[derive(Debug, Default)]
-pub(crate) struct Open(Mutex<[Option<Door>; 2]>);
+pub(crate) struct ListenerStates(Mutex<[Option<Door>; 2]>);
 
-impl Open {
-    pub(crate) fn door(&self, which: Which) -> Option<Door> {
+impl ListenerStates {
+    pub(crate) fn of(&self, which: Which) -> Option<Door> {
         lock(&self.0)[which.place()].clone()
     }
 
-    fn set(&self, which: Which, door: Option<Door>) {
-        lock(&self.0)[which.place()] = door;
-    }
-}
-
-/// An answered request: where it was made to, and what came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Request {
-    /// One of a few words.
-    pub(crate) path: &'static str,
-    pub(crate) code: u16,
-}
-
-impl Request {
-    pub(crate) fn is_v3(&self) -> bool {
-        self.path.starts_with("/v3/")
-    }
-}
-
-/// Counts of answered requests.
-#[derive(Debug, Default)]
-pub(crate) struct Requests(Mutex<BTreeMap<Request, u64>>);
-
-impl Requests {
-    pub(crate) fn note(&self, path: &'static str, code: u16) {
-        *lock(&self.0).entry(Request { path, code }).or_default() += 1;
-    }
-
-    pub(crate) fn all(&self) -> Vec<(Request, u64)> {
-        lock(&self.0).iter().map(|(request, count)| (*request, *count)).collect()
+    fn set(&self, which: Which, now: Option<Door>) {
+        lock(&self.0)[which.place()] = now;
     }
 }
 
@@ -206,7 +178,7 @@ pub(crate) async fn keep(
             let _ = plans.wait_for(|outside| which.wanted(outside) != wanted).await;
         };
         let Some(target) = wanted.clone() else {
-            state.open.set(which, None);
+            state.listening.set(which, None);
             tokio::select! {
                 () = changed(&mut plans) => continue,
                 _ = ending.wait_for(|over| *over) => return,
@@ -220,7 +192,7 @@ pub(crate) async fn keep(
             Ok(listener) => {
                 tracing::info!("{} is open at {at}", which.word());
                 told = None;
-                state.open.set(which, Some(Door { at, error: None }));
+                state.listening.set(which, Some(Door { at, error: None }));
                 tokio::select! {
                     () = serve(&listener, &routes) => {}
                     () = changed(&mut plans) => {}
@@ -234,7 +206,7 @@ pub(crate) async fn keep(
                     tracing::error!("cannot open {what} at {at}: {error}; it is tried again");
                 }
                 told = Some((at.clone(), error.clone()));
-                state.open.set(which, Some(Door { at, error: Some(error) }));
+                state.listening.set(which, Some(Door { at, error: Some(error) }));
                 tokio::select! {
                     () = sleep(RETRY) => {}
                     () = changed(&mut plans) => {}

@@ -1,17 +1,16 @@
-//! Clients over TCP: let in through the door that the plan in force wants.
+//! Clients over TCP: let in through the listener that the plan in force wants.
 //!
-//! A door that cannot be opened is told once and tried again; every job goes on meanwhile. The
+//! A listener that cannot be opened is told once and tried again; every job goes on meanwhile. The
 //! handshake of a client is its own affair: nobody waits for it but itself.
 
-use crate::{
-    AppState,
-    accept::wait_out,
-    connection::{self, Ends, HEADER, Visitor},
-    crowd::Crowd,
-    door::Door,
-    patient::Patient,
-    problem::Problem,
+use super::{
+    connection::{self, HEADER, Stop, Visitor},
+    connections::Connections,
+    tcp::ApiListener,
+    wait_out,
+    write_timeout::WriteTimeout,
 };
+use crate::{AppState, problem::Problem};
 use axum::Router;
 use std::{
     io,
@@ -40,31 +39,31 @@ pub(crate) async fn serve(
 ) {
     let mut plan = state.handle.api();
     plan.mark_changed();
-    let mut crowd = Crowd::new(most);
+    let mut connections = Connections::new(most);
     let mut trouble: Option<String> = None;
     let mut retry_at = Instant::now();
     loop {
-        let door = state.doors.used();
+        let listener = state.listeners.used();
         let accepted = tokio::select! {
-            accepted = accept(door.as_deref()) => Some(accepted),
-            _ = crowd.tasks.join_next(), if !crowd.tasks.is_empty() => continue,
+            accepted = accept(listener.as_deref()) => Some(accepted),
+            _ = connections.tasks.join_next(), if !connections.tasks.is_empty() => continue,
             _ = ending.wait_for(|over| *over) => break,
             changed = plan.changed() => if changed.is_ok() { None } else { break },
             () = sleep_until(retry_at), if trouble.is_some() => None,
         };
-        match (accepted, &door) {
-            (Some(Ok(stream)), Some(door)) => {
-                let door = door.clone();
+        match (accepted, &listener) {
+            (Some(Ok(stream)), Some(listener)) => {
+                let listener = listener.clone();
                 let (routes, run) = (routes.clone(), ending.clone());
-                crowd.add(|spoken| enter(stream, door, routes, run, spoken));
+                connections.add(|spoken| enter(stream, listener, routes, run, spoken));
             }
             (Some(Err(error)), _) => wait_out(&error).await,
             (Some(Ok(_)), None) | (None, _) => {
                 let wanted = plan.borrow_and_update().clone();
-                let followed = state.doors.follow(&wanted).await;
+                let followed = state.listeners.follow(&wanted).await;
                 tell(followed.as_ref().err(), &mut trouble);
                 if let (Ok(()), Some(address)) = (&followed, wanted.listen)
-                    && door_is_new(door.as_deref(), state)
+                    && is_new(listener.as_deref(), state)
                 {
                     tracing::info!("the API listens on {address}");
                 }
@@ -72,11 +71,12 @@ pub(crate) async fn serve(
             }
         }
     }
-    crowd.leave().await;
+    connections.leave().await;
 }
 
-fn door_is_new(before: Option<&Door>, state: &AppState) -> bool {
-    state.doors.used().map(|door| door.address) != before.map(|door| door.address)
+fn is_new(before: Option<&ApiListener>, state: &AppState) -> bool {
+    state.listeners.used().map(|listener| listener.address)
+        != before.map(|listener| listener.address)
 }
 
 /// The same trouble is told once, and its end.
@@ -89,39 +89,39 @@ fn tell(error: Option<&String>, trouble: &mut Option<String>) {
     *trouble = error.cloned();
 }
 
-async fn accept(door: Option<&Door>) -> io::Result<TcpStream> {
-    match door {
-        Some(door) => door.listener.accept().await.map(|(stream, _)| stream),
+async fn accept(listener: Option<&ApiListener>) -> io::Result<TcpStream> {
+    match listener {
+        Some(listener) => listener.listener.accept().await.map(|(stream, _)| stream),
         None => std::future::pending().await,
     }
 }
 
 async fn enter(
     stream: TcpStream,
-    door: Arc<Door>,
+    listener: Arc<ApiListener>,
     routes: Router,
     run: watch::Receiver<bool>,
     spoken: Arc<AtomicBool>,
 ) {
     let _ = stream.set_nodelay(true);
-    let ends = Ends { run, door: Some(door.closed.subscribe()) };
-    let guard = door.guard.clone();
-    // The door itself is not held: its address is free once it is closed.
-    drop(door);
+    let stop = Stop { run, listener: Some(listener.closed.subscribe()) };
+    let guard = listener.guard.clone();
+    // The listener itself is not held: its address is free once it is closed.
+    drop(listener);
     if guard.tls().is_none() {
         let visitor = Visitor::Remote { guard, certified: false };
-        let stream = Patient::new(stream, PATIENCE);
-        return connection::serve(stream, visitor, routes, ends, spoken).await;
+        let stream = WriteTimeout::new(stream, PATIENCE);
+        return connection::serve(stream, visitor, routes, stop, spoken).await;
     }
     let Ok(Ok(stream)) = timeout(HEADER, shake_hands(stream, &guard)).await else { return };
     let certified = stream.get_ref().1.peer_certificates().is_some();
     let visitor = Visitor::Remote { guard, certified };
-    connection::serve(Patient::new(stream, PATIENCE), visitor, routes, ends, spoken).await;
+    connection::serve(WriteTimeout::new(stream, PATIENCE), visitor, routes, stop, spoken).await;
 }
 
 async fn shake_hands(
     mut stream: TcpStream,
-    guard: &crate::guard::Guard,
+    guard: &super::guard::Guard,
 ) -> io::Result<TlsStream<TcpStream>> {
     let mut first = [0; 1];
     let plain = stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE;

@@ -1,6 +1,7 @@
 //! One connection: served until its client leaves, is too slow, or has to go.
 
-use crate::{guard::Guard, problem::Problem};
+use super::guard::Guard;
+use crate::problem::Problem;
 use axum::{Router, body::Body, http::HeaderMap, http::header, response::IntoResponse};
 use hyper::{
     body::Incoming,
@@ -55,11 +56,11 @@ impl Visitor {
 
 /// When a connection has to end.
 #[derive(Debug, Clone)]
-pub(crate) struct Ends {
+pub(crate) struct Stop {
     /// The run is over: every client gets its last answer.
     pub(crate) run: watch::Receiver<bool>,
-    /// The door is closed that it came in through.
-    pub(crate) door: Option<watch::Receiver<bool>>,
+    /// The listener is closed that it came in through.
+    pub(crate) listener: Option<watch::Receiver<bool>>,
 }
 
 /// `spoken` becomes true with the first request that was let in.
@@ -67,7 +68,7 @@ pub(crate) async fn serve<S>(
     stream: S,
     visitor: Visitor,
     routes: Router,
-    mut ends: Ends,
+    mut stop: Stop,
     spoken: Arc<AtomicBool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -97,8 +98,8 @@ pub(crate) async fn serve<S>(
     let patience = tokio::select! {
         // A client that hangs up in the middle is no news.
         _ = served.as_mut() => return,
-        _ = ends.run.wait_for(|over| *over) => None,
-        () = closed(ends.door) => Some(LEAVE),
+        _ = stop.run.wait_for(|over| *over) => None,
+        () = closed(stop.listener) => Some(LEAVE),
     };
     served.as_mut().graceful_shutdown();
     match patience {
@@ -107,10 +108,10 @@ pub(crate) async fn serve<S>(
     }
 }
 
-async fn closed(door: Option<watch::Receiver<bool>>) {
-    let Some(mut door) = door else { return std::future::pending().await };
-    // A door that is gone altogether is closed, too.
-    let _ = door.wait_for(|closed| *closed).await;
+async fn closed(listener: Option<watch::Receiver<bool>>) {
+    let Some(mut listener) = listener else { return std::future::pending().await };
+    // A listener that is gone altogether is closed, too.
+    let _ = listener.wait_for(|closed| *closed).await;
 }
 
 /// Its place is for those who may come in.

@@ -1,9 +1,9 @@
-//! A door: a listening TCP socket, and the guard who decides whom it lets in.
+//! The listener of the API: a TCP socket, and the guard who decides whom it lets in.
 //!
-//! A reload opens the next door before the one in use is closed, and changes nothing at all when it
+//! A reload opens the next listener before the one in use is closed, and changes nothing at all when it
 //! cannot be opened. What is read from files (token, certificates) is read again each time.
 
-use crate::guard::Guard;
+use super::guard::Guard;
 use mainstay_core::plan::ApiPlan;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 use std::{
@@ -16,7 +16,7 @@ use tokio::{net::TcpListener, sync::watch, task::spawn_blocking};
 const BACKLOG: i32 = 1024;
 
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct ApiListener {
     pub(crate) address: SocketAddr,
     pub(crate) listener: Arc<TcpListener>,
     pub(crate) guard: Arc<Guard>,
@@ -24,19 +24,19 @@ pub(crate) struct Door {
     pub(crate) closed: watch::Sender<bool>,
 }
 
-/// The door in use, and the next one while a reload is under way.
+/// The listener in use, and the next one while a reload is under way.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Doors(Arc<Mutex<Both>>);
+pub(crate) struct ApiListeners(Arc<Mutex<Both>>);
 
 #[derive(Debug, Default)]
 struct Both {
-    used: Option<Arc<Door>>,
+    used: Option<Arc<ApiListener>>,
     /// `Some(None)`: the plan to come has none.
-    next: Option<Option<Arc<Door>>>,
+    next: Option<Option<Arc<ApiListener>>>,
 }
 
-impl Doors {
-    pub(crate) fn used(&self) -> Option<Arc<Door>> {
+impl ApiListeners {
+    pub(crate) fn used(&self) -> Option<Arc<ApiListener>> {
         self.lock().used.clone()
     }
 
@@ -55,7 +55,8 @@ impl Doors {
     /// Goes over to what the plan in force wants, as prepared if it was.
     pub(crate) async fn follow(&self, plan: &ApiPlan) -> Result<(), String> {
         let prepared = self.lock().next.take();
-        let fits = |door: &Option<Arc<Door>>| door.as_ref().map(|it| it.address) == plan.listen;
+        let fits =
+            |opened: &Option<Arc<ApiListener>>| opened.as_ref().map(|it| it.address) == plan.listen;
         let next = match prepared.filter(fits) {
             Some(next) => next,
             None => self.open(plan).await?,
@@ -69,8 +70,8 @@ impl Doors {
         Ok(())
     }
 
-    /// The door in use if it would be the same.
-    async fn open(&self, plan: &ApiPlan) -> Result<Option<Arc<Door>>, String> {
+    /// The listener in use if it would be the same.
+    async fn open(&self, plan: &ApiPlan) -> Result<Option<Arc<ApiListener>>, String> {
         let Some(address) = plan.listen else { return Ok(None) };
         let read = plan.clone();
         let guard = spawn_blocking(move || Guard::new(&read)).await;
@@ -79,12 +80,12 @@ impl Doors {
         let listener = match used {
             Some(used) if *used.guard == guard => return Ok(Some(used)),
             Some(used) => used.listener.clone(),
-            None => Arc::new(listener(address).map_err(|error| {
+            None => Arc::new(bind_tcp(address).map_err(|error| {
                 format!("cannot listen on {address}: {error}{}", advice(&error))
             })?),
         };
         let (guard, closed) = (Arc::new(guard), watch::Sender::new(false));
-        Ok(Some(Arc::new(Door { address, listener, guard, closed })))
+        Ok(Some(Arc::new(ApiListener { address, listener, guard, closed })))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Both> {
@@ -102,7 +103,7 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 /// The address can be taken again at once after an agent has died.
-fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(family, SocketType::STREAM, flags, None)?;
