@@ -1,6 +1,6 @@
 //! Readers of what jobs and other binaries say, for fuzzing.
 
-use crate::{notify, output, upgrade};
+use crate::{output, process::notify, upgrade};
 use std::collections::BTreeMap;
 
 /// The assignments of an sd_notify datagram.

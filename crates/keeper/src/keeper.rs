@@ -11,15 +11,19 @@
 //! Nothing here waits, retries or decides: what fails becomes an exit record.
 
 use crate::{
-    control::Client,
-    deadline::{Deadline, Deadlines},
-    job::Job,
-    launch::Ground,
-    node::NodePart,
+    control::client::Client,
+    event_loop::{
+        deadline::{Deadline, Deadlines},
+        poller::{Interest, Kind, Poller, Ready},
+        reserve::Reserve,
+    },
+    link::node::NodePart,
     output::{Output, Told},
-    poller::{Interest, Kind, Poller, Ready},
-    reserve::Reserve,
-    task::{Leftover, Task},
+    process::{
+        job::Job,
+        launch::Ground,
+        task::{Leftover, Task},
+    },
 };
 use mainstay_core::name::Name;
 use mainstay_sys::{reap, signal::Signals};

@@ -5,38 +5,18 @@
 //! promises and what it does about each fault.
 #![forbid(unsafe_code)]
 
-mod agent;
-mod askers;
-mod attempt;
 mod control;
-mod deadline;
-mod dirs;
-mod end;
+mod event_loop;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-mod hold;
-mod job;
 mod keeper;
-mod launch;
-mod life;
-mod lost;
-mod node;
-mod notify;
+mod link;
 mod output;
-mod poller;
-mod reserve;
-mod sockets;
-mod start;
-mod stop;
-pub mod sweep;
-mod talk;
-mod task;
-mod tasks;
-mod terminal;
-mod tree;
+mod process;
+mod run;
 mod upgrade;
 
-pub use dirs::state_dir_of;
+pub use run::{dirs::state_dir_of, sweep};
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -60,14 +40,14 @@ pub struct RunOptions {
 /// Becomes the keeper; returns the exit code of the run. Must be called before any thread exists.
 #[must_use]
 pub fn run(options: RunOptions) -> i32 {
-    complain(start::run(options))
+    complain(run::start::run(options))
 }
 
 /// In a process that a keeper became by an upgrade: goes on being the keeper, and returns the exit
 /// code of the run. Must be called first of all, before arguments are looked at.
 #[must_use]
 pub fn take_over() -> Option<i32> {
-    upgrade::take_over().map(|keeper| complain(keeper.and_then(start::keep)))
+    upgrade::take_over().map(|keeper| complain(keeper.and_then(run::start::keep)))
 }
 
 /// In a process that a keeper became by an upgrade, and that cannot go on as one: becomes the old
@@ -87,7 +67,7 @@ pub struct HoldOptions {
 /// Holds one command without an agent; returns its exit code.
 #[must_use]
 pub fn hold(options: HoldOptions) -> i32 {
-    complain(hold::hold(&options))
+    complain(run::hold::hold(&options))
 }
 
 /// The role `__check`: can this binary take over what the running keeper would hand it?

@@ -9,17 +9,17 @@
 //! The main thread only posts commands and reads what is posted back. Both threads can be stopped
 //! with nothing lost: what they hold comes back as [`Rest`] and goes through an upgrade.
 
-mod forward;
+mod forwarder;
 mod lines;
+mod log_file;
 mod mailbox;
-mod sink;
 mod writer;
 
-use forward::Ring;
+use forwarder::Ring;
+pub(crate) use log_file::Gap;
 use mailbox::Mailbox;
 use mainstay_core::{name::Name, plan::Log};
 use mainstay_wire::link::LogFigures;
-pub(crate) use sink::Gap;
 use std::{
     collections::BTreeMap,
     io,

@@ -2,11 +2,11 @@
 
 use super::{
     Channel, Figures, Other, Owner, Post, Stream, Told,
-    forward::{Exit, Ring},
+    forwarder::{Exit, Ring},
     lines::{Header, Piece, split},
     lock,
+    log_file::{Gap, Sink, Written},
     mailbox::Mailbox,
-    sink::{Gap, Sink, Written},
 };
 use mainstay_core::{
     name::Name,

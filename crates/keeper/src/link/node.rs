@@ -2,18 +2,19 @@
 
 use crate::{
     RunOptions,
-    agent::{Agent, Next, Read, Succession},
-    askers::Asker,
-    deadline::Deadline,
-    dirs::RunDir,
-    job::Phase,
+    control::keeper_socket::Asker,
+    event_loop::{
+        deadline::Deadline,
+        poller::{Interest, Kind, Ready},
+    },
     keeper::{Child, Keeper, Part},
-    launch,
-    lost::Lost,
+    link::{
+        agent::{Agent, Next, Read, Succession},
+        log_gaps::Lost,
+    },
     output::{Channel, Other, Output, Owner, Stream},
-    poller::{Interest, Kind, Ready},
-    task::TaskDone,
-    tree,
+    process::{job::Phase, launch, task::TaskDone, tree},
+    run::dirs::RunDir,
     upgrade::Check,
 };
 use mainstay_core::{

@@ -5,20 +5,25 @@
 
 use super::{Handover, HeldClient, HeldJob, HeldPhase, HeldProcess, HeldStream, HeldTask};
 use crate::{
-    agent::Succession,
-    askers::Asker,
-    control::Client,
-    deadline::{Deadline, Deadlines},
-    dirs::RunDir,
-    job::{Job, Phase, Process},
+    control::{client::Client, keeper_socket::Asker},
+    event_loop::{
+        deadline::{Deadline, Deadlines},
+        poller::{Interest, Kind, Poller},
+    },
     keeper::{Child, Keeper, Part},
-    launch::Ground,
-    node::{Means, NodePart},
+    link::{
+        agent::Succession,
+        node::{Means, NodePart},
+    },
     output::{Other, Output, Rest, Stream},
-    poller::{Interest, Kind, Poller},
-    sockets::HeldSocket,
-    task::{Leftover, Task, Words},
-    tree::Tree,
+    process::{
+        job::{Job, Phase, Process},
+        launch::Ground,
+        listen_sockets::HeldSocket,
+        task::{Leftover, Task, Words},
+        tree::Tree,
+    },
+    run::dirs::RunDir,
 };
 use mainstay_sys::{
     cgroup::{self, Group},

@@ -2,10 +2,12 @@
 
 use crate::{
     HoldOptions,
-    job::Process,
     keeper::{HoldPart, Keeper, Part},
-    launch::{self, Capture, Ground, LaunchError},
-    life,
+    process::{
+        incarnation,
+        job::Process,
+        launch::{self, Capture, Ground, LaunchError},
+    },
 };
 use mainstay_core::{
     name::Name,
@@ -73,7 +75,7 @@ impl Keeper {
         };
         let Some(job) = self.jobs.get_mut(&id) else { return };
         (job.highest, job.spawns) = (1, 1);
-        life::prepare_files(job, true);
+        incarnation::prepare_files(job, true);
         let launched: Result<Process, LaunchError> =
             launch::launch(&self.ground, job, &spawn, Path::new(""), Capture::Inherit);
         self.launched(id, launched);

@@ -1,6 +1,6 @@
 //! The agent as the keeper sees it: a child that may die, and the link to it.
 
-use crate::poller::Interest;
+use crate::event_loop::poller::Interest;
 use mainstay_sys::reap::How;
 use mainstay_wire::{
     frame::{self, Decoder, FrameError},

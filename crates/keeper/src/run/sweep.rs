@@ -3,7 +3,7 @@
 //! The kernel has killed its direct children. What they had started is found by the cgroups that
 //! the run directory names, and by the cookie in their environment.
 
-use crate::{dirs, tree};
+use crate::{process::tree, run::dirs};
 use mainstay_sys::{cgroup, proc, signal};
 use mainstay_wire::state::State;
 use std::{

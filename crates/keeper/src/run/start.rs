@@ -2,12 +2,14 @@
 
 use crate::{
     RunOptions,
-    dirs::{self, RunDir},
     keeper::{Keeper, Part},
-    launch::Ground,
-    node::{Means, NodePart},
+    link::node::{Means, NodePart},
     output::{Output, Rest},
-    sweep,
+    process::launch::Ground,
+    run::{
+        dirs::{self, RunDir},
+        sweep,
+    },
 };
 use mainstay_sys::{cgroup, fd, signal::Signals};
 use std::{os::fd::OwnedFd, path::PathBuf};

@@ -3,12 +3,14 @@
 
 use super::{Bytes, Handover, HeldClient, HeldJob, HeldPhase, HeldProcess, HeldStream, HeldTask};
 use crate::{
-    control::Client,
-    job::{Job, Phase, Process},
+    control::client::Client,
     keeper::{Keeper, Part},
-    node::{Means, NodePart, Wanting},
+    link::node::{Means, NodePart, Wanting},
     output::{Other, Stream, Told},
-    task::Task,
+    process::{
+        job::{Job, Phase, Process},
+        task::Task,
+    },
 };
 use mainstay_sys::fd;
 use mainstay_wire::link::FORMAT;

@@ -1,14 +1,15 @@
 //! Those who listen and talk to jobs: clients of control sockets, and sd_notify.
 
 use crate::{
-    control::{Client, Flushed, Heard, MOST_CLIENTS, MOST_CLIENTS_IN_ALL},
-    deadline::Deadline,
-    dirs,
+    control::client::{Client, Flushed, Heard, MOST_CLIENTS, MOST_CLIENTS_IN_ALL},
+    event_loop::{
+        deadline::Deadline,
+        poller::{Interest, Kind, Ready},
+        reserve::Accepted,
+    },
     keeper::Keeper,
-    notify,
-    poller::{Interest, Kind, Ready},
-    reserve::Accepted,
-    tree::Tree,
+    process::{notify, tree::Tree},
+    run::dirs,
 };
 use mainstay_sys::proc;
 use mainstay_wire::{
@@ -39,7 +40,9 @@ impl Keeper {
     }
 
     fn greet(&mut self, id: u64, mut client: Client) {
-        let Some(state) = self.jobs.get(&id).and_then(crate::job::Job::state_now) else { return };
+        let Some(state) = self.jobs.get(&id).and_then(crate::process::job::Job::state_now) else {
+            return;
+        };
         let key = self.fresh_id();
         if self.poller.add(client.fd(), Kind::ControlClient, key, Interest::Read).is_err() {
             return;
@@ -120,7 +123,7 @@ impl Keeper {
         let jobs: Vec<u64> =
             self.jobs.values().filter(|job| !job.clients.is_empty()).map(|job| job.id).collect();
         for id in jobs {
-            if let Some(state) = self.jobs.get(&id).and_then(crate::job::Job::state_now) {
+            if let Some(state) = self.jobs.get(&id).and_then(crate::process::job::Job::state_now) {
                 self.tell_state(id, &state);
             }
         }

@@ -46,7 +46,7 @@ fn open(address: &str) -> io::Result<OwnedFd> {
         // Without O_NONBLOCK on the listening socket: the job decides how it accepts.
         let path = Path::new(path);
         remove_stale(path)?;
-        let fd = crate::dirs::bind_new(path, SocketType::STREAM)?;
+        let fd = crate::run::dirs::bind_new(path, SocketType::STREAM)?;
         rustix::net::listen(&fd, BACKLOG)?;
         rustix::io::ioctl_fionbio(&fd, false)?;
         return Ok(fd);

@@ -7,13 +7,17 @@ mod restore;
 
 use crate::{
     RunOptions,
-    attempt::Attempt,
-    deadline::Deadline,
-    job::{Ended, StopRule},
-    lost::Lost,
-    node::{Untaken, Wanting},
+    event_loop::deadline::Deadline,
+    link::{
+        log_gaps::Lost,
+        node::{Untaken, Wanting},
+    },
     output::{Channel, Gap, Owner},
-    task::TaskDone,
+    process::{
+        exec_error::Attempt,
+        job::{Ended, StopRule},
+        task::TaskDone,
+    },
 };
 use mainstay_core::{
     exit::{Asked, Exit},

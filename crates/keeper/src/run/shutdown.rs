@@ -1,6 +1,10 @@
 //! The end of a run: everything is killed, strays too, and then the keeper goes.
 
-use crate::{deadline::Deadline, job::Job, keeper::Keeper, tree};
+use crate::{
+    event_loop::deadline::Deadline,
+    keeper::Keeper,
+    process::{job::Job, tree},
+};
 use mainstay_core::exit::Asked;
 use mainstay_sys::{cgroup::Group, signal};
 use mainstay_wire::link::{Figures, ToAgent};

@@ -8,18 +8,17 @@
 //!
 //! Same pid, same children; descriptors stay open over the exec under their numbers.
 
-mod handover;
+mod snapshot;
 
 use crate::{
-    deadline::Deadline,
+    event_loop::{
+        deadline::Deadline,
+        poller::{Interest, Kind},
+    },
     keeper::{Child, Keeper, Part},
-    launch,
-    node::Wanting,
-    poller::{Interest, Kind},
-    task::Words,
-    tree,
+    link::node::Wanting,
+    process::{launch, task::Words, tree},
 };
-use handover::Handover;
 use mainstay_sys::{
     fd,
     reap::{self, How},
@@ -28,6 +27,7 @@ use mainstay_sys::{
 };
 use mainstay_wire::link::{KeeperAnswer, ToAgent, Upgraded};
 use rustix::fs::MemfdFlags;
+use snapshot::Handover;
 use std::{
     ffi::OsString,
     fs::File,

@@ -1,13 +1,15 @@
 //! From a [`Spawn`] to a cloned process: everything between the decision and the clone.
 
 use crate::{
-    attempt::Attempt,
-    dirs,
-    job::{Job, Phase, Process, StopRule},
+    event_loop::reserve::Table,
     output::{Channel, Other, Output, Owner, Stream},
-    reserve::Table,
-    sockets, terminal,
-    tree::{COOKIE_JOB, COOKIE_RUN, COOKIE_TASK, Tree},
+    process::{
+        exec_error::Attempt,
+        job::{Job, Phase, Process, StopRule},
+        listen_sockets, terminal,
+        tree::{COOKIE_JOB, COOKIE_RUN, COOKIE_TASK, Tree},
+    },
+    run::dirs,
 };
 use mainstay_core::{
     exit::Asked,
@@ -157,7 +159,7 @@ pub(crate) fn launch(
     notify_path: &Path,
     capture: Capture<'_>,
 ) -> Result<Process, LaunchError> {
-    sockets::hold(&mut job.sockets, &spawn.sockets)
+    listen_sockets::hold(&mut job.sockets, &spawn.sockets)
         .map_err(|(what, error)| LaunchError { doing: what, error })?;
     let mut more = Vec::new();
     if spawn.notify {
@@ -243,7 +245,7 @@ pub(crate) fn launch(
         spawn.ready_fd.map(|_| pipe()).transpose().map_err(doing("make its notification pipe"))?;
     let descriptors = Descriptors {
         stdio,
-        extra: sockets::in_order(&job.sockets, &spawn.sockets),
+        extra: listen_sockets::in_order(&job.sockets, &spawn.sockets),
         placed: ready.as_ref().zip(spawn.ready_fd).map(|((_, write), at)| (write.as_fd(), at)),
     };
     if descriptors.extra.len() + 4 > spawn::MAX_DESCRIPTORS {

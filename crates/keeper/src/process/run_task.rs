@@ -5,13 +5,17 @@
 //! what came of the task is told at once, and its left-overs are looked after until they are gone.
 
 use crate::{
-    attempt::Attempt,
-    deadline::Deadline,
+    event_loop::{
+        deadline::Deadline,
+        poller::{Interest, Kind},
+    },
     keeper::{Child, Keeper},
-    launch::{self, Ground},
-    poller::{Interest, Kind},
-    task::{Leftover, Task, TaskDone, Words},
-    tree::{self, Tree},
+    process::{
+        exec_error::Attempt,
+        launch::{self, Ground},
+        task::{Leftover, Task, TaskDone, Words},
+        tree::{self, Tree},
+    },
 };
 use mainstay_core::{exit::Exit, node::TaskKind, signal::Signal};
 use mainstay_sys::{

@@ -6,14 +6,18 @@
 //! ```
 
 use crate::{
-    attempt::Attempt,
-    deadline::Deadline,
-    dirs,
-    job::{self, Ended, Job, Phase, StopRule},
+    event_loop::{
+        deadline::Deadline,
+        poller::{Interest, Kind},
+    },
     keeper::{Child, Keeper, Part},
-    launch::{self, Capture},
-    poller::{Interest, Kind},
-    tree::{self, Tree},
+    process::{
+        exec_error::Attempt,
+        job::{self, Ended, Job, Phase, StopRule},
+        launch::{self, Capture},
+        tree::{self, Tree},
+    },
+    run::dirs,
 };
 use mainstay_core::{
     exit::{Asked, Exit},

@@ -1,6 +1,6 @@
 //! Tasks: short runs with a time limit, whose output comes back with their exit.
 
-use crate::{attempt::Attempt, tree::Tree};
+use crate::process::{exec_error::Attempt, tree::Tree};
 use mainstay_core::{exit::Exit, node::TaskId};
 use mainstay_wire::link::ToAgent;
 use rustix::io::Errno;

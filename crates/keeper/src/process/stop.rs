@@ -2,10 +2,10 @@
 //! that the keeper carries out by itself because no agent is there to do it.
 
 use crate::{
-    deadline::Deadline,
-    job::Phase,
+    event_loop::deadline::Deadline,
     keeper::{Keeper, Part},
-    node::Untaken,
+    link::node::Untaken,
+    process::job::Phase,
 };
 use mainstay_core::{exit::Asked, name::Name, plan::Reach, signal::Signal};
 use mainstay_wire::link::{Ask, ToAgent};
@@ -190,7 +190,8 @@ impl Keeper {
     }
 
     pub(crate) fn running(&self) -> Vec<(u64, u64)> {
-        let live = |job: &crate::job::Job| Some((job.id, job.process.as_ref()?.incarnation));
+        let live =
+            |job: &crate::process::job::Job| Some((job.id, job.process.as_ref()?.incarnation));
         self.jobs.values().filter_map(live).collect()
     }
 

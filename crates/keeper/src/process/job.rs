@@ -1,6 +1,6 @@
 //! What the keeper holds of a job: at most one process, its sockets, who listens to it.
 
-use crate::{attempt::Attempt, sockets::HeldSocket, tree::Tree};
+use crate::process::{exec_error::Attempt, listen_sockets::HeldSocket, tree::Tree};
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,

@@ -1,10 +1,12 @@
 //! Those who ask at `keeper.sock`: one frame in, one frame out. It works while no agent answers.
 
 use crate::{
+    event_loop::{
+        poller::{Interest, Kind, Poller},
+        reserve::Accepted,
+    },
     keeper::{Keeper, Part},
-    node::{NodePart, Wanting},
-    poller::{Interest, Kind, Poller},
-    reserve::Accepted,
+    link::node::{NodePart, Wanting},
     upgrade::Check,
 };
 use mainstay_core::signal::Signal;

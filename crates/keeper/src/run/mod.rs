@@ -1,0 +1,7 @@
+//! A run from its first step to its last: directories, `run`, `hold`, the end.
+
+pub(crate) mod dirs;
+pub(crate) mod hold;
+mod shutdown;
+pub(crate) mod start;
+pub mod sweep;
