@@ -5,8 +5,8 @@ use mainstay_import::Format;
 use mainstay_wire::{
     frame, link,
     logs::Joiner,
-    sse::{self, Event},
-    state::State,
+    sse::{self, SseEvent},
+    state::ContainerState,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, fmt::Debug, path::Path, time::Duration};
@@ -387,13 +387,13 @@ fn import(format: Format, input: &[u8]) {
 
 fn sse(input: &[u8]) {
     let mut whole = Vec::new();
-    let ended = sse::Decoder::default().push(input, &mut whole);
-    let (mut pieces, mut decoder) = (Vec::new(), sse::Decoder::default());
+    let ended = sse::SseDecoder::default().push(input, &mut whole);
+    let (mut pieces, mut decoder) = (Vec::new(), sse::SseDecoder::default());
     let cut = input.chunks(3).try_for_each(|chunk| decoder.push(chunk, &mut pieces));
     assert_eq!((&whole, &ended), (&pieces, &cut), "however it is cut");
     for event in whole.iter().filter(|it| !it.data.contains('\n') && !it.kind.is_empty()) {
-        let mut again: Vec<Event> = Vec::new();
-        sse::Decoder::default()
+        let mut again: Vec<SseEvent> = Vec::new();
+        sse::SseDecoder::default()
             .push(&sse::encode(&event.kind, &event.data), &mut again)
             .expect("it was short enough");
         assert_eq!(again, std::slice::from_ref(event));
@@ -406,9 +406,9 @@ fn frames(input: &[u8]) {
     match kind % 4 {
         0 => message::<link::ToKeeper>(body),
         1 => message::<link::ToAgent>(body),
-        2 => message::<link::KeeperAsk>(body),
+        2 => message::<link::KeeperRequest>(body),
         _ => {
-            let mut decoder = frame::Decoder::default();
+            let mut decoder = frame::FrameDecoder::default();
             for chunk in body.chunks(7) {
                 decoder.push(chunk);
                 while let Ok(Some(_)) = decoder.next::<link::ToKeeper>() {}
@@ -420,7 +420,7 @@ fn frames(input: &[u8]) {
 fn message<T: Serialize + DeserializeOwned + PartialEq + Debug>(body: &[u8]) {
     let Ok(message) = serde_json::from_slice::<T>(body) else { return };
     let bytes = frame::encode(&message).expect("as short as it was");
-    let mut decoder = frame::Decoder::default();
+    let mut decoder = frame::FrameDecoder::default();
     bytes.chunks(5).for_each(|chunk| decoder.push(chunk));
     assert_eq!(decoder.next::<T>().expect("our own"), Some(message));
 }
@@ -454,17 +454,19 @@ fn journal(input: &[u8]) {
 }
 
 fn state(input: &[u8]) {
-    if let Ok(state) = serde_json::from_slice::<State>(input) {
+    if let Ok(state) = serde_json::from_slice::<ContainerState>(input) {
         survives(&state);
     }
 }
 
 fn states() -> Vec<Vec<u8>> {
     use mainstay_core::exit::Exit;
-    use mainstay_wire::state::Metrics;
+    use mainstay_wire::state::ContainerMetrics;
     let exits = [Exit::Code { code: 3 }, Exit::Error { error: "no".to_owned(), errno: 2 }];
-    let down = exits.map(|exit| State::down(1, &exit, Metrics::default()).to_json().to_string());
-    let up = State::up(1, 7, Metrics::default()).to_json().to_string();
+    let down = exits.map(|exit| {
+        ContainerState::down(1, &exit, ContainerMetrics::default()).to_json().to_string()
+    });
+    let up = ContainerState::up(1, 7, ContainerMetrics::default()).to_json().to_string();
     down.into_iter().chain([up]).map(String::into_bytes).collect()
 }
 
@@ -474,7 +476,7 @@ fn http(input: &[u8]) {
 }
 
 fn notify(input: &[u8]) {
-    let fields: BTreeMap<String, String> = mainstay_keeper::fuzz::notice(input);
+    let fields: BTreeMap<String, String> = mainstay_keeper::fuzz::notification(input);
     assert!(fields.len() <= 9);
     for (name, value) in fields {
         assert!(value.len() <= 1024 && !value.chars().any(char::is_control), "{name}={value:?}");

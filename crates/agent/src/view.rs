@@ -12,7 +12,7 @@ use mainstay_core::{
     plan::{self, Check, JobChange, JobPlan, Plan, WatchPlan, Watched, diff},
 };
 use mainstay_wire::{
-    link::{LogFigures, Stray, Tree},
+    link::{LogFigures, Stray, TreeKind},
     stamp::rfc3339,
 };
 use serde::{Deserialize, Serialize};
@@ -87,7 +87,7 @@ pub struct JobStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_of: Option<Name>,
     pub args: Vec<String>,
-    pub tree: Option<Tree>,
+    pub tree: Option<TreeKind>,
     /// Limits that this machine cannot enforce.
     pub unenforced: Vec<String>,
     /// The latest of what it said by sd_notify.
@@ -202,7 +202,7 @@ pub struct Why {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) incarnation: u64,
-    pub(crate) tree: Option<Tree>,
+    pub(crate) tree: Option<TreeKind>,
     pub(crate) unenforced: Vec<String>,
     pub(crate) notify: BTreeMap<String, String>,
 }

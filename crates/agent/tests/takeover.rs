@@ -13,8 +13,8 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_wire::{
-    frame::{self, Decoder},
-    link::{ExitRecord, FORMAT, HeldJob, Live, ToAgent, ToKeeper, Tree, Welcome},
+    frame::{self, FrameDecoder},
+    link::{ExitRecord, FORMAT, HeldJob, LiveProcess, ToAgent, ToKeeper, TreeKind, Welcome},
 };
 use std::{
     collections::BTreeMap,
@@ -102,7 +102,7 @@ impl World {
                 let live = self.jobs.remove(&job).and_then(|(_, live)| live);
                 assert_eq!(live, None, "{job} is forgotten and runs");
             }
-            ToKeeper::Rule { .. } => {}
+            ToKeeper::UpdateSettings { .. } => {}
             other => panic!("not expected: {other:?}"),
         }
     }
@@ -111,14 +111,14 @@ impl World {
         let jobs = self.jobs.iter().map(|(job, (highest, live))| HeldJob {
             job: job.clone(),
             highest: *highest,
-            live: live.map(|incarnation| Live {
+            live: live.map(|incarnation| LiveProcess {
                 incarnation,
                 pid: 100,
-                tree: Tree::Group,
+                tree: TreeKind::Group,
                 unenforced: Vec::new(),
                 spawned: true,
                 notified: Default::default(),
-                rules: None,
+                settings: None,
             }),
         });
         let welcome = Welcome {
@@ -143,7 +143,7 @@ impl World {
         assert!(live.is_none(), "{job} has a live incarnation already");
         (*highest, *live) = (incarnation, Some(incarnation));
         self.spawned.push((job.clone(), incarnation));
-        let (tree, unenforced) = (Tree::Group, Vec::new());
+        let (tree, unenforced) = (TreeKind::Group, Vec::new());
         self.say(&ToAgent::Spawned { job, incarnation, pid: 100, tree, unenforced });
     }
 
@@ -206,7 +206,7 @@ impl Keeper {
     }
 
     fn serve(&self, mut link: UnixStream) {
-        let mut decoder = Decoder::default();
+        let mut decoder = FrameDecoder::default();
         let mut bytes = [0; 4096];
         while let Ok(length @ 1..) = link.read(&mut bytes) {
             decoder.push(&bytes[..length]);

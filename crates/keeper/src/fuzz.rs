@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The assignments of an sd_notify datagram.
 #[must_use]
-pub fn notice(bytes: &[u8]) -> BTreeMap<String, String> {
+pub fn notification(bytes: &[u8]) -> BTreeMap<String, String> {
     notify::parse(bytes)
 }
 

@@ -3,9 +3,9 @@
 //! ```text
 //!   signals ─┐                      ┌─► life.rs    spawn, up, ended, gone
 //!   link ────┤                      ├─► stop.rs    stops that nobody else carries out
-//!   sockets ─┼─► Keeper::turn ──────┼─► talk.rs    clients of control sockets, sd_notify
+//!   sockets ─┼─► Keeper::dispatch ──────┼─► talk.rs    clients of control sockets, sd_notify
 //!   pipes ───┤                      ├─► node.rs    the agent, keeper.sock, the end of the run
-//!   clock ───┘                      └─► askers.rs, upgrade.rs, end.rs
+//!   clock ───┘                      └─► keeper_clients.rs, upgrade.rs, end.rs
 //! ```
 //!
 //! Nothing here waits, retries or decides: what fails becomes an exit record.
@@ -14,14 +14,14 @@ use crate::{
     control::client::Client,
     event_loop::{
         deadline::{Deadline, Deadlines},
-        poller::{Interest, Kind, Poller, Ready},
+        poller::{Interest, Poller, Ready, Source},
         reserve::Reserve,
     },
-    link::node::NodePart,
-    output::{Output, Told},
+    link::node::Node,
+    output::{Output, WriterEvent},
     process::{
         job::Job,
-        launch::Ground,
+        launch::RunContext,
         task::{Leftover, Task},
     },
 };
@@ -38,7 +38,7 @@ pub(crate) struct Keeper {
     pub(crate) deadlines: Deadlines,
     pub(crate) signals: Signals,
     pub(crate) reserve: Reserve,
-    pub(crate) ground: Ground,
+    pub(crate) context: RunContext,
     pub(crate) jobs: BTreeMap<u64, Job>,
     pub(crate) names: HashMap<Name, u64>,
     pub(crate) children: HashMap<u32, Child>,
@@ -46,24 +46,24 @@ pub(crate) struct Keeper {
     pub(crate) tasks: BTreeMap<u64, Task>,
     pub(crate) leftovers: Vec<Leftover>,
     /// Clients are told every few seconds while there are any.
-    pub(crate) telling: bool,
+    pub(crate) reporting: bool,
     /// When it was last said that state files cannot be written (CLOCK_BOOTTIME, ns).
     pub(crate) state_trouble: Option<u64>,
     pub(crate) next_id: u64,
     pub(crate) next_stream: u64,
-    pub(crate) part: Part,
+    pub(crate) role: Role,
     /// Set: the loop ends with this code.
     pub(crate) exit: Option<i32>,
 }
 
 /// What kind of keeper this is.
-pub(crate) enum Part {
-    Node(Box<NodePart>),
+pub(crate) enum Role {
+    Node(Box<Node>),
     /// `mainstay hold`: one command, no agent.
-    Hold(HoldPart),
+    Hold(Hold),
 }
 
-pub(crate) struct HoldPart {
+pub(crate) struct Hold {
     /// Asked to stop by a signal: the next one kills.
     pub(crate) stopping: bool,
 }
@@ -78,40 +78,40 @@ pub(crate) enum Child {
 }
 
 impl Keeper {
-    pub(crate) fn new(ground: Ground, signals: Signals, part: Part) -> io::Result<Keeper> {
-        Keeper::of(Poller::new()?, Deadlines::new()?, signals, ground, part)
+    pub(crate) fn new(context: RunContext, signals: Signals, role: Role) -> io::Result<Keeper> {
+        Keeper::of(Poller::new()?, Deadlines::new()?, signals, context, role)
     }
 
     pub(crate) fn of(
         poller: Poller,
         deadlines: Deadlines,
         signals: Signals,
-        ground: Ground,
-        part: Part,
+        context: RunContext,
+        role: Role,
     ) -> io::Result<Keeper> {
-        poller.add(signals.fd(), Kind::Signals, 0, Interest::Read)?;
-        poller.add(deadlines.fd(), Kind::Clock, 0, Interest::Read)?;
-        if let Part::Node(node) = &part {
-            poller.add(node.means.output.told_fd(), Kind::Told, 0, Interest::Read)?;
-            poller.add(&node.means.socket, Kind::KeeperSocket, 0, Interest::Read)?;
+        poller.add(signals.fd(), Source::Signals, 0, Interest::Read)?;
+        poller.add(deadlines.fd(), Source::Clock, 0, Interest::Read)?;
+        if let Role::Node(node) = &role {
+            poller.add(node.resources.output.events_fd(), Source::Writer, 0, Interest::Read)?;
+            poller.add(&node.resources.socket, Source::KeeperSocket, 0, Interest::Read)?;
         }
         Ok(Keeper {
             poller,
             deadlines,
             signals,
             reserve: Reserve::new(),
-            ground,
+            context,
             jobs: BTreeMap::new(),
             names: HashMap::new(),
             children: HashMap::new(),
             clients: BTreeMap::new(),
             tasks: BTreeMap::new(),
             leftovers: Vec::new(),
-            telling: false,
+            reporting: false,
             state_trouble: None,
             next_id: 0,
             next_stream: 0,
-            part,
+            role,
             exit: None,
         })
     }
@@ -121,24 +121,24 @@ impl Keeper {
         self.next_id
     }
 
-    pub(crate) fn node(&mut self) -> Option<&mut NodePart> {
-        match &mut self.part {
-            Part::Node(node) => Some(node),
-            Part::Hold(_) => None,
+    pub(crate) fn node(&mut self) -> Option<&mut Node> {
+        match &mut self.role {
+            Role::Node(node) => Some(node),
+            Role::Hold(_) => None,
         }
     }
 
     pub(crate) fn output(&self) -> Option<&Output> {
-        match &self.part {
-            Part::Node(node) => Some(&node.means.output),
-            Part::Hold(_) => None,
+        match &self.role {
+            Role::Node(node) => Some(&node.resources.output),
+            Role::Hold(_) => None,
         }
     }
 
     /// A line of our own log; `hold` has none but stderr, which its command owns.
-    pub(crate) fn note(&self, text: impl Into<String>) {
+    pub(crate) fn log(&self, text: impl Into<String>) {
         if let Some(output) = self.output() {
-            output.note(text);
+            output.log(text);
         }
     }
 
@@ -148,7 +148,7 @@ impl Keeper {
             for deadline in self.deadlines.take_due() {
                 self.due(deadline);
             }
-            self.settle();
+            self.after_events();
             // Whoever has not read the last word yet has a second for it.
             if self.exit.is_some() && self.clients.is_empty() {
                 return self.exit;
@@ -158,34 +158,34 @@ impl Keeper {
             }
             self.deadlines.arm();
             match self.poller.wait(self.link_has_more()) {
-                Ok(ready) => self.turn(&ready),
+                Ok(ready) => self.dispatch(&ready),
                 Err(error) => {
-                    self.note(format!("cannot wait for events: {error}"));
+                    self.log(format!("cannot wait for events: {error}"));
                     return Some(1);
                 }
             }
         }
     }
 
-    fn turn(&mut self, ready: &[Ready]) {
+    fn dispatch(&mut self, ready: &[Ready]) {
         // The dead last: what they said before they died comes first.
         let mut dead = None;
         for event in ready {
             match event.kind {
-                Kind::Signals => dead = self.take_signals(),
-                Kind::Clock => self.deadlines.quiet(),
-                Kind::Told => self.take_told(),
-                Kind::Link => self.link_ready(*event),
-                Kind::KeeperSocket => self.accept_asker(),
-                Kind::KeeperClient => self.asker_ready(event.id),
-                Kind::Exec => self.exec_ready(event.id),
-                Kind::Cleared => self.recheck(event.id),
-                Kind::Control => self.accept_clients(event.id),
-                Kind::ControlClient => self.client_ready(*event),
-                Kind::Notify => self.take_notices(event.id),
-                Kind::ReadyPipe => self.take_newline(event.id),
-                Kind::Task => self.task_ready(event.id),
-                Kind::Check => self.check_ready(),
+                Source::Signals => dead = self.take_signals(),
+                Source::Clock => self.deadlines.quiet(),
+                Source::Writer => self.take_writer_events(),
+                Source::Link => self.link_ready(*event),
+                Source::KeeperSocket => self.accept_keeper_client(),
+                Source::KeeperClient => self.keeper_client_ready(event.id),
+                Source::Exec => self.exec_ready(event.id),
+                Source::Cleared => self.recheck(event.id),
+                Source::Control => self.accept_clients(event.id),
+                Source::ControlClient => self.client_ready(*event),
+                Source::Notify => self.read_notifications(event.id),
+                Source::ReadyPipe => self.read_ready_pipe(event.id),
+                Source::Task => self.task_ready(event.id),
+                Source::Check => self.check_ready(),
             }
         }
         if self.link_has_more() {
@@ -237,17 +237,17 @@ impl Keeper {
         self.children.remove(&pid);
     }
 
-    fn take_told(&mut self) {
-        let told = self.output().map(Output::told).unwrap_or_default();
-        for told in told {
-            match told {
-                Told::Gap { job, lines } => {
+    fn take_writer_events(&mut self) {
+        let events = self.output().map(Output::events).unwrap_or_default();
+        for event in events {
+            match event {
+                WriterEvent::Gap { job, lines } => {
                     if let Some(node) = self.node() {
-                        node.lost.add(job, lines);
+                        node.log_gaps.add(job, lines);
                     }
                 }
-                Told::Closed { job, file, compress } => {
-                    self.tell(&ToAgent::Rotated { job, file, compress });
+                WriterEvent::Closed { job, file, compress } => {
+                    self.send(&ToAgent::Rotated { job, file, compress });
                 }
             }
         }
@@ -261,10 +261,10 @@ impl Keeper {
                 self.recheck_due(job, incarnation);
             }
             Deadline::Task { task } => self.task_late(task),
-            Deadline::Untaken { token } => self.untaken(token),
+            Deadline::RequestTimeout { token } => self.request_timed_out(token),
             Deadline::StartAgent => self.start_agent(),
             Deadline::AgentDying { pid } => self.agent_dying(pid),
-            Deadline::Tell => self.tell_clients(),
+            Deadline::StateReport => self.report_states(),
             Deadline::Linger { client } => self.drop_client(client),
             Deadline::NodeStop => self.end_own_stop(),
             Deadline::Last => self.last(),

@@ -2,8 +2,8 @@
 
 use crate::socket;
 use mainstay_wire::{
-    frame::{self, Decoder},
-    link::{KeeperAnswer, KeeperAsk},
+    frame::{self, FrameDecoder},
+    link::{KeeperRequest, KeeperResponse},
 };
 use std::{
     io::{self, Read, Write},
@@ -15,10 +15,14 @@ const SOCKET: &str = "keeper.sock";
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One question, one answer.
-pub(crate) fn ask(run_dir: &Path, ask: &KeeperAsk, patience: Duration) -> io::Result<KeeperAnswer> {
+pub(crate) fn ask(
+    run_dir: &Path,
+    ask: &KeeperRequest,
+    patience: Duration,
+) -> io::Result<KeeperResponse> {
     let mut stream = socket::connect(run_dir, SOCKET, patience)?;
     stream.write_all(&frame::encode(ask).map_err(io::Error::other)?)?;
-    let mut decoder = Decoder::default();
+    let mut decoder = FrameDecoder::default();
     let mut bytes = [0; 4096];
     loop {
         if let Some(answer) = decoder.next().map_err(io::Error::other)? {

@@ -30,12 +30,12 @@ pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
 
 /// Takes bytes as they come and gives whole messages.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct FrameDecoder {
     bytes: Vec<u8>,
     taken: usize,
 }
 
-impl Decoder {
+impl FrameDecoder {
     pub fn push(&mut self, bytes: &[u8]) {
         if self.taken > 0 && self.taken == self.bytes.len() {
             self.bytes.clear();
@@ -86,7 +86,7 @@ mod tests {
         #[test]
         fn messages_survive_any_way_of_being_cut(messages: Vec<String>, cuts in prop::collection::vec(1usize..9, 1..40)) {
             let bytes: Vec<u8> = messages.iter().flat_map(|m| encode(m).expect("short")).collect();
-            let mut decoder = Decoder::default();
+            let mut decoder = FrameDecoder::default();
             let mut seen = Vec::new();
             let mut rest = bytes.as_slice();
             for cut in cuts.iter().cycle() {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_length_beyond_the_cap_is_refused_before_any_of_it_is_kept() {
-        let mut decoder = Decoder::default();
+        let mut decoder = FrameDecoder::default();
         decoder.push(&u32::MAX.to_le_bytes());
         assert!(matches!(decoder.next::<String>(), Err(FrameError::TooLong(_))));
     }

@@ -64,10 +64,10 @@ pub enum ToKeeper {
         incarnation: u64,
         fence_at: u64,
     },
-    /// Other rules for the process that runs; one that is not there has them from its spawn.
-    Rule {
+    /// Other settings for the process that runs; one that is not there has them from its spawn.
+    UpdateSettings {
         job: Name,
-        rules: Box<Rules>,
+        settings: Box<LiveSettings>,
     },
     /// The job is no longer in the plan: drop its sockets, directory and cgroup once it is down.
     Forget {
@@ -110,7 +110,7 @@ pub enum ToAgent {
         job: Name,
         incarnation: u64,
         pid: u32,
-        tree: Tree,
+        tree: TreeKind,
         unenforced: Vec<String>,
     },
     Exited(ExitRecord),
@@ -125,7 +125,7 @@ pub enum ToAgent {
         token: u64,
         job: Name,
         incarnation: u64,
-        ask: Ask,
+        request: ControlRequest,
     },
     /// The node received a signal.
     Signalled {
@@ -196,14 +196,14 @@ pub struct Upgraded {
 pub struct HeldJob {
     pub job: Name,
     pub highest: u64,
-    pub live: Option<Live>,
+    pub live: Option<LiveProcess>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Live {
+pub struct LiveProcess {
     pub incarnation: u64,
     pub pid: u32,
-    pub tree: Tree,
+    pub tree: TreeKind,
     pub unenforced: Vec<String>,
     /// False while exec has neither succeeded nor failed.
     pub spawned: bool,
@@ -211,20 +211,20 @@ pub struct Live {
     pub notified: BTreeMap<String, String>,
     /// `None`: the keeper does not know them any more.
     #[serde(default)]
-    pub rules: Option<Rules>,
+    pub settings: Option<LiveSettings>,
 }
 
 /// What counts as the tree of a job on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Tree {
+pub enum TreeKind {
     Cgroup,
     Group,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ask {
+pub enum ControlRequest {
     Stop,
     Kill,
     Signal(Signal),
@@ -249,7 +249,7 @@ pub struct ExitRecord {
 
 /// What holds for a process and may change while it runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Rules {
+pub struct LiveSettings {
     /// Its exit code is the run's, should the keeper have to end the run without an agent.
     pub main: bool,
     pub log: Log,
@@ -283,7 +283,7 @@ pub struct Spawn {
     /// A pseudo-terminal instead of pipes.
     #[serde(default)]
     pub tty: bool,
-    pub rules: Rules,
+    pub settings: LiveSettings,
     /// CLOCK_BOOTTIME, ns; past it the keeper kills the tree.
     pub fence_at: Option<u64>,
 }
@@ -351,7 +351,7 @@ pub struct LogFigures {
 /// What may be asked at `keeper.sock`: one frame in, one frame out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum KeeperAsk {
+pub enum KeeperRequest {
     Upgrade { binary: Option<PathBuf> },
     Stop,
     Figures,
@@ -359,7 +359,7 @@ pub enum KeeperAsk {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum KeeperAnswer {
+pub enum KeeperResponse {
     Done { version: String },
     Refused { error: String },
     Figures(Figures),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const MAX: usize = 64 << 10;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct SseEvent {
     pub kind: String,
     pub data: String,
 }
@@ -32,20 +32,20 @@ pub fn encode(kind: &str, data: &str) -> Vec<u8> {
 
 /// Takes bytes as they come and gives whole events.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Decoder {
+pub struct SseDecoder {
     line: Vec<u8>,
     after_cr: bool,
-    event: Event,
+    event: SseEvent,
     has_field: bool,
     size: usize,
 }
 
-impl Decoder {
+impl SseDecoder {
     /// Reads `bytes` and appends every event that became whole to `events`.
     ///
     /// # Errors
     /// The stream cannot be followed any further: close it. Events found before stay in `events`.
-    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), SseError> {
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         for &byte in bytes {
             let second_half = std::mem::replace(&mut self.after_cr, byte == b'\r') && byte == b'\n';
             if second_half {
@@ -100,14 +100,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn decode(text: &str) -> Vec<Event> {
+    fn decode(text: &str) -> Vec<SseEvent> {
         let mut events = Vec::new();
-        Decoder::default().push(text.as_bytes(), &mut events).expect("valid");
+        SseDecoder::default().push(text.as_bytes(), &mut events).expect("valid");
         events
     }
 
-    fn event(kind: &str, data: &str) -> Event {
-        Event { kind: kind.into(), data: data.into() }
+    fn event(kind: &str, data: &str) -> SseEvent {
+        SseEvent { kind: kind.into(), data: data.into() }
     }
 
     #[test]
@@ -132,9 +132,9 @@ mod tests {
     fn an_endless_line_or_endless_lines_are_cut_off() {
         let mut events = Vec::new();
         let long = vec![b'x'; MAX + 1];
-        assert_eq!(Decoder::default().push(&long, &mut events), Err(SseError::TooLong));
+        assert_eq!(SseDecoder::default().push(&long, &mut events), Err(SseError::TooLong));
         let many = b"data: x\n".repeat(MAX / 4);
-        assert_eq!(Decoder::default().push(&many, &mut events), Err(SseError::TooLong));
+        assert_eq!(SseDecoder::default().push(&many, &mut events), Err(SseError::TooLong));
     }
 
     proptest! {
@@ -144,16 +144,16 @@ mod tests {
             cut in 1usize..7,
         ) {
             let bytes: Vec<u8> = sent.iter().flat_map(|(kind, data)| encode(kind, data)).collect();
-            let mut decoder = Decoder::default();
+            let mut decoder = SseDecoder::default();
             let mut events = Vec::new();
             for piece in bytes.chunks(cut) { decoder.push(piece, &mut events).expect("valid") }
-            let wanted: Vec<Event> = sent.iter().map(|(kind, data)| event(kind, data)).collect();
+            let wanted: Vec<SseEvent> = sent.iter().map(|(kind, data)| event(kind, data)).collect();
             prop_assert_eq!(events, wanted);
         }
 
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-            let _ = Decoder::default().push(&bytes, &mut Vec::new());
+            let _ = SseDecoder::default().push(&bytes, &mut Vec::new());
         }
     }
 }

@@ -9,12 +9,12 @@ use mainstay_core::exit::Exit;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
-    pub status: Status,
+pub struct ContainerState {
+    pub status: ContainerStatus,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub err: String,
     #[serde(alias = "container_process_status")]
-    pub container_process_state: ProcessState,
+    pub container_process_state: ContainerProcessState,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub timestamp: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,14 +25,14 @@ pub struct State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Status {
+pub enum ContainerStatus {
     Up,
     Down,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ProcessState {
+pub struct ContainerProcessState {
     pub up: bool,
     #[serde(skip_serializing_if = "is_false")]
     pub exited: bool,
@@ -45,12 +45,12 @@ pub struct ProcessState {
     #[serde(skip_serializing_if = "is_false")]
     pub oomed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub container_metrics: Option<Metrics>,
+    pub container_metrics: Option<ContainerMetrics>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Metrics {
+pub struct ContainerMetrics {
     pub restarts: u64,
     pub ooms: u64,
     /// Nanoseconds in all.
@@ -64,14 +64,14 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-impl State {
+impl ContainerState {
     /// Before the process is there: alive as far as anybody may know, and not up.
     #[must_use]
-    pub fn starting(wall: i64) -> State {
-        State {
-            status: Status::Up,
+    pub fn starting(wall: i64) -> ContainerState {
+        ContainerState {
+            status: ContainerStatus::Up,
             err: String::new(),
-            container_process_state: ProcessState::default(),
+            container_process_state: ContainerProcessState::default(),
             timestamp: stamp::rfc3339(wall),
             incarnation: None,
             pid: None,
@@ -79,16 +79,25 @@ impl State {
     }
 
     #[must_use]
-    pub fn up(wall: i64, pid: u32, metrics: Metrics) -> State {
-        let process =
-            ProcessState { up: true, container_metrics: Some(metrics), ..ProcessState::default() };
-        State { container_process_state: process, pid: Some(pid), ..State::starting(wall) }
+    pub fn up(wall: i64, pid: u32, metrics: ContainerMetrics) -> ContainerState {
+        let process = ContainerProcessState {
+            up: true,
+            container_metrics: Some(metrics),
+            ..ContainerProcessState::default()
+        };
+        ContainerState {
+            container_process_state: process,
+            pid: Some(pid),
+            ..ContainerState::starting(wall)
+        }
     }
 
     #[must_use]
-    pub fn down(wall: i64, exit: &Exit, metrics: Metrics) -> State {
-        let mut process =
-            ProcessState { container_metrics: Some(metrics), ..ProcessState::default() };
+    pub fn down(wall: i64, exit: &Exit, metrics: ContainerMetrics) -> ContainerState {
+        let mut process = ContainerProcessState {
+            container_metrics: Some(metrics),
+            ..ContainerProcessState::default()
+        };
         let mut err = String::new();
         match exit {
             Exit::Code { code } => {
@@ -102,11 +111,11 @@ impl State {
             }
             Exit::Error { error, .. } => error.clone_into(&mut err),
         }
-        State {
-            status: Status::Down,
+        ContainerState {
+            status: ContainerStatus::Down,
             err,
             container_process_state: process,
-            ..State::starting(wall)
+            ..ContainerState::starting(wall)
         }
     }
 
@@ -128,13 +137,14 @@ mod tests {
             r#"{"status": "DOWN", "container_process_state": {"up": false, "exited": true, "exit_status": 0}}"#,
             r#"{"status": "DOWN", "container_process_status": {"up": false, "exited": true}, "more": 1}"#,
         ] {
-            serde_json::from_str::<State>(text).expect("readable");
+            serde_json::from_str::<ContainerState>(text).expect("readable");
         }
     }
 
     #[test]
     fn a_clean_exit_says_its_status_although_it_is_zero() {
-        let json = State::down(0, &Exit::Code { code: 0 }, Metrics::default()).to_json();
+        let json =
+            ContainerState::down(0, &Exit::Code { code: 0 }, ContainerMetrics::default()).to_json();
         assert!(json.starts_with(
             r#"{"status":"DOWN","container_process_state":{"up":false,"exited":true,"exit_status":0,"#
         ), "{json}");
@@ -148,7 +158,7 @@ mod tests {
             (Exit::Signal { signal: Signal::KILL, oom: true }, (false, false, true)),
             (Exit::Error { error: "no".into(), errno: 2 }, (false, false, false)),
         ] {
-            let state = State::down(0, &exit, Metrics::default());
+            let state = ContainerState::down(0, &exit, ContainerMetrics::default());
             let process = &state.container_process_state;
             assert_eq!((process.exited, process.signaled, process.oomed), wanted);
             assert_eq!(state.err.is_empty(), !matches!(exit, Exit::Error { .. }));

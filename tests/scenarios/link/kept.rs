@@ -8,10 +8,10 @@ use mainstay_core::{
 };
 use mainstay_tests::{Command, Scratch, Watched, signal, until};
 use mainstay_wire::{
-    frame::{self, Decoder},
+    frame::{self, FrameDecoder},
     link::{
-        Exec, ExitRecord, FORMAT, KeeperAnswer, KeeperAsk, Rules, RunTask, Spawn, ToAgent,
-        ToKeeper, Welcome,
+        Exec, ExitRecord, FORMAT, KeeperRequest, KeeperResponse, LiveSettings, RunTask, Spawn,
+        ToAgent, ToKeeper, Welcome,
     },
 };
 use std::{
@@ -95,7 +95,7 @@ impl Kept {
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
         let peer = rustix::net::sockopt::socket_peercred(&stream).expect("a unix socket");
         let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
-        Agent { stream, decoder: Decoder::default(), pid }
+        Agent { stream, decoder: FrameDecoder::default(), pid }
     }
 
     /// The next agent, after it was welcomed and got ready.
@@ -107,12 +107,12 @@ impl Kept {
     }
 
     /// Asks at `keeper.sock`.
-    pub(super) fn ask(&self, ask: &KeeperAsk) -> KeeperAnswer {
+    pub(super) fn ask(&self, ask: &KeeperRequest) -> KeeperResponse {
         let path = self.path().join("run/keeper.sock");
         let mut stream = until("the keeper listens", || UnixStream::connect(&path).ok());
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
         stream.write_all(&frame::encode(ask).expect("short")).expect("the keeper reads");
-        read(&mut stream, &mut Decoder::default()).expect("an answer")
+        read(&mut stream, &mut FrameDecoder::default()).expect("an answer")
     }
 
     pub(super) fn wait(&mut self) -> ExitStatus {
@@ -138,7 +138,7 @@ impl Drop for Kept {
 #[derive(Debug)]
 pub(super) struct Agent {
     stream: UnixStream,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     pub(super) pid: u32,
 }
 
@@ -206,7 +206,7 @@ impl Agent {
 /// `None` at the end of the stream.
 fn read<T: serde::de::DeserializeOwned>(
     stream: &mut UnixStream,
-    decoder: &mut Decoder,
+    decoder: &mut FrameDecoder,
 ) -> Option<T> {
     let mut bytes = [0; 4096];
     loop {
@@ -240,7 +240,7 @@ pub(super) fn spawn(job: &str, incarnation: u64, script: &str) -> Spawn {
         session: true,
         stdin: Stdin::Null,
         tty: false,
-        rules: Rules {
+        settings: LiveSettings {
             main: false,
             log: Log::default(),
             stop_signal: Signal::TERM,

@@ -10,7 +10,9 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_tests::{is_alive, signal, until};
-use mainstay_wire::link::{Ask, FORMAT, KeeperAnswer, KeeperAsk, ToAgent, ToKeeper};
+use mainstay_wire::link::{
+    ControlRequest, FORMAT, KeeperRequest, KeeperResponse, ToAgent, ToKeeper,
+};
 use std::{
     fs,
     time::{Duration, Instant},
@@ -221,7 +223,7 @@ fn an_order_at_a_control_socket_is_carried_out_by_the_keeper_when_no_agent_takes
     let mut client = kept.watched("stubborn").connect();
     client.say(b"event: stop\n\n").expect("it listens");
     let token = agent.wait(|message| match message {
-        ToAgent::Asked { token, ask: Ask::Stop, incarnation: 1, .. } => Some(token),
+        ToAgent::Asked { token, request: ControlRequest::Stop, incarnation: 1, .. } => Some(token),
         _ => None,
     });
     assert!(token > 0);
@@ -242,7 +244,7 @@ fn an_order_that_an_agent_has_taken_is_left_to_it_and_one_it_has_not_is_told_to_
     let mut client = kept.watched("job").connect();
     client.say(b"event: stop\n\n").expect("it listens");
     let asked = |message| match message {
-        ToAgent::Asked { token, ask, .. } => Some((token, ask)),
+        ToAgent::Asked { token, request, .. } => Some((token, request)),
         _ => None,
     };
     let told = agent.wait(asked);
@@ -255,7 +257,7 @@ fn an_order_that_an_agent_has_taken_is_left_to_it_and_one_it_has_not_is_told_to_
     // over, too.
     client.say(b"event: signal\ndata: {\"signal\":\"SIGWINCH\"}\n\n").expect("it listens");
     let (token, ask) = agent.wait(asked);
-    assert_eq!(ask, Ask::Signal(Signal::WINCH));
+    assert_eq!(ask, ControlRequest::Signal(Signal::WINCH));
     let log = kept.path().join("stderr");
     until("the keeper does it by itself", || {
         fs::read_to_string(&log).ok().filter(|text| text.contains("does not answer"))
@@ -291,7 +293,7 @@ fn a_node_that_is_signalled_under_a_silent_agent_is_stopped_by_the_keeper() {
     let mut kept = Kept::start();
     let (mut agent, _) = kept.agent();
     let mut main = spawn("main", 1, "trap 'exit 5' TERM; while :; do sleep 0.05; done");
-    main.rules.main = true;
+    main.settings.main = true;
     agent.say(&ToKeeper::Spawn(Box::new(main)));
     agent.say(&ToKeeper::Spawn(Box::new(spawn("deaf", 1, "trap '' TERM; sleep 1000 & wait"))));
     let pids = [agent.spawned(), agent.spawned()];
@@ -338,5 +340,5 @@ fn idle_and_half_asking_clients_of_the_keeper_do_not_keep_others_out() {
         }
         held.push(stream);
     }
-    assert!(matches!(kept.ask(&KeeperAsk::Figures), KeeperAnswer::Figures(_)));
+    assert!(matches!(kept.ask(&KeeperRequest::Figures), KeeperResponse::Figures(_)));
 }

@@ -2,16 +2,16 @@
 
 use super::kept::{Kept, spawn, task};
 use mainstay_tests::{Command, binary, is_alive, needs, needs_root, until};
-use mainstay_wire::link::{KeeperAnswer, KeeperAsk, ToAgent, ToKeeper};
+use mainstay_wire::link::{KeeperRequest, KeeperResponse, ToAgent, ToKeeper};
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
-fn upgrade(kept: &Kept, binary: Option<&Path>) -> KeeperAnswer {
-    kept.ask(&KeeperAsk::Upgrade { binary: binary.map(Path::to_owned) })
+fn upgrade(kept: &Kept, binary: Option<&Path>) -> KeeperResponse {
+    kept.ask(&KeeperRequest::Upgrade { binary: binary.map(Path::to_owned) })
 }
 
-fn refused(answer: KeeperAnswer) -> String {
+fn refused(answer: KeeperResponse) -> String {
     match answer {
-        KeeperAnswer::Refused { error } => error,
+        KeeperResponse::Refused { error } => error,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -30,7 +30,7 @@ fn everything_goes_through_an_upgrade_and_it_is_told_until_it_is_written_down() 
     let mut client = kept.watched("job").connect();
     assert_eq!(client.next_state().expect("a state")["incarnation"], 3);
 
-    assert!(matches!(upgrade(&kept, None), KeeperAnswer::Done { .. }));
+    assert!(matches!(upgrade(&kept, None), KeeperResponse::Done { .. }));
     // This one does not live to write it down.
     let mut agent = kept.next_agent();
     let welcome = agent.greet();
@@ -93,7 +93,7 @@ fn a_new_image_that_cannot_take_over_goes_back_to_the_old_one() {
     assert!(!running.to_string_lossy().contains("gives-back"), "{}", running.display());
     assert!(is_alive(pid));
     // And it can still be upgraded.
-    assert!(matches!(upgrade(&kept, None), KeeperAnswer::Done { .. }));
+    assert!(matches!(upgrade(&kept, None), KeeperResponse::Done { .. }));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn two_upgrades_in_a_row_have_their_own_time_each() {
     let mut upgrades = std::collections::BTreeSet::new();
     let (mut agent, _) = kept.agent();
     for _ in 0..3 {
-        assert!(matches!(upgrade(&kept, None), KeeperAnswer::Done { .. }));
+        assert!(matches!(upgrade(&kept, None), KeeperResponse::Done { .. }));
         let (next, welcome) = kept.agent();
         upgrades.extend(welcome.upgraded.iter().map(|upgrade| upgrade.number));
         agent = next;
@@ -137,13 +137,13 @@ fn an_upgrade_waits_for_no_client_that_is_silent() {
     let silent: Vec<_> = (0..10)
         .map(|_| std::os::unix::net::UnixStream::connect(&path).expect("the keeper listens"))
         .collect();
-    assert!(matches!(upgrade(&kept, None), KeeperAnswer::Done { .. }));
+    assert!(matches!(upgrade(&kept, None), KeeperResponse::Done { .. }));
     until("the next agent", || Some(kept.next_agent()));
     drop(silent);
 }
 
 /// Upgrades to a binary that finds itself without threads; `then` sees it so, and may help.
-fn upgrade_and_starve(uid: u32, then: impl Fn(&Kept, &dyn Fn())) -> KeeperAnswer {
+fn upgrade_and_starve(uid: u32, then: impl Fn(&Kept, &dyn Fn())) -> KeeperResponse {
     needs_root();
     needs("setpriv");
     needs("prlimit");
@@ -185,7 +185,7 @@ fn upgrade_and_starve(uid: u32, then: impl Fn(&Kept, &dyn Fn())) -> KeeperAnswer
 fn a_new_image_that_can_have_no_thread_asks_again_until_it_can() {
     let uid = 63_000 + std::process::id() % 1000;
     let answer = upgrade_and_starve(uid, |_, feed| feed());
-    assert!(matches!(answer, KeeperAnswer::Done { .. }), "{answer:?}");
+    assert!(matches!(answer, KeeperResponse::Done { .. }), "{answer:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use mainstay_core::{
     plan::{JobPlan, Probe, Reload},
 };
 use mainstay_sys::user::{User, lookup_group, lookup_user};
-use mainstay_wire::link::{Exec, Identity, Rules, RunTask, Spawn, ToKeeper};
+use mainstay_wire::link::{Exec, Identity, LiveSettings, RunTask, Spawn, ToKeeper};
 use rustix::process::{getegid, geteuid};
 use std::io;
 
@@ -84,8 +84,8 @@ fn command(plan: &JobPlan, what: TaskKind) -> &[String] {
 }
 
 /// What may change while it runs.
-pub(crate) fn rules(plan: &JobPlan) -> Rules {
-    Rules {
+pub(crate) fn live_settings(plan: &JobPlan) -> LiveSettings {
+    LiveSettings {
         main: plan.main,
         log: plan.log.clone(),
         stop_signal: plan.stop.signal,
@@ -115,7 +115,7 @@ fn spawn(plan: &JobPlan, incarnation: u64, exec: Exec) -> Spawn {
         session: plan.session,
         stdin: plan.stdin.clone(),
         tty: plan.tty,
-        rules: rules(plan),
+        settings: live_settings(plan),
         fence_at: None,
     }
 }
@@ -187,7 +187,7 @@ pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
         | ToKeeper::Kill { job, .. }
         | ToKeeper::Signal { job, .. }
         | ToKeeper::Extend { job, .. }
-        | ToKeeper::Rule { job, .. }
+        | ToKeeper::UpdateSettings { job, .. }
         | ToKeeper::Forget { job } => Some(job),
         ToKeeper::Hello { .. }
         | ToKeeper::Ready { .. }

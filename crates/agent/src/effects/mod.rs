@@ -30,7 +30,7 @@ impl Agent {
         let failed = match command {
             Command::Spawn { job, incarnation, args } => {
                 if let Some(plan) = self.node.job_plan(job.as_str()) {
-                    self.pushed_settings.spawned(&job, identity::rules(plan));
+                    self.pushed_settings.spawned(&job, identity::live_settings(plan));
                 }
                 self.start(&job, Run::Incarnation { incarnation, args })
             }

@@ -3,23 +3,23 @@
 use super::identity;
 use crate::agent::Agent;
 use mainstay_core::name::Name;
-use mainstay_wire::link::{HeldJob, Rules, ToKeeper};
+use mainstay_wire::link::{HeldJob, LiveSettings, ToKeeper};
 use std::collections::BTreeMap;
 
 /// Of each job that was started in this run; `None`: not known.
 #[derive(Debug, Default)]
 pub(crate) struct PushedSettings {
-    told: BTreeMap<Name, Option<Rules>>,
+    told: BTreeMap<Name, Option<LiveSettings>>,
 }
 
 impl PushedSettings {
     /// As the keeper says itself.
     pub(crate) fn of(held: &[HeldJob]) -> PushedSettings {
         let live = held.iter().filter_map(|it| Some((it.job.clone(), it.live.as_ref()?)));
-        PushedSettings { told: live.map(|(job, live)| (job, live.rules.clone())).collect() }
+        PushedSettings { told: live.map(|(job, live)| (job, live.settings.clone())).collect() }
     }
 
-    pub(crate) fn spawned(&mut self, job: &Name, rules: Rules) {
+    pub(crate) fn spawned(&mut self, job: &Name, rules: LiveSettings) {
         self.told.insert(job.clone(), Some(rules));
     }
 
@@ -34,10 +34,10 @@ impl Agent {
         let mut news = Vec::new();
         for (job, told) in &mut self.pushed_settings.told {
             let Some(plan) = self.node.job_plan(job.as_str()) else { continue };
-            let rules = identity::rules(plan);
+            let rules = identity::live_settings(plan);
             if told.as_ref() != Some(&rules) {
                 *told = Some(rules.clone());
-                news.push(ToKeeper::Rule { job: job.clone(), rules: Box::new(rules) });
+                news.push(ToKeeper::UpdateSettings { job: job.clone(), settings: Box::new(rules) });
             }
         }
         for message in news {

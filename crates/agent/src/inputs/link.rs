@@ -1,7 +1,7 @@
 //! The agent's end of the link: whole messages in, frames out, and never a wait for the keeper.
 
 use mainstay_wire::{
-    frame::{self, Decoder, FrameError},
+    frame::{self, FrameDecoder, FrameError},
     link::{ToAgent, ToKeeper},
 };
 use std::{io, os::fd::OwnedFd, os::unix::net};
@@ -20,7 +20,7 @@ pub enum LinkError {
 #[derive(Debug)]
 pub struct Link {
     stream: UnixStream,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     /// Frames that the socket had no room for.
     out: Vec<u8>,
 }
@@ -33,7 +33,7 @@ impl Link {
         stream.set_nonblocking(true)?;
         Ok(Link {
             stream: UnixStream::from_std(stream)?,
-            decoder: Decoder::default(),
+            decoder: FrameDecoder::default(),
             out: Vec::new(),
         })
     }

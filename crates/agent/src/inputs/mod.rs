@@ -18,7 +18,7 @@ use mainstay_core::{
     node::{Input, Request, TaskId, TaskKind},
     plan::Reach,
 };
-use mainstay_wire::link::{Ask, ExitRecord, ToAgent, ToKeeper};
+use mainstay_wire::link::{ControlRequest, ExitRecord, ToAgent, ToKeeper};
 use std::{
     collections::{BTreeMap, HashMap},
     time::Duration,
@@ -81,8 +81,8 @@ impl Agent {
                 self.say(&ToKeeper::Taken { token });
                 Ok(self.link.flush()?)
             }
-            ToAgent::Asked { token, job, incarnation, ask } => {
-                self.take_ask(token, job, incarnation, ask)
+            ToAgent::Asked { token, job, incarnation, request: ask } => {
+                self.take_control_request(token, job, incarnation, ask)
             }
             ToAgent::Signalled { token, signal } => {
                 self.take(Input::Signalled { signal }, Origin::Token(token))
@@ -119,16 +119,22 @@ impl Agent {
     }
 
     /// What came in at a job's control socket is meant for the incarnation behind that socket.
-    fn take_ask(&mut self, token: u64, job: Name, incarnation: u64, ask: Ask) -> Result<(), End> {
+    fn take_control_request(
+        &mut self,
+        token: u64,
+        job: Name,
+        incarnation: u64,
+        ask: ControlRequest,
+    ) -> Result<(), End> {
         let current = self.node.job(job.as_str()).map(mainstay_core::job::Job::incarnation);
         if current != Some(incarnation) {
             self.say(&ToKeeper::Taken { token });
             return Ok(self.link.flush()?);
         }
         let request = match ask {
-            Ask::Stop => Request::Stop { job },
-            Ask::Kill => Request::Kill { job },
-            Ask::Signal(signal) => Request::Signal { job, signal, to: Reach::Leader },
+            ControlRequest::Stop => Request::Stop { job },
+            ControlRequest::Kill => Request::Kill { job },
+            ControlRequest::Signal(signal) => Request::Signal { job, signal, to: Reach::Leader },
         };
         self.take(Input::Request(request), Origin::Token(token))
     }

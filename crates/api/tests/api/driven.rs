@@ -6,8 +6,8 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_wire::{
-    frame::{self, Decoder},
-    link::{ExitRecord, FORMAT, Figures, Stray, ToAgent, ToKeeper, Tree, Welcome},
+    frame::{self, FrameDecoder},
+    link::{ExitRecord, FORMAT, Figures, Stray, ToAgent, ToKeeper, TreeKind, Welcome},
 };
 use serde_json::Value;
 use std::{
@@ -35,7 +35,7 @@ pub(crate) const RUN: &str = "0123456789abcdef";
 
 /// `broken` never starts, `stubborn` never stops, anything else does as it is told.
 fn play_keeper(mut link: UnixStream, dir: PathBuf) {
-    let mut decoder = Decoder::default();
+    let mut decoder = FrameDecoder::default();
     let mut bytes = [0; 4096];
     let mut records = 0;
     while let Ok(length @ 1..) = link.read(&mut bytes) {
@@ -84,7 +84,7 @@ fn answer(message: ToKeeper, dir: &Path, records: &mut u64) -> Option<ToAgent> {
             job: spawn.job,
             incarnation: spawn.incarnation,
             pid: 42,
-            tree: Tree::Group,
+            tree: TreeKind::Group,
             unenforced: vec!["memory".into()],
         }),
         ToKeeper::Stop { job, incarnation, signal, .. } if job.as_str() != "stubborn" => {

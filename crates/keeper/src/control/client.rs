@@ -7,23 +7,23 @@
 
 use mainstay_core::signal::Signal;
 use mainstay_wire::{
-    link::Ask,
-    sse::{self, Event},
+    link::ControlRequest,
+    sse::{self, SseEvent},
 };
 use rustix::io::Errno;
 use serde::Deserialize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Clients of one socket.
-pub(crate) const MOST_CLIENTS: usize = 64;
+pub(crate) const MAX_CLIENTS: usize = 64;
 /// Clients in all, so that they cannot take the descriptors that jobs need.
-pub(crate) const MOST_CLIENTS_IN_ALL: usize = 1024;
+pub(crate) const MAX_CLIENTS_IN_ALL: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) fd: OwnedFd,
     pub(crate) job: u64,
-    pub(crate) decoder: sse::Decoder,
+    pub(crate) decoder: sse::SseDecoder,
     /// On its way, and how much of it the client has.
     sending: Vec<u8>,
     sent: usize,
@@ -42,12 +42,12 @@ pub(crate) enum Flushed {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    Asks(Vec<Ask>),
+pub(crate) enum ClientInput {
+    Requests(Vec<ControlRequest>),
     /// It will say nothing more; what it asked last.
-    End(Vec<Ask>),
+    End(Vec<ControlRequest>),
     /// It cannot be followed any further; what it asked before.
-    Nonsense(Vec<Ask>),
+    Nonsense(Vec<ControlRequest>),
 }
 
 #[derive(Deserialize)]
@@ -60,7 +60,7 @@ impl Client {
         Client {
             fd,
             job,
-            decoder: sse::Decoder::default(),
+            decoder: sse::SseDecoder::default(),
             sending: Vec::new(),
             sent: 0,
             newest: None,
@@ -80,7 +80,7 @@ impl Client {
 
     pub(crate) fn resume(
         &mut self,
-        decoder: sse::Decoder,
+        decoder: sse::SseDecoder,
         unsent: Vec<u8>,
         newest: Option<Vec<u8>>,
     ) {
@@ -112,38 +112,40 @@ impl Client {
     }
 
     /// Reads once: whoever talks without end has to wait for its turn like everybody.
-    pub(crate) fn hear(&mut self) -> Heard {
+    pub(crate) fn read(&mut self) -> ClientInput {
         let mut bytes = [0; 4096];
         let mut events = Vec::new();
         let (followed, end) = match rustix::io::read(&self.fd, &mut bytes) {
             Ok(0) => (Ok(()), true),
             Ok(count) => (self.decoder.push(&bytes[..count], &mut events), false),
             Err(Errno::AGAIN | Errno::INTR) => (Ok(()), false),
-            Err(_) => return Heard::Nonsense(Vec::new()),
+            Err(_) => return ClientInput::Nonsense(Vec::new()),
         };
-        let mut asks = Vec::new();
+        let mut requests = Vec::new();
         for event in &events {
-            match ask(event) {
-                Ok(ask) => asks.extend(ask),
-                Err(_) => return Heard::Nonsense(asks),
+            match request(event) {
+                Ok(request) => requests.extend(request),
+                Err(_) => return ClientInput::Nonsense(requests),
             }
         }
         match (followed, end) {
-            (Err(_), _) => Heard::Nonsense(asks),
-            (Ok(()), false) => Heard::Asks(asks),
-            (Ok(()), true) => Heard::End(asks),
+            (Err(_), _) => ClientInput::Nonsense(requests),
+            (Ok(()), false) => ClientInput::Requests(requests),
+            (Ok(()), true) => ClientInput::End(requests),
         }
     }
 }
 
-fn ask(event: &Event) -> Result<Option<Ask>, serde_json::Error> {
+fn request(event: &SseEvent) -> Result<Option<ControlRequest>, serde_json::Error> {
     if !event.data.is_empty() {
         serde_json::from_str::<serde::de::IgnoredAny>(&event.data)?;
     }
     Ok(match event.kind.as_str() {
-        "stop" => Some(Ask::Stop),
-        "kill" => Some(Ask::Kill),
-        "signal" => Some(Ask::Signal(serde_json::from_str::<SignalData>(&event.data)?.signal)),
+        "stop" => Some(ControlRequest::Stop),
+        "kill" => Some(ControlRequest::Kill),
+        "signal" => {
+            Some(ControlRequest::Signal(serde_json::from_str::<SignalData>(&event.data)?.signal))
+        }
         _ => None,
     })
 }
@@ -168,7 +170,7 @@ mod tests {
             stuck += u32::from(flushed == Flushed::Some);
         }
         assert!(stuck > 100, "its buffer is full long before the last");
-        let mut decoder = sse::Decoder::default();
+        let mut decoder = sse::SseDecoder::default();
         let mut events = Vec::new();
         let mut bytes = [0; 1024];
         loop {

@@ -1,10 +1,10 @@
 //! Those who listen and talk to jobs: clients of control sockets, and sd_notify.
 
 use crate::{
-    control::client::{Client, Flushed, Heard, MOST_CLIENTS, MOST_CLIENTS_IN_ALL},
+    control::client::{Client, ClientInput, Flushed, MAX_CLIENTS, MAX_CLIENTS_IN_ALL},
     event_loop::{
         deadline::Deadline,
-        poller::{Interest, Kind, Ready},
+        poller::{Interest, Ready, Source},
         reserve::Accepted,
     },
     keeper::Keeper,
@@ -13,38 +13,37 @@ use crate::{
 };
 use mainstay_sys::proc;
 use mainstay_wire::{
-    link::{Ask, ToAgent},
-    state::State,
+    link::{ControlRequest, ToAgent},
+    state::ContainerState,
 };
 use rustix::io::Errno;
 use std::time::Duration;
 
-const TELL_EVERY: Duration = Duration::from_secs(3);
+const REPORT_EVERY: Duration = Duration::from_secs(3);
 const LINGER: Duration = Duration::from_secs(1);
 /// Datagrams taken in one turn, so that no job keeps the others waiting.
-const NOTICES: usize = 32;
+const NOTIFICATIONS: usize = 32;
 
 impl Keeper {
     pub(crate) fn accept_clients(&mut self, id: u64) {
         loop {
             let Some(job) = self.jobs.get(&id) else { return };
             let Some(socket) = &job.control else { return };
-            let full =
-                job.clients.len() >= MOST_CLIENTS || self.clients.len() >= MOST_CLIENTS_IN_ALL;
-            match self.reserve.accept(socket, self.ground.table()) {
-                Accepted::Client(fd) if !full => self.greet(id, Client::new(fd, id)),
+            let full = job.clients.len() >= MAX_CLIENTS || self.clients.len() >= MAX_CLIENTS_IN_ALL;
+            match self.reserve.accept(socket, self.context.table()) {
+                Accepted::Client(fd) if !full => self.add_client(id, Client::new(fd, id)),
                 Accepted::Client(_) | Accepted::TurnedAway => {}
                 Accepted::Nobody => return,
             }
         }
     }
 
-    fn greet(&mut self, id: u64, mut client: Client) {
+    fn add_client(&mut self, id: u64, mut client: Client) {
         let Some(state) = self.jobs.get(&id).and_then(crate::process::job::Job::state_now) else {
             return;
         };
         let key = self.fresh_id();
-        if self.poller.add(client.fd(), Kind::ControlClient, key, Interest::Read).is_err() {
+        if self.poller.add(client.fd(), Source::ControlClient, key, Interest::Read).is_err() {
             return;
         }
         if client.offer(&state.to_json()) == Flushed::Gone {
@@ -55,9 +54,9 @@ impl Keeper {
             job.clients.push(key);
         }
         self.update_interest(key);
-        if !self.telling {
-            self.telling = true;
-            self.deadlines.after(TELL_EVERY, Deadline::Tell);
+        if !self.reporting {
+            self.reporting = true;
+            self.deadlines.after(REPORT_EVERY, Deadline::StateReport);
         }
     }
 
@@ -68,14 +67,14 @@ impl Keeper {
         }
         if event.readable && !client.deaf {
             let id = client.job;
-            match client.hear() {
-                Heard::Asks(asks) => self.take_asks(id, &asks),
-                Heard::End(asks) => {
+            match client.read() {
+                ClientInput::Requests(requests) => self.take_requests(id, &requests),
+                ClientInput::End(requests) => {
                     client.deaf = true;
-                    self.take_asks(id, &asks);
+                    self.take_requests(id, &requests);
                 }
-                Heard::Nonsense(asks) => {
-                    self.take_asks(id, &asks);
+                ClientInput::Nonsense(requests) => {
+                    self.take_requests(id, &requests);
                     return self.drop_client(event.id);
                 }
             }
@@ -97,12 +96,12 @@ impl Keeper {
             (true, Flushed::Some) => Interest::Write,
             (true, Flushed::All | Flushed::Gone) => Interest::HangUp,
         };
-        self.poller.change(client.fd(), Kind::ControlClient, key, interest);
+        self.poller.change(client.fd(), Source::ControlClient, key, interest);
     }
 
-    fn take_asks(&mut self, id: u64, asks: &[Ask]) {
-        for ask in asks {
-            self.asked(id, *ask);
+    fn take_requests(&mut self, id: u64, requests: &[ControlRequest]) {
+        for request in requests {
+            self.on_control_request(id, *request);
         }
     }
 
@@ -115,21 +114,21 @@ impl Keeper {
     }
 
     /// The regular word to every client.
-    pub(crate) fn tell_clients(&mut self) {
-        self.telling = !self.clients.is_empty();
-        if self.telling {
-            self.deadlines.after(TELL_EVERY, Deadline::Tell);
+    pub(crate) fn report_states(&mut self) {
+        self.reporting = !self.clients.is_empty();
+        if self.reporting {
+            self.deadlines.after(REPORT_EVERY, Deadline::StateReport);
         }
         let jobs: Vec<u64> =
             self.jobs.values().filter(|job| !job.clients.is_empty()).map(|job| job.id).collect();
         for id in jobs {
             if let Some(state) = self.jobs.get(&id).and_then(crate::process::job::Job::state_now) {
-                self.tell_state(id, &state);
+                self.report_state(id, &state);
             }
         }
     }
 
-    fn tell_state(&mut self, id: u64, state: &State) {
+    fn report_state(&mut self, id: u64, state: &ContainerState) {
         let text = state.to_json();
         let keys = self.jobs.get(&id).map(|job| job.clients.clone()).unwrap_or_default();
         for key in keys {
@@ -143,7 +142,7 @@ impl Keeper {
     }
 
     /// Says the last word to everybody and closes; the file stays, so that late clients are refused.
-    pub(crate) fn close_control(&mut self, id: u64, state: &State) {
+    pub(crate) fn close_control(&mut self, id: u64, state: &ContainerState) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if let Some(socket) = job.control.take() {
             self.poller.remove(&socket);
@@ -151,7 +150,7 @@ impl Keeper {
             // Never up: whoever waits for the socket must be refused, and then reads the state.
             let _ = dirs::listen(&job.control_file(), 0o600);
         }
-        self.tell_state(id, state);
+        self.report_state(id, state);
         let keys =
             self.jobs.get_mut(&id).map(|job| std::mem::take(&mut job.clients)).unwrap_or_default();
         for key in keys {
@@ -166,24 +165,26 @@ impl Keeper {
         }
     }
 
-    pub(crate) fn take_notices(&mut self, id: u64) {
-        for _ in 0..NOTICES {
+    pub(crate) fn read_notifications(&mut self, id: u64) {
+        for _ in 0..NOTIFICATIONS {
             let Some(job) = self.jobs.get_mut(&id) else { return };
-            let Some(notice) = job.notify.as_ref().and_then(notify::receive) else { return };
+            let Some(notification) = job.notify.as_ref().and_then(notify::receive) else { return };
             let Some(process) = &mut job.process else { continue };
-            if notice.fields.is_empty() || !belongs(&process.tree, process.pid, notice.sender) {
+            if notification.fields.is_empty()
+                || !belongs(&process.tree, process.pid, notification.sender)
+            {
                 continue;
             }
-            process.notified.extend(notice.fields.clone());
+            process.notified.extend(notification.fields.clone());
             let key = (id, process.incarnation);
             if let Some(node) = self.node() {
-                node.notices.entry(key).or_default().extend(notice.fields);
+                node.notifications.entry(key).or_default().extend(notification.fields);
             }
         }
     }
 
-    /// A newline on its notification descriptor means the same as READY=1; more is not expected.
-    pub(crate) fn take_newline(&mut self, id: u64) {
+    /// A newline on its notification descriptor resources the same as READY=1; more is not expected.
+    pub(crate) fn read_ready_pipe(&mut self, id: u64) {
         let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process.as_mut()) else {
             return;
         };
@@ -202,22 +203,22 @@ impl Keeper {
             process.notified.extend(ready.clone());
             let key = (id, process.incarnation);
             if let Some(node) = self.node() {
-                node.notices.entry(key).or_default().extend(ready);
+                node.notifications.entry(key).or_default().extend(ready);
             }
         }
     }
 
-    /// Passes notices on when the agent has read what came before: it gets the latest of each.
-    pub(crate) fn pass_notices(&mut self) {
+    /// Passes notifications on when the agent has read what came before: it gets the latest of each.
+    pub(crate) fn send_notifications(&mut self) {
         let Some(node) = self.node() else { return };
         let listens = node.agent.as_ref().is_some_and(|agent| agent.welcomed && agent.is_idle());
-        if !listens || node.notices.is_empty() {
+        if !listens || node.notifications.is_empty() {
             return;
         }
-        for ((id, incarnation), fields) in std::mem::take(&mut node.notices) {
+        for ((id, incarnation), fields) in std::mem::take(&mut node.notifications) {
             if let Some(job) = self.jobs.get(&id) {
                 let message = ToAgent::Notified { job: job.name.clone(), incarnation, fields };
-                self.tell(&message);
+                self.send(&message);
             }
         }
     }

@@ -2,51 +2,51 @@
 
 use crate::{
     event_loop::{
-        poller::{Interest, Kind, Poller},
+        poller::{Interest, Poller, Source},
         reserve::Accepted,
     },
-    keeper::{Keeper, Part},
-    link::node::{NodePart, Wanting},
-    upgrade::Check,
+    keeper::{Keeper, Role},
+    link::node::{Node, UpgradeRequester},
+    upgrade::BinaryCheck,
 };
 use mainstay_core::signal::Signal;
 use mainstay_sys::credentials;
 use mainstay_wire::{
-    frame::{self, Decoder},
-    link::{KeeperAnswer, KeeperAsk},
+    frame::{self, FrameDecoder},
+    link::{KeeperRequest, KeeperResponse},
 };
 use std::os::fd::OwnedFd;
 
-const MOST_ASKERS: usize = 32;
+const MAX_KEEPER_CLIENTS: usize = 32;
 
 /// Somebody at `keeper.sock`.
 #[derive(Debug)]
-pub(crate) struct Asker {
+pub(crate) struct KeeperClient {
     pub(crate) fd: OwnedFd,
-    pub(crate) decoder: Decoder,
+    pub(crate) decoder: FrameDecoder,
 }
 
-impl NodePart {
+impl Node {
     /// When all places are taken, the one who has waited longest without asking has to go.
     fn make_room(&mut self, poller: &Poller) {
-        if self.askers.len() < MOST_ASKERS {
+        if self.keeper_clients.len() < MAX_KEEPER_CLIENTS {
             return;
         }
-        let waits = self.check.as_ref().and_then(Check::asker);
-        let oldest = self.askers.keys().copied().find(|id| Some(*id) != waits);
-        if let Some(asker) = oldest.and_then(|id| self.askers.remove(&id)) {
-            poller.remove(&asker.fd);
+        let waits = self.check.as_ref().and_then(BinaryCheck::waiting_client);
+        let oldest = self.keeper_clients.keys().copied().find(|id| Some(*id) != waits);
+        if let Some(client) = oldest.and_then(|id| self.keeper_clients.remove(&id)) {
+            poller.remove(&client.fd);
         }
     }
 }
 
 impl Keeper {
-    pub(crate) fn accept_asker(&mut self) {
+    pub(crate) fn accept_keeper_client(&mut self) {
         loop {
-            let Keeper { part: Part::Node(node), poller, reserve, ground, .. } = self else {
+            let Keeper { role: Role::Node(node), poller, reserve, context, .. } = self else {
                 return;
             };
-            let fd = match reserve.accept(&node.means.socket, ground.table()) {
+            let fd = match reserve.accept(&node.resources.socket, context.table()) {
                 Accepted::Client(fd) => fd,
                 Accepted::TurnedAway => continue,
                 Accepted::Nobody => return,
@@ -58,52 +58,55 @@ impl Keeper {
             }
             node.make_room(poller);
             self.next_id += 1;
-            if poller.add(&fd, Kind::KeeperClient, self.next_id, Interest::Read).is_ok() {
-                node.askers.insert(self.next_id, Asker { fd, decoder: Decoder::default() });
+            if poller.add(&fd, Source::KeeperClient, self.next_id, Interest::Read).is_ok() {
+                node.keeper_clients
+                    .insert(self.next_id, KeeperClient { fd, decoder: FrameDecoder::default() });
             }
         }
     }
 
-    pub(crate) fn asker_ready(&mut self, id: u64) {
-        let Some(asker) = self.node().and_then(|node| node.askers.get_mut(&id)) else { return };
+    pub(crate) fn keeper_client_ready(&mut self, id: u64) {
+        let Some(client) = self.node().and_then(|node| node.keeper_clients.get_mut(&id)) else {
+            return;
+        };
         let mut bytes = [0; 4096];
-        let count = match rustix::io::read(&asker.fd, &mut bytes) {
+        let count = match rustix::io::read(&client.fd, &mut bytes) {
             Ok(count) => count,
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return,
             Err(_) => 0,
         };
-        asker.decoder.push(&bytes[..count]);
-        match asker.decoder.next::<KeeperAsk>() {
-            Ok(Some(KeeperAsk::Upgrade { binary })) => {
-                self.begin_upgrade(binary, Wanting::Asker(id))
+        client.decoder.push(&bytes[..count]);
+        match client.decoder.next::<KeeperRequest>() {
+            Ok(Some(KeeperRequest::Upgrade { binary })) => {
+                self.begin_upgrade(binary, UpgradeRequester::KeeperClient(id))
             }
-            Ok(Some(KeeperAsk::Stop)) => {
-                self.answer(id, &KeeperAnswer::Done { version: crate::VERSION.to_owned() });
+            Ok(Some(KeeperRequest::Stop)) => {
+                self.answer(id, &KeeperResponse::Done { version: crate::VERSION.to_owned() });
                 self.signalled(Signal::TERM.number());
             }
-            Ok(Some(KeeperAsk::Figures)) => {
+            Ok(Some(KeeperRequest::Figures)) => {
                 let figures = self.figures();
-                self.answer(id, &KeeperAnswer::Figures(figures));
+                self.answer(id, &KeeperResponse::Figures(figures));
             }
             Ok(None) if count > 0 => {}
-            Ok(None) | Err(_) => self.drop_asker(id),
+            Ok(None) | Err(_) => self.drop_keeper_client(id),
         }
     }
 
     /// Says one thing and closes. An answer fits into the buffer of a socket.
-    pub(crate) fn answer(&mut self, id: u64, answer: &KeeperAnswer) {
-        if let Some(asker) = self.node().and_then(|node| node.askers.get(&id))
+    pub(crate) fn answer(&mut self, id: u64, answer: &KeeperResponse) {
+        if let Some(client) = self.node().and_then(|node| node.keeper_clients.get(&id))
             && let Ok(bytes) = frame::encode(answer)
         {
-            let _ = rustix::io::write(&asker.fd, &bytes);
+            let _ = rustix::io::write(&client.fd, &bytes);
         }
-        self.drop_asker(id);
+        self.drop_keeper_client(id);
     }
 
-    fn drop_asker(&mut self, id: u64) {
-        let Keeper { part: Part::Node(node), poller, .. } = self else { return };
-        if let Some(asker) = node.askers.remove(&id) {
-            poller.remove(&asker.fd);
+    fn drop_keeper_client(&mut self, id: u64) {
+        let Keeper { role: Role::Node(node), poller, .. } = self else { return };
+        if let Some(client) = node.keeper_clients.remove(&id) {
+            poller.remove(&client.fd);
         }
     }
 }

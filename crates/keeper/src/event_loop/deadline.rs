@@ -1,6 +1,6 @@
 //! Deadlines, on the clock that goes on while the machine sleeps.
 //!
-//! A deadline is a value, never cancelled: whoever handles it looks whether it still means
+//! A deadline is a value, never cancelled: whoever handles it looks whether it still resources
 //! anything.
 
 use mainstay_sys::clock;
@@ -36,7 +36,8 @@ pub(crate) enum Deadline {
         task: u64,
     },
     /// The agent should have said that it has taken it.
-    Untaken {
+    #[serde(rename = "Untaken")]
+    RequestTimeout {
         token: u64,
     },
     StartAgent,
@@ -45,7 +46,8 @@ pub(crate) enum Deadline {
         pid: u32,
     },
     /// Tell the clients of control sockets.
-    Tell,
+    #[serde(rename = "Tell")]
+    StateReport,
     /// A client that does not read its last state.
     Linger {
         client: u64,

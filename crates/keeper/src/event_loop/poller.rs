@@ -15,8 +15,8 @@ macro_rules! sources {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
-        pub(crate) enum Kind { $($(#[$doc])* $name),* }
-        const KINDS: &[Kind] = &[$(Kind::$name),*];
+        pub(crate) enum Source { $($(#[$doc])* $name),* }
+        const SOURCES: &[Source] = &[$(Source::$name),*];
     };
 }
 
@@ -24,7 +24,7 @@ sources! {
     Signals,
     Clock,
     /// The writer has something to tell.
-    Told,
+    Writer,
     Link,
     KeeperSocket,
     KeeperClient,
@@ -43,7 +43,7 @@ sources! {
     Check,
 }
 
-const KIND_SHIFT: u32 = 56;
+const SOURCE_SHIFT: u32 = 56;
 
 pub(crate) struct Poller {
     epoll: OwnedFd,
@@ -52,7 +52,7 @@ pub(crate) struct Poller {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ready {
-    pub(crate) kind: Kind,
+    pub(crate) kind: Source,
     pub(crate) id: u64,
     /// Readable, hung up or failed: a read will tell.
     pub(crate) readable: bool,
@@ -88,21 +88,21 @@ impl Poller {
         Ok(Poller { epoll, events: Vec::with_capacity(128) })
     }
 
-    fn data(kind: Kind, id: u64) -> EventData {
-        EventData::new_u64(u64::from(kind as u8) << KIND_SHIFT | id)
+    fn data(kind: Source, id: u64) -> EventData {
+        EventData::new_u64(u64::from(kind as u8) << SOURCE_SHIFT | id)
     }
 
     pub(crate) fn add(
         &self,
         fd: impl AsFd,
-        kind: Kind,
+        kind: Source,
         id: u64,
         interest: Interest,
     ) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, Poller::data(kind, id), interest.flags())?)
     }
 
-    pub(crate) fn change(&self, fd: impl AsFd, kind: Kind, id: u64, interest: Interest) {
+    pub(crate) fn change(&self, fd: impl AsFd, kind: Source, id: u64, interest: Interest) {
         // Cannot fail for a descriptor that was added.
         let _ = epoll::modify(&self.epoll, fd, Poller::data(kind, id), interest.flags());
     }
@@ -123,8 +123,8 @@ impl Poller {
         let ready = self.events.iter().filter_map(|event| {
             let (data, flags) = (event.data.u64(), event.flags);
             Some(Ready {
-                kind: *KINDS.get(usize::try_from(data >> KIND_SHIFT).ok()?)?,
-                id: data & ((1 << KIND_SHIFT) - 1),
+                kind: *SOURCES.get(usize::try_from(data >> SOURCE_SHIFT).ok()?)?,
+                id: data & ((1 << SOURCE_SHIFT) - 1),
                 hung_up: flags.intersects(EventFlags::HUP | EventFlags::ERR),
                 readable: flags.intersects(
                     EventFlags::IN | EventFlags::PRI | EventFlags::HUP | EventFlags::ERR,

@@ -15,13 +15,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// How full the table of descriptors is: the kernel gives the lowest number that is free.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Table {
+pub(crate) struct DescriptorTable {
     limit: u64,
 }
 
-impl Table {
-    pub(crate) fn new(limit: u64) -> Table {
-        Table { limit }
+impl DescriptorTable {
+    pub(crate) fn new(limit: u64) -> DescriptorTable {
+        DescriptorTable { limit }
     }
 
     /// What is left alone; a small table is not given up as a whole.
@@ -77,7 +77,7 @@ impl Reserve {
 
     /// Takes the next connection in line. Without room it is taken all the same, on a spare
     /// descriptor if need be, and closed: left in line it would be told of again and again.
-    pub(crate) fn accept(&mut self, socket: impl AsFd, table: Table) -> Accepted {
+    pub(crate) fn accept(&mut self, socket: impl AsFd, table: DescriptorTable) -> Accepted {
         let take = || accept_with(&socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
         match take() {
             Ok(fd) if table.has_room_for_client(&fd) => Accepted::Client(fd),

@@ -3,7 +3,7 @@
 use crate::event_loop::poller::Interest;
 use mainstay_sys::reap::How;
 use mainstay_wire::{
-    frame::{self, Decoder, FrameError},
+    frame::{self, FrameDecoder, FrameError},
     link::{ToAgent, ToKeeper},
 };
 use rustix::io::Errno;
@@ -21,7 +21,7 @@ const ENOUGH: usize = 4 << 20;
 pub(crate) struct Agent {
     pub(crate) pid: u32,
     link: OwnedFd,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     out: Vec<u8>,
     sent: usize,
     /// It said hello and knows what we hold: from now on it hears of everything.
@@ -31,7 +31,7 @@ pub(crate) struct Agent {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Read {
+pub(crate) enum LinkRead {
     Some,
     Nothing,
     End,
@@ -42,7 +42,7 @@ impl Agent {
         Agent {
             pid,
             link,
-            decoder: Decoder::default(),
+            decoder: FrameDecoder::default(),
             out: Vec::new(),
             sent: 0,
             welcomed: false,
@@ -55,16 +55,16 @@ impl Agent {
         self.link.as_fd()
     }
 
-    pub(crate) fn read(&mut self) -> Read {
+    pub(crate) fn read(&mut self) -> LinkRead {
         let mut bytes = [0; 32 << 10];
         match rustix::io::read(&self.link, &mut bytes) {
-            Ok(0) => Read::End,
+            Ok(0) => LinkRead::End,
             Ok(count) => {
                 self.decoder.push(&bytes[..count]);
-                Read::Some
+                LinkRead::Some
             }
-            Err(Errno::AGAIN | Errno::INTR) => Read::Nothing,
-            Err(_) => Read::End,
+            Err(Errno::AGAIN | Errno::INTR) => LinkRead::Nothing,
+            Err(_) => LinkRead::End,
         }
     }
 
@@ -73,7 +73,7 @@ impl Agent {
     }
 
     /// Puts a message in line; false when it is too long for that.
-    pub(crate) fn say(&mut self, message: &ToAgent) -> bool {
+    pub(crate) fn queue(&mut self, message: &ToAgent) -> bool {
         let welcome = matches!(message, ToAgent::Welcome(_));
         if !self.welcomed && !welcome || self.unsent() > ENOUGH && dispensable(message) {
             return true;
@@ -137,7 +137,7 @@ fn dispensable(message: &ToAgent) -> bool {
 
 /// What follows when an agent has died.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum AfterDeath {
     /// It refused to begin: the run ends with its code.
     End(i32),
     Restart {
@@ -172,22 +172,22 @@ impl Succession {
         self.ever_ready = true;
     }
 
-    pub(crate) fn died(&mut self, was_ready: bool, how: How, now: u64) -> Next {
+    pub(crate) fn died(&mut self, was_ready: bool, how: How, now: u64) -> AfterDeath {
         if let (false, How::Code(code @ (Succession::USAGE | Succession::CONFIGURATION))) =
             (self.ever_ready, how)
         {
-            return Next::End(code);
+            return AfterDeath::End(code);
         }
         self.restarts += 1;
         self.at_once.retain(|at| now.saturating_sub(*at) < Succession::WITHIN);
         if was_ready && self.at_once.len() < Succession::AT_ONCE {
             self.failures = 0;
             self.at_once.push_back(now);
-            return Next::Restart { after: Duration::ZERO };
+            return AfterDeath::Restart { after: Duration::ZERO };
         }
         let delay = Succession::FIRST_DELAY.saturating_mul(1 << self.failures.min(16));
         self.failures += 1;
-        Next::Restart { after: delay.min(Succession::LONGEST_DELAY) }
+        AfterDeath::Restart { after: delay.min(Succession::LONGEST_DELAY) }
     }
 }
 
@@ -202,14 +202,20 @@ mod tests {
         let mut succession = Succession::default();
         succession.became_ready();
         for _ in 0..Succession::AT_ONCE {
-            assert_eq!(succession.died(true, KILLED, 5), Next::Restart { after: Duration::ZERO });
+            assert_eq!(
+                succession.died(true, KILLED, 5),
+                AfterDeath::Restart { after: Duration::ZERO }
+            );
         }
         assert_eq!(
             succession.died(true, KILLED, 6),
-            Next::Restart { after: Duration::from_millis(100) }
+            AfterDeath::Restart { after: Duration::from_millis(100) }
         );
         let later = 6 + Succession::WITHIN;
-        assert_eq!(succession.died(true, KILLED, later), Next::Restart { after: Duration::ZERO });
+        assert_eq!(
+            succession.died(true, KILLED, later),
+            AfterDeath::Restart { after: Duration::ZERO }
+        );
     }
 
     #[test]
@@ -217,8 +223,8 @@ mod tests {
         let mut succession = Succession::default();
         let delays: Vec<u128> = (0..9)
             .map(|_| match succession.died(false, How::Code(1), 0) {
-                Next::Restart { after } => after.as_millis(),
-                Next::End(_) => panic!("not a refusal"),
+                AfterDeath::Restart { after } => after.as_millis(),
+                AfterDeath::End(_) => panic!("not a refusal"),
             })
             .collect();
         assert_eq!(delays, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
@@ -227,9 +233,9 @@ mod tests {
     #[test]
     fn a_refusal_ends_the_run_only_before_any_agent_was_ready() {
         let mut succession = Succession::default();
-        assert_eq!(succession.died(false, How::Code(78), 0), Next::End(78));
-        assert_eq!(succession.died(false, How::Code(2), 0), Next::End(2));
+        assert_eq!(succession.died(false, How::Code(78), 0), AfterDeath::End(78));
+        assert_eq!(succession.died(false, How::Code(2), 0), AfterDeath::End(2));
         succession.became_ready();
-        assert!(matches!(succession.died(false, How::Code(78), 0), Next::Restart { .. }));
+        assert!(matches!(succession.died(false, How::Code(78), 0), AfterDeath::Restart { .. }));
     }
 }

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Lost {
+pub(crate) struct LogGaps {
     untold: BTreeMap<Name, u64>,
     /// By the token with which the agent says that it has it.
     told: BTreeMap<u64, (Name, u64)>,
 }
 
-impl Lost {
+impl LogGaps {
     pub(crate) fn add(&mut self, job: Name, lines: u64) {
         *self.untold.entry(job).or_default() += lines;
     }
@@ -53,19 +53,19 @@ fn message(token: u64, (job, lines): &(Name, u64)) -> ToAgent {
 
 impl Keeper {
     /// Passes on what was lost, when the agent has read what came before.
-    pub(crate) fn pass_lost(&mut self) {
+    pub(crate) fn send_log_gaps(&mut self) {
         let Some(node) = self.node() else { return };
         let listens = node.agent.as_ref().is_some_and(|agent| agent.welcomed && agent.is_idle());
-        if !listens || node.lost.untold.is_empty() {
+        if !listens || node.log_gaps.untold.is_empty() {
             return;
         }
         let next_token = &mut node.next_token;
-        let said = node.lost.next(|| {
+        let said = node.log_gaps.next(|| {
             *next_token += 1;
             *next_token
         });
         for message in said {
-            self.tell(&message);
+            self.send(&message);
         }
     }
 }
@@ -77,9 +77,9 @@ mod tests {
     #[test]
     fn what_is_lost_while_the_agent_is_told_is_added_up_and_told_after() {
         let (a, b) = (Name::new("a").expect("a name"), Name::new("b").expect("a name"));
-        let mut lost = Lost::default();
+        let mut lost = LogGaps::default();
         let mut tokens = 0..;
-        let mut next = |lost: &mut Lost| lost.next(|| tokens.next().expect("endless"));
+        let mut next = |lost: &mut LogGaps| lost.next(|| tokens.next().expect("endless"));
         lost.add(a.clone(), 3);
         let first = ToAgent::LogGap { token: 0, job: a.clone(), lines: 3 };
         assert_eq!(next(&mut lost), std::slice::from_ref(&first));

@@ -2,20 +2,20 @@
 
 use crate::{
     RunOptions,
-    control::keeper_socket::Asker,
+    control::keeper_socket::KeeperClient,
     event_loop::{
         deadline::Deadline,
-        poller::{Interest, Kind, Ready},
+        poller::{Interest, Ready, Source},
     },
-    keeper::{Child, Keeper, Part},
+    keeper::{Child, Keeper, Role},
     link::{
-        agent::{Agent, Next, Read, Succession},
-        log_gaps::Lost,
+        agent::{AfterDeath, Agent, LinkRead, Succession},
+        log_gaps::LogGaps,
     },
-    output::{Channel, Other, Output, Owner, Stream},
+    output::{Channel, Output, Owner, Stream, WriteEnd},
     process::{job::Phase, launch, task::TaskDone, tree},
     run::dirs::RunDir,
-    upgrade::Check,
+    upgrade::BinaryCheck,
 };
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -28,7 +28,8 @@ use mainstay_sys::{
     spawn::{self, Descriptors, Program},
 };
 use mainstay_wire::link::{
-    API_FD, Ask, ExitRecord, FORMAT, HeldJob, LINK_FD, Live, ToAgent, ToKeeper, Upgraded, Welcome,
+    API_FD, ControlRequest, ExitRecord, FORMAT, HeldJob, LINK_FD, LiveProcess, ToAgent, ToKeeper,
+    Upgraded, Welcome,
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use serde::{Deserialize, Serialize};
@@ -49,8 +50,8 @@ const RECORDS: usize = 8192;
 /// Until an agent has said what the configuration says.
 const FIRST_STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
-pub(crate) struct NodePart {
-    pub(crate) means: Means,
+pub(crate) struct Node {
+    pub(crate) resources: Resources,
     pub(crate) state_dir: PathBuf,
     pub(crate) options: RunOptions,
     pub(crate) agent: Option<Agent>,
@@ -61,12 +62,12 @@ pub(crate) struct NodePart {
     /// Not acknowledged yet.
     pub(crate) records: VecDeque<ExitRecord>,
     pub(crate) next_record: u64,
-    /// Told to the agent, and not in its hands yet.
-    pub(crate) untaken: BTreeMap<u64, Untaken>,
+    /// WriterEvent to the agent, and not in its hands yet.
+    pub(crate) pending_requests: BTreeMap<u64, PendingRequest>,
     pub(crate) next_token: u64,
-    pub(crate) lost: Lost,
+    pub(crate) log_gaps: LogGaps,
     /// The latest sd_notify fields of (job, incarnation).
-    pub(crate) notices: BTreeMap<(u64, u64), BTreeMap<String, String>>,
+    pub(crate) notifications: BTreeMap<(u64, u64), BTreeMap<String, String>>,
     /// What came of tasks, and is not acknowledged yet.
     pub(crate) done: Vec<TaskDone>,
     pub(crate) stop_timeout: Duration,
@@ -78,13 +79,13 @@ pub(crate) struct NodePart {
     pub(crate) ending: Option<i32>,
     /// Killed at the end, and told of.
     pub(crate) strays: HashSet<u32>,
-    pub(crate) askers: BTreeMap<u64, Asker>,
-    pub(crate) check: Option<Check>,
+    pub(crate) keeper_clients: BTreeMap<u64, KeeperClient>,
+    pub(crate) check: Option<BinaryCheck>,
     pub(crate) frames_left: bool,
 }
 
 /// What a node has from its first moment to its last.
-pub(crate) struct Means {
+pub(crate) struct Resources {
     pub(crate) dir: RunDir,
     /// Held against another node that would write into the same logs.
     pub(crate) state_lock: Option<OwnedFd>,
@@ -98,22 +99,30 @@ pub(crate) struct Means {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Untaken {
-    Ask { job: u64, incarnation: u64, ask: Ask },
+pub(crate) enum PendingRequest {
+    /// Asked for at a control socket.
+    #[serde(rename = "Ask")]
+    Control {
+        job: u64,
+        incarnation: u64,
+        #[serde(rename = "ask")]
+        request: ControlRequest,
+    },
     Signal(Signal),
 }
 
 /// Who wants an upgrade and hears how it went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Wanting {
-    Asker(u64),
+pub(crate) enum UpgradeRequester {
+    #[serde(rename = "Asker")]
+    KeeperClient(u64),
     Agent(u64),
 }
 
-impl NodePart {
-    pub(crate) fn new(means: Means, state_dir: PathBuf, options: RunOptions) -> NodePart {
-        NodePart {
-            means,
+impl Node {
+    pub(crate) fn new(resources: Resources, state_dir: PathBuf, options: RunOptions) -> Node {
+        Node {
+            resources,
             state_dir,
             options,
             agent: None,
@@ -122,25 +131,25 @@ impl NodePart {
             upgrades: 0,
             records: VecDeque::new(),
             next_record: 0,
-            untaken: BTreeMap::new(),
-            lost: Lost::default(),
+            pending_requests: BTreeMap::new(),
+            log_gaps: LogGaps::default(),
             next_token: 0,
-            notices: BTreeMap::new(),
+            notifications: BTreeMap::new(),
             done: Vec::new(),
             stop_timeout: FIRST_STOP_TIMEOUT,
             stopping_alone: false,
             main_exit: None,
             ending: None,
             strays: HashSet::new(),
-            askers: BTreeMap::new(),
+            keeper_clients: BTreeMap::new(),
             check: None,
             frames_left: false,
         }
     }
 
-    pub(crate) fn wait_for_agent(&mut self, untaken: Untaken) -> u64 {
+    pub(crate) fn await_agent(&mut self, pending: PendingRequest) -> u64 {
         self.next_token += 1;
-        self.untaken.insert(self.next_token, untaken);
+        self.pending_requests.insert(self.next_token, pending);
         self.next_token
     }
 }
@@ -152,7 +161,7 @@ impl Keeper {
             return;
         }
         if let Err(error) = self.try_start_agent() {
-            self.note(format!("cannot start the agent: {error}"));
+            self.log(format!("cannot start the agent: {error}"));
             self.agent_failed(false, reap::How::Code(1));
         }
     }
@@ -160,7 +169,7 @@ impl Keeper {
     fn try_start_agent(&mut self) -> io::Result<()> {
         self.next_stream += 1;
         let key = self.next_stream;
-        let Keeper { part: Part::Node(node), ground, poller, children, .. } = self else {
+        let Keeper { role: Role::Node(node), context, poller, children, .. } = self else {
             return Ok(());
         };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -168,27 +177,27 @@ impl Keeper {
         let (read, write) = launch::pipe()?;
         let argv: Vec<String> =
             std::iter::once("mainstay".to_owned()).chain(node.options.agent_args.clone()).collect();
-        let mut program = Program::new(&argv, &ground.env)?;
-        program.run_descriptor(node.means.exe.as_raw_fd());
-        program.ignored.clone_from(&ground.ignored);
+        let mut program = Program::new(&argv, &context.env)?;
+        program.run_descriptor(node.resources.exe.as_raw_fd());
+        program.ignored.clone_from(&context.ignored);
         program.die_with_parent = false;
         debug_assert_eq!((LINK_FD, API_FD), (3, 4));
         let descriptors = Descriptors {
-            stdio: Some([ground.null.as_fd(), write.as_fd(), write.as_fd()]),
-            extra: vec![theirs.as_fd(), node.means.api.as_fd()],
+            stdio: Some([context.null.as_fd(), write.as_fd(), write.as_fd()]),
+            extra: vec![theirs.as_fd(), node.resources.api.as_fd()],
             placed: None,
         };
         let cloned = spawn::spawn(&program, &descriptors, None)?;
-        poller.add(&ours, Kind::Link, 0, Interest::Read)?;
+        poller.add(&ours, Source::Link, 0, Interest::Read)?;
         children.insert(cloned.pid, Child::Agent);
         let log = Log { format: ForwardFormat::Raw, ..Log::default() };
-        node.means.output.open(Stream {
+        node.resources.output.open(Stream {
             key,
             owner: Owner::Own,
             channel: Channel::Stderr,
             log,
             fd: read,
-            other: Other::Pipe,
+            write_end: WriteEnd::Pipe,
             partial: Vec::new(),
         });
         node.agent = Some(Agent::new(cloned.pid, ours));
@@ -197,45 +206,45 @@ impl Keeper {
     }
 
     /// Queues a message for the agent; one that does not listen gets it all when it says hello.
-    pub(crate) fn tell(&mut self, message: &ToAgent) {
+    pub(crate) fn send(&mut self, message: &ToAgent) {
         let Some(node) = self.node() else { return };
         if let Some(agent) = &mut node.agent {
-            agent.say(message);
+            agent.queue(message);
         }
     }
 
     /// What is done once after every turn.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn after_events(&mut self) {
         self.flush_agent();
         // Only to an agent that has read what came before, so after that was sent.
-        self.pass_notices();
-        self.pass_lost();
+        self.send_notifications();
+        self.send_log_gaps();
         self.flush_agent();
         self.try_end();
     }
 
     /// Sends what the agent takes now.
     pub(crate) fn flush_agent(&mut self) {
-        let Keeper { part: Part::Node(node), poller, .. } = self else { return };
+        let Keeper { role: Role::Node(node), poller, .. } = self else { return };
         if let Some(agent) = &mut node.agent
             && !agent.is_idle()
         {
             let interest = if agent.flush() { Interest::ReadWrite } else { Interest::Read };
             if agent.listens_for(interest) {
-                poller.change(agent.fd(), Kind::Link, 0, interest);
+                poller.change(agent.fd(), Source::Link, 0, interest);
             }
         }
     }
 
     pub(crate) fn link_has_more(&self) -> bool {
-        matches!(&self.part, Part::Node(node) if node.frames_left && node.agent.is_some())
+        matches!(&self.role, Role::Node(node) if node.frames_left && node.agent.is_some())
     }
 
     pub(crate) fn link_ready(&mut self, event: Ready) {
         let Some(agent) = self.node().and_then(|node| node.agent.as_mut()) else { return };
-        if event.readable && agent.read() == Read::End {
+        if event.readable && agent.read() == LinkRead::End {
             // Usually it is dying, and its exit code counts: it gets a moment for that.
-            let Keeper { part: Part::Node(node), poller, deadlines, .. } = self else { return };
+            let Keeper { role: Role::Node(node), poller, deadlines, .. } = self else { return };
             if let Some(agent) = &node.agent {
                 poller.remove(agent.fd());
                 deadlines.after(DYING, Deadline::AgentDying { pid: agent.pid });
@@ -267,20 +276,20 @@ impl Keeper {
         node.frames_left = matches!(next, Ok(Some(_)));
         match next {
             Ok(Some(message)) => {
-                self.obey(message);
+                self.on_message(message);
                 true
             }
             Ok(None) => false,
             Err(error) => {
                 let pid = agent.pid;
-                self.note(format!("the agent talks nonsense and is replaced: {error}"));
+                self.log(format!("the agent talks nonsense and is replaced: {error}"));
                 let _ = signal::send(pid, tree::KILL);
                 false
             }
         }
     }
 
-    fn obey(&mut self, message: ToKeeper) {
+    fn on_message(&mut self, message: ToKeeper) {
         match message {
             ToKeeper::Hello { format, version: _ } => self.welcome(format),
             ToKeeper::Ready { stop_timeout_ms } => {
@@ -305,7 +314,7 @@ impl Keeper {
             ToKeeper::Extend { job, incarnation, fence_at } => {
                 self.extend(&job, incarnation, fence_at)
             }
-            ToKeeper::Rule { job, rules } => self.rule(&job, &rules),
+            ToKeeper::UpdateSettings { job, settings } => self.update_settings(&job, &settings),
             ToKeeper::Forget { job } => self.forget(&job),
             ToKeeper::RunTask(task) => self.run_task(&task),
             ToKeeper::TaskTaken { id } => {
@@ -320,20 +329,22 @@ impl Keeper {
             }
             ToKeeper::Taken { token } => {
                 if let Some(node) = self.node() {
-                    node.untaken.remove(&token);
-                    node.lost.taken(token);
+                    node.pending_requests.remove(&token);
+                    node.log_gaps.taken(token);
                 }
             }
             ToKeeper::Inspect { id } => {
                 let figures = self.figures();
-                self.tell(&ToAgent::Figures { id, figures });
+                self.send(&ToAgent::Figures { id, figures });
             }
             ToKeeper::RotateLogs => {
                 if let Some(output) = self.output() {
                     output.rotate();
                 }
             }
-            ToKeeper::Upgrade { id, binary } => self.begin_upgrade(binary, Wanting::Agent(id)),
+            ToKeeper::Upgrade { id, binary } => {
+                self.begin_upgrade(binary, UpgradeRequester::Agent(id))
+            }
             ToKeeper::Exit { code } => self.end(code),
         }
     }
@@ -342,29 +353,29 @@ impl Keeper {
         let jobs = self.jobs.values().map(|job| HeldJob {
             job: job.name.clone(),
             highest: job.highest,
-            live: job.process.as_ref().map(|process| Live {
+            live: job.process.as_ref().map(|process| LiveProcess {
                 incarnation: process.incarnation,
                 pid: process.pid,
                 tree: process.tree.kind(),
                 unenforced: process.unenforced.clone(),
                 spawned: matches!(process.phase, Phase::Up | Phase::Clearing { .. }),
                 notified: process.notified.clone(),
-                rules: process.rules(),
+                settings: process.settings(),
             }),
         });
         let jobs = jobs.collect();
-        let run = self.ground.run.clone();
+        let run = self.context.run.clone();
         let names: BTreeMap<u64, Name> =
             self.jobs.values().map(|job| (job.id, job.name.clone())).collect();
         let Some(node) = self.node() else { return };
-        let signals = node.untaken.iter().filter_map(|(token, untaken)| match untaken {
-            Untaken::Signal(signal) => Some((*token, *signal)),
-            Untaken::Ask { .. } => None,
+        let signals = node.pending_requests.iter().filter_map(|(token, pending)| match pending {
+            PendingRequest::Signal(signal) => Some((*token, *signal)),
+            PendingRequest::Control { .. } => None,
         });
         let welcome = Welcome {
             format: FORMAT,
             run,
-            run_dir: node.means.dir.path().to_owned(),
+            run_dir: node.resources.dir.path().to_owned(),
             state_dir: node.state_dir.clone(),
             agent_restarts: node.succession.restarts,
             upgraded: node.upgraded.clone(),
@@ -372,43 +383,43 @@ impl Keeper {
             records: node.records.iter().cloned().collect(),
             signals: signals.collect(),
         };
-        let asks = node.untaken.iter().filter_map(|(token, untaken)| match untaken {
-            Untaken::Signal(_) => None,
-            Untaken::Ask { job, incarnation, ask } => Some(ToAgent::Asked {
+        let asks = node.pending_requests.iter().filter_map(|(token, pending)| match pending {
+            PendingRequest::Signal(_) => None,
+            PendingRequest::Control { job, incarnation, request } => Some(ToAgent::Asked {
                 token: *token,
                 job: names.get(job)?.clone(),
                 incarnation: *incarnation,
-                ask: *ask,
+                request: *request,
             }),
         });
-        let asks: Vec<ToAgent> = asks.chain(node.lost.messages()).collect();
+        let asks: Vec<ToAgent> = asks.chain(node.log_gaps.messages()).collect();
         let done: Vec<ToAgent> = node.done.iter().map(TaskDone::message).collect();
         let Some(agent) = &mut node.agent else { return };
         if format != FORMAT {
             let _ = signal::send(agent.pid, tree::KILL);
             return;
         }
-        if !agent.say(&ToAgent::Welcome(Box::new(welcome))) {
+        if !agent.queue(&ToAgent::Welcome(Box::new(welcome))) {
             let pid = agent.pid;
             let _ = signal::send(pid, tree::KILL);
-            self.note("there is too much to tell a new agent: it is replaced");
+            self.log("there is too much to tell a new agent: it is replaced");
             return;
         }
         for message in asks.iter().chain(&done) {
-            agent.say(message);
+            agent.queue(message);
         }
     }
 
     /// An incarnation has ended: kept until an agent has written it down.
     pub(crate) fn ended(&mut self, mut record: ExitRecord, main: bool) {
-        match &mut self.part {
-            Part::Hold(_) => {
+        match &mut self.role {
+            Role::Hold(_) => {
                 if let Exit::Error { error, .. } = &record.exit {
                     eprintln!("mainstay: {error}");
                 }
                 self.exit = Some(record.exit.shell_code());
             }
-            Part::Node(node) => {
+            Role::Node(node) => {
                 node.next_record += 1;
                 record.record = node.next_record;
                 if main {
@@ -418,7 +429,7 @@ impl Keeper {
                     node.records.pop_front();
                 }
                 node.records.push_back(record.clone());
-                self.tell(&ToAgent::Exited(record));
+                self.send(&ToAgent::Exited(record));
             }
         }
     }
@@ -426,7 +437,7 @@ impl Keeper {
     pub(crate) fn agent_died(&mut self, pid: u32) {
         let how = reap::reap(pid).map_or(reap::How::Code(1), |death| death.how);
         // What it had decided before it died still holds: the next one counts on it.
-        self.hear_out_agent();
+        self.drain_link();
         let Some(node) = self.node() else { return };
         let Some(agent) = node.agent.take() else { return };
         let ready = agent.ready;
@@ -435,12 +446,12 @@ impl Keeper {
     }
 
     /// Handles everything that the agent has sent.
-    pub(crate) fn hear_out_agent(&mut self) {
+    pub(crate) fn drain_link(&mut self) {
         loop {
             while self.handle_frame() {}
             match self.node().and_then(|node| node.agent.as_mut()).map(Agent::read) {
-                Some(Read::Some) => {}
-                Some(Read::Nothing | Read::End) | None => return,
+                Some(LinkRead::Some) => {}
+                Some(LinkRead::Nothing | LinkRead::End) | None => return,
             }
         }
     }
@@ -451,8 +462,8 @@ impl Keeper {
             return;
         }
         match node.succession.died(was_ready, how, clock::boottime()) {
-            Next::End(code) => self.end(code),
-            Next::Restart { after } => {
+            AfterDeath::End(code) => self.end(code),
+            AfterDeath::Restart { after } => {
                 let how = match how {
                     reap::How::Code(code) => format!("ended with code {code}"),
                     reap::How::Signal(number) => format!("was killed by signal {number}"),
@@ -463,7 +474,7 @@ impl Keeper {
                     format!("in {} ms", after.as_millis())
                 };
                 let jobs = self.running().len();
-                self.note(format!("the agent {how}; {jobs} jobs run on; a new one starts {when}"));
+                self.log(format!("the agent {how}; {jobs} jobs run on; a new one starts {when}"));
                 if after.is_zero() {
                     self.start_agent();
                 } else {
@@ -482,7 +493,7 @@ impl Keeper {
         let _ = signal::send(pid, tree::KILL);
         let _ = reap::wait_for(pid);
         self.children.remove(&pid);
-        self.hear_out_agent();
+        self.drain_link();
         if let Some(agent) = self.node().and_then(|node| node.agent.take()) {
             self.poller.remove(agent.fd());
         }

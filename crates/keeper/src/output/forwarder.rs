@@ -26,7 +26,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(1);
 const PIECE: usize = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(super) enum Destination {
     Stdout = 0,
     Stderr = 1,
 }
@@ -52,7 +52,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Queue {
     blocks: VecDeque<Vec<u8>>,
-    /// Written bytes of the first block.
+    /// WriteReport bytes of the first block.
     offset: usize,
     bytes: usize,
     stuck: bool,
@@ -97,7 +97,7 @@ impl Ring {
     }
 
     /// Takes a block of `lines` lines, or counts them as dropped.
-    pub(super) fn push(&self, exit: Exit, block: Vec<u8>, lines: u64) {
+    pub(super) fn push(&self, exit: Destination, block: Vec<u8>, lines: u64) {
         let first = {
             let mut inner = lock(&self.inner);
             let untold = inner.untold;
@@ -112,7 +112,7 @@ impl Ring {
                 return;
             }
             let first = queue.blocks.is_empty();
-            if untold > 0 && exit == Exit::Stdout {
+            if untold > 0 && exit == Destination::Stdout {
                 queue.push(format!("mainstay | {untold} lines were not forwarded\n").into_bytes());
                 inner.untold = 0;
             }
@@ -127,7 +127,7 @@ impl Ring {
     /// Whether a job may go on writing. If not, the forwarder says so once there is room.
     pub(super) fn has_room(&self) -> bool {
         let mut inner = lock(&self.inner);
-        let queue = &inner.queues[Exit::Stdout as usize];
+        let queue = &inner.queues[Destination::Stdout as usize];
         let room = queue.bytes < FULL || queue.stuck || queue.closed;
         inner.writer_waits |= !room;
         room
@@ -217,7 +217,7 @@ impl Ring {
 
     fn take_room_again(&self) -> bool {
         let mut inner = lock(&self.inner);
-        let queue = &inner.queues[Exit::Stdout as usize];
+        let queue = &inner.queues[Destination::Stdout as usize];
         let room = queue.bytes < FULL / 2 || queue.stuck || queue.closed;
         room && std::mem::take(&mut inner.writer_waits)
     }

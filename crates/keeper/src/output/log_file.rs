@@ -14,9 +14,9 @@ use std::{
 };
 
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(super) struct LogFile {
     dir: PathBuf,
-    current: Option<Current>,
+    current: Option<CurrentFile>,
     next_seq: u64,
     /// Entries lost since the last one that was written.
     gap: u64,
@@ -25,7 +25,7 @@ pub(super) struct Sink {
 }
 
 #[derive(Debug)]
-struct Current {
+struct CurrentFile {
     file: File,
     /// What it holds from before it could not be closed, not counted in `size`.
     before: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Gap {
 
 /// What became of some entries.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WriteReport {
     pub(super) dropped: u64,
     /// A gap ended here: so many more entries are missing than were reported when it began.
     pub(super) gap_rest: u64,
@@ -54,9 +54,9 @@ pub(super) struct Written {
     pub(super) error: Option<io::Error>,
 }
 
-impl Sink {
-    pub(super) fn new(dir: PathBuf) -> Sink {
-        Sink { dir, current: None, next_seq: 0, gap: 0, reported: 0 }
+impl LogFile {
+    pub(super) fn new(dir: PathBuf) -> LogFile {
+        LogFile { dir, current: None, next_seq: 0, gap: 0, reported: 0 }
     }
 
     /// What is missing and not told in the file yet.
@@ -75,8 +75,8 @@ impl Sink {
         keep: &Keep,
         format: FileFormat,
         wall: i64,
-    ) -> Written {
-        let mut written = Written::default();
+    ) -> WriteReport {
+        let mut written = WriteReport::default();
         if self.gap > 0 && !self.tell_gap(format, wall, &mut written) {
             // Nothing may come before the word about what is missing, however short it is.
             self.lose(entries, &mut written);
@@ -101,7 +101,7 @@ impl Sink {
         written
     }
 
-    fn lose(&mut self, entries: &[u8], written: &mut Written) {
+    fn lose(&mut self, entries: &[u8], written: &mut WriteReport) {
         let lines = count_entries(entries);
         self.gap += lines;
         written.dropped += lines;
@@ -126,7 +126,7 @@ impl Sink {
     }
 
     /// Closes the current file under a name of its own and removes what is too old.
-    pub(super) fn rotate(&mut self, keep: &Keep, wall: i64, written: &mut Written) {
+    pub(super) fn rotate(&mut self, keep: &Keep, wall: i64, written: &mut WriteReport) {
         if self.current.is_none() && self.open(wall).is_err() {
             return;
         }
@@ -147,7 +147,7 @@ impl Sink {
             // It cannot be named: go on in it rather than lose it.
             Err(_) => {
                 let before = current.before + current.size;
-                self.current = Some(Current { since: wall, before, size: 0, ..current });
+                self.current = Some(CurrentFile { since: wall, before, size: 0, ..current });
             }
         }
         let archives = archives(&self.dir);
@@ -209,12 +209,12 @@ impl Sink {
             .ok()
             .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         let since = begun.and_then(|begun| i64::try_from(begun.as_nanos()).ok()).unwrap_or(wall);
-        self.current = Some(Current { file, before: 0, size, since, looked_at: wall });
+        self.current = Some(CurrentFile { file, before: 0, size, since, looked_at: wall });
         Ok(())
     }
 
     /// Whether it could be told.
-    fn tell_gap(&mut self, format: FileFormat, wall: i64, written: &mut Written) -> bool {
+    fn tell_gap(&mut self, format: FileFormat, wall: i64, written: &mut WriteReport) -> bool {
         let text =
             format!("mainstay: {} lines are missing here: they could not be written", self.gap);
         let line = match format {
@@ -229,7 +229,7 @@ impl Sink {
     }
 }
 
-impl Current {
+impl CurrentFile {
     /// Whether somebody has removed it, looked at once a second: then it would only eat space.
     fn is_taken_away(&mut self, wall: i64) -> bool {
         if wall.saturating_sub(self.looked_at).unsigned_abs() < 1_000_000_000 {
@@ -241,7 +241,7 @@ impl Current {
 }
 
 /// Whole or not at all: what a full disk cut short is taken back.
-fn write_whole(current: &mut Current, entries: &[u8]) -> io::Result<()> {
+fn write_whole(current: &mut CurrentFile, entries: &[u8]) -> io::Result<()> {
     match current.file.write_all(entries) {
         Ok(()) => {
             current.size += entries.len() as u64;

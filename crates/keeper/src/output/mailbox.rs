@@ -41,7 +41,7 @@ impl<T> Mailbox<T> {
     }
 }
 
-/// Makes an eventfd readable. It cannot fail in a way that matters: full means readable already.
+/// Makes an eventfd readable. It cannot fail in a way that matters: full resources readable already.
 pub(super) fn ring(fd: BorrowedFd<'_>) {
     let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
 }

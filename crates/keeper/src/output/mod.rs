@@ -6,8 +6,8 @@
 //!                 └──► ring ──► forwarder thread ──► stdout, stderr      a stuck reader costs lines
 //! ```
 //!
-//! The main thread only posts commands and reads what is posted back. Both threads can be stopped
-//! with nothing lost: what they hold comes back as [`Rest`] and goes through an upgrade.
+//! The main thread only commands commands and reads what is posted back. Both threads can be stopped
+//! with nothing lost: what they hold comes back as [`OutputState`] and goes through an upgrade.
 
 mod forwarder;
 mod lines;
@@ -66,7 +66,7 @@ impl Channel {
 
 /// What the job writes to.
 #[derive(Debug)]
-pub(crate) enum Other {
+pub(crate) enum WriteEnd {
     Pipe,
     /// Its lines end with `\r\n`. We keep its end open until the job is gone.
     Terminal(Option<OwnedFd>),
@@ -80,17 +80,17 @@ pub(crate) struct Stream {
     pub(crate) channel: Channel,
     pub(crate) log: Log,
     pub(crate) fd: OwnedFd,
-    pub(crate) other: Other,
+    pub(crate) write_end: WriteEnd,
     /// The beginning of a line whose end has not come yet.
     pub(crate) partial: Vec<u8>,
 }
 
 #[derive(Debug)]
-enum Post {
+enum WriterCommand {
     Open(Stream),
     /// The process is gone: read what is there, then close.
     Close(u64),
-    Note(String),
+    Log(String),
     /// Another `log` for what the job writes from now on.
     Change(Name, Log),
     Rotate,
@@ -104,19 +104,19 @@ enum Post {
 
 /// What the writer has to tell.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum WriterEvent {
     Gap { job: Name, lines: u64 },
     Closed { job: Name, file: PathBuf, compress: bool },
 }
 
 /// What the threads held when they were stopped.
 #[derive(Debug, Default)]
-pub(crate) struct Rest {
+pub(crate) struct OutputState {
     pub(crate) streams: Vec<Stream>,
     pub(crate) figures: BTreeMap<Name, LogFigures>,
     pub(crate) gaps: Vec<(Owner, Gap)>,
     /// What nobody has read yet.
-    pub(crate) told: Vec<Told>,
+    pub(crate) events: Vec<WriterEvent>,
     pub(crate) forward: [Vec<u8>; 2],
     pub(crate) forward_dropped: u64,
 }
@@ -124,8 +124,8 @@ pub(crate) struct Rest {
 type Figures = Arc<Mutex<BTreeMap<Name, LogFigures>>>;
 
 pub(crate) struct Output {
-    posts: Arc<Mailbox<Post>>,
-    told: Arc<Mailbox<Told>>,
+    commands: Arc<Mailbox<WriterCommand>>,
+    events: Arc<Mailbox<WriterEvent>>,
     ring: Arc<Ring>,
     figures: Figures,
     writer: JoinHandle<Writer>,
@@ -133,62 +133,64 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn start(logs: PathBuf, rest: Rest) -> io::Result<Output> {
-        let posts = Arc::new(Mailbox::new()?);
-        let told = Arc::new(Mailbox::new()?);
+    pub(crate) fn start(logs: PathBuf, rest: OutputState) -> io::Result<Output> {
+        let commands = Arc::new(Mailbox::new()?);
+        let events = Arc::new(Mailbox::new()?);
         let ring = Arc::new(Ring::new(rest.forward, rest.forward_dropped)?);
         let figures: Figures = Arc::new(Mutex::new(rest.figures));
         let mut writer =
-            Writer::new(logs, posts.clone(), told.clone(), ring.clone(), figures.clone())?;
+            Writer::new(logs, commands.clone(), events.clone(), ring.clone(), figures.clone())?;
         for stream in rest.streams {
             writer.open(stream);
         }
         for (owner, gap) in rest.gaps {
             writer.resume_gap(&owner, gap);
         }
-        let (waker, to_write) = (posts.clone(), ring.clone());
+        let (waker, to_write) = (commands.clone(), ring.clone());
         Ok(Output {
             writer: thread("writer", move || writer.run())?,
-            forwarder: thread("forwarder", move || to_write.forward(|| waker.post(Post::Resume)))?,
-            posts,
-            told,
+            forwarder: thread("forwarder", move || {
+                to_write.forward(|| waker.post(WriterCommand::Resume))
+            })?,
+            commands,
+            events,
             ring,
             figures,
         })
     }
 
     pub(crate) fn open(&self, stream: Stream) {
-        self.posts.post(Post::Open(stream));
+        self.commands.post(WriterCommand::Open(stream));
     }
 
     pub(crate) fn close(&self, key: u64) {
-        self.posts.post(Post::Close(key));
+        self.commands.post(WriterCommand::Close(key));
     }
 
     /// A line of our own log.
-    pub(crate) fn note(&self, text: impl Into<String>) {
-        self.posts.post(Post::Note(text.into()));
+    pub(crate) fn log(&self, text: impl Into<String>) {
+        self.commands.post(WriterCommand::Log(text.into()));
     }
 
     pub(crate) fn change(&self, job: Name, log: Log) {
-        self.posts.post(Post::Change(job, log));
+        self.commands.post(WriterCommand::Change(job, log));
     }
 
     pub(crate) fn rotate(&self) {
-        self.posts.post(Post::Rotate);
+        self.commands.post(WriterCommand::Rotate);
     }
 
     pub(crate) fn forget(&self, job: Name) {
-        self.posts.post(Post::Forget(job));
+        self.commands.post(WriterCommand::Forget(job));
     }
 
-    /// Readable when [`Output::told`] has something.
-    pub(crate) fn told_fd(&self) -> BorrowedFd<'_> {
-        self.told.fd()
+    /// Readable when [`Output::events`] has something.
+    pub(crate) fn events_fd(&self) -> BorrowedFd<'_> {
+        self.events.fd()
     }
 
-    pub(crate) fn told(&self) -> Vec<Told> {
-        self.told.take()
+    pub(crate) fn events(&self) -> Vec<WriterEvent> {
+        self.events.take()
     }
 
     pub(crate) fn figures(&self) -> BTreeMap<Name, LogFigures> {
@@ -200,20 +202,20 @@ impl Output {
     }
 
     /// Stops both threads and gives back what they held, lines in the middle included.
-    pub(crate) fn stop(self) -> Rest {
-        self.posts.post(Post::Stop { drain: false });
+    pub(crate) fn stop(self) -> OutputState {
+        self.commands.post(WriterCommand::Stop { drain: false });
         let writer = self.writer.join();
         // A reader that is stuck in spite of poll cannot be waited for: an exec ends the thread.
         self.ring.stop(Duration::from_millis(200));
         let (forward, forward_dropped) = self.ring.take();
         let (streams, gaps) = writer.map(Writer::into_rest).unwrap_or_default();
         let figures = std::mem::take(&mut *lock(&self.figures));
-        Rest { streams, figures, gaps, told: self.told.take(), forward, forward_dropped }
+        OutputState { streams, figures, gaps, events: self.events.take(), forward, forward_dropped }
     }
 
     /// Writes out everything; gives a reader that takes nothing a bounded time.
     pub(crate) fn finish(self) {
-        self.posts.post(Post::Stop { drain: true });
+        self.commands.post(WriterCommand::Stop { drain: true });
         let _ = self.writer.join();
         self.ring.drain(Duration::from_secs(2));
         self.ring.stop(Duration::from_millis(200));

@@ -1,11 +1,11 @@
 //! The writer thread: reads every pipe, writes every file.
 
 use super::{
-    Channel, Figures, Other, Owner, Post, Stream, Told,
-    forwarder::{Exit, Ring},
+    Channel, Figures, Owner, Stream, WriteEnd, WriterCommand, WriterEvent,
+    forwarder::{Destination, Ring},
     lines::{Header, Piece, split},
     lock,
-    log_file::{Gap, Sink, Written},
+    log_file::{Gap, LogFile, WriteReport},
     mailbox::Mailbox,
 };
 use mainstay_core::{
@@ -35,13 +35,13 @@ const TERMINAL_READS: usize = 256;
 
 pub(super) struct Writer {
     logs: PathBuf,
-    posts: Arc<Mailbox<Post>>,
-    told: Arc<Mailbox<Told>>,
+    commands: Arc<Mailbox<WriterCommand>>,
+    events: Arc<Mailbox<WriterEvent>>,
     ring: Arc<Ring>,
     figures: Figures,
     epoll: OwnedFd,
     streams: HashMap<u64, Stream>,
-    sinks: BTreeMap<Owner, Sink>,
+    sinks: BTreeMap<Owner, LogFile>,
     /// Wait for room in the ring.
     paused: Vec<u64>,
     chunk: Vec<u8>,
@@ -49,7 +49,7 @@ pub(super) struct Writer {
     to_file: Vec<u8>,
 }
 
-enum Next {
+enum Flow {
     Go,
     Stop { drain: bool },
 }
@@ -57,17 +57,17 @@ enum Next {
 impl Writer {
     pub(super) fn new(
         logs: PathBuf,
-        posts: Arc<Mailbox<Post>>,
-        told: Arc<Mailbox<Told>>,
+        commands: Arc<Mailbox<WriterCommand>>,
+        events: Arc<Mailbox<WriterEvent>>,
         ring: Arc<Ring>,
         figures: Figures,
     ) -> io::Result<Writer> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, posts.fd(), EventData::new_u64(MAIL), EventFlags::IN)?;
+        epoll::add(&epoll, commands.fd(), EventData::new_u64(MAIL), EventFlags::IN)?;
         Ok(Writer {
             logs,
-            posts,
-            told,
+            commands,
+            events,
             ring,
             figures,
             epoll,
@@ -91,7 +91,7 @@ impl Writer {
             for event in &events {
                 match event.data.u64() {
                     MAIL => {
-                        if let Next::Stop { drain } = self.take_mail() {
+                        if let Flow::Stop { drain } = self.take_commands() {
                             if drain {
                                 self.drain_all();
                             }
@@ -113,20 +113,20 @@ impl Writer {
         self.sink(owner).resume_gap(gap);
     }
 
-    fn take_mail(&mut self) -> Next {
-        for post in self.posts.take() {
-            match post {
-                Post::Open(stream) => self.open(stream),
-                Post::Close(key) => self.close(key),
-                Post::Note(text) => self.note(&text),
-                Post::Change(job, log) => self.change(job, &log),
-                Post::Rotate => self.rotate(),
-                Post::Forget(job) => self.forget(&job),
-                Post::Resume => self.resume(),
-                Post::Stop { drain } => return Next::Stop { drain },
+    fn take_commands(&mut self) -> Flow {
+        for command in self.commands.take() {
+            match command {
+                WriterCommand::Open(stream) => self.open(stream),
+                WriterCommand::Close(key) => self.close(key),
+                WriterCommand::Log(text) => self.log(&text),
+                WriterCommand::Change(job, log) => self.change(job, &log),
+                WriterCommand::Rotate => self.rotate(),
+                WriterCommand::Forget(job) => self.forget(&job),
+                WriterCommand::Resume => self.resume(),
+                WriterCommand::Stop { drain } => return Flow::Stop { drain },
             }
         }
-        Next::Go
+        Flow::Go
     }
 
     pub(super) fn open(&mut self, stream: Stream) {
@@ -139,7 +139,7 @@ impl Writer {
     /// Reads what the pipe holds now: whoever still holds its other end is not of this job's tree.
     fn close(&mut self, key: u64) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
-        if let Other::Terminal(end) = &mut stream.other {
+        if let WriteEnd::Terminal(end) = &mut stream.write_end {
             *end = None;
             return self.close_terminal(key);
         }
@@ -230,9 +230,9 @@ impl Writer {
         Some(count)
     }
 
-    fn put(&mut self, owner: &Owner, log: &Log, batch: Done) {
+    fn put(&mut self, owner: &Owner, log: &Log, batch: FinishedBatch) {
         if !batch.to_forward.is_empty() {
-            let exit = if *owner == Owner::Own { Exit::Stderr } else { Exit::Stdout };
+            let exit = if *owner == Owner::Own { Destination::Stderr } else { Destination::Stdout };
             self.ring.push(exit, batch.to_forward, batch.lines);
         }
         let mut dropped = 0;
@@ -252,30 +252,30 @@ impl Writer {
         }
     }
 
-    fn sink(&mut self, owner: &Owner) -> &mut Sink {
+    fn sink(&mut self, owner: &Owner) -> &mut LogFile {
         let dir = self.logs.join(owner.as_str());
-        self.sinks.entry(owner.clone()).or_insert_with(|| Sink::new(dir))
+        self.sinks.entry(owner.clone()).or_insert_with(|| LogFile::new(dir))
     }
 
-    fn report(&mut self, owner: &Owner, log: &Log, written: Written) {
+    fn report(&mut self, owner: &Owner, log: &Log, written: WriteReport) {
         if let Some(error) = written.error {
-            self.note(&format!("the output of {} cannot be written: {error}", owner.as_str()));
+            self.log(&format!("the output of {} cannot be written: {error}", owner.as_str()));
             if let Owner::Job(job) = owner {
-                self.told.post(Told::Gap { job: job.clone(), lines: written.dropped });
+                self.events.post(WriterEvent::Gap { job: job.clone(), lines: written.dropped });
             }
         }
         if let (1.., Owner::Job(job)) = (written.gap_rest, owner) {
-            self.told.post(Told::Gap { job: job.clone(), lines: written.gap_rest });
+            self.events.post(WriterEvent::Gap { job: job.clone(), lines: written.gap_rest });
         }
         if let Owner::Job(job) = owner {
             for file in written.closed {
                 let compress = log.keep.compress;
-                self.told.post(Told::Closed { job: job.clone(), file, compress });
+                self.events.post(WriterEvent::Closed { job: job.clone(), file, compress });
             }
         }
     }
 
-    fn note(&mut self, text: &str) {
+    fn log(&mut self, text: &str) {
         let log = Log { format: ForwardFormat::Raw, ..Log::default() };
         let wall = mainstay_sys::clock::wall();
         self.header.set(wall, Channel::Stderr);
@@ -283,7 +283,7 @@ impl Writer {
         let piece = Piece { text: text.as_bytes(), whole: true };
         let mut line = Vec::new();
         self.header.to_forward(log.format, "", Channel::Stderr, piece, &mut line);
-        self.ring.push(Exit::Stderr, line, 1);
+        self.ring.push(Destination::Stderr, line, 1);
         let mut entry = Vec::new();
         self.header.to_file(log.file, piece, &mut entry);
         // A note that cannot be written has been forwarded; there is nobody else to tell.
@@ -299,7 +299,7 @@ impl Writer {
         let owners: Vec<Owner> = self.sinks.keys().cloned().collect();
         for owner in owners {
             let log = keeps.remove(&owner).unwrap_or_default();
-            let mut written = Written::default();
+            let mut written = WriteReport::default();
             self.sink(&owner).rotate(&log.keep, wall, &mut written);
             self.report(&owner, &log, written);
         }
@@ -334,7 +334,7 @@ struct Batch<'a> {
     wall: i64,
 }
 
-struct Done {
+struct FinishedBatch {
     to_forward: Vec<u8>,
     lines: u64,
     bytes: u64,
@@ -352,7 +352,7 @@ impl<'a> Batch<'a> {
             to_forward: Vec::new(),
             owner: stream.owner.as_str(),
             channel: stream.channel,
-            terminal: matches!(stream.other, Other::Terminal(_)),
+            terminal: matches!(stream.write_end, WriteEnd::Terminal(_)),
             file: stream.log.file,
             forward: stream.log.forward.then_some(stream.log.format),
             lines: 0,
@@ -371,7 +371,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn done(self, bytes: u64) -> Done {
-        Done { to_forward: self.to_forward, lines: self.lines, bytes, wall: self.wall }
+    fn done(self, bytes: u64) -> FinishedBatch {
+        FinishedBatch { to_forward: self.to_forward, lines: self.lines, bytes, wall: self.wall }
     }
 }

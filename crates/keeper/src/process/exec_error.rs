@@ -1,4 +1,4 @@
-//! What was tried in order to start a process, for the words that say why it failed.
+//! What was tried in order to start a process, for the output that say why it failed.
 
 use mainstay_sys::spawn::{Failure, Program, Step};
 use mainstay_wire::link::Exec;
@@ -12,7 +12,7 @@ use std::{
 };
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Attempt {
+pub(crate) struct ExecContext {
     command: String,
     /// The files that the command may be, in the order of the search.
     tried: Vec<PathBuf>,
@@ -23,9 +23,9 @@ pub(crate) struct Attempt {
 
 const ENOEXEC: i32 = 8;
 
-impl Attempt {
-    pub(crate) fn new(exec: &Exec, program: &Program) -> Attempt {
-        Attempt {
+impl ExecContext {
+    pub(crate) fn new(exec: &Exec, program: &Program) -> ExecContext {
+        ExecContext {
             command: exec.argv.first().cloned().unwrap_or_default(),
             tried: program.tried().map(Path::to_owned).collect(),
             cwd: exec.cwd.clone(),

@@ -8,11 +8,11 @@
 use crate::{
     event_loop::{
         deadline::Deadline,
-        poller::{Interest, Kind},
+        poller::{Interest, Source},
     },
-    keeper::{Child, Keeper, Part},
+    keeper::{Child, Keeper, Role},
     process::{
-        exec_error::Attempt,
+        exec_error::ExecContext,
         job::{self, Ended, Job, Phase, StopRule},
         launch::{self, Capture},
         tree::{self, Tree},
@@ -31,8 +31,8 @@ use mainstay_sys::{
     spawn::Failure,
 };
 use mainstay_wire::{
-    link::{ExitRecord, Rules, Spawn, ToAgent},
-    state::State,
+    link::{ExitRecord, LiveSettings, Spawn, ToAgent},
+    state::ContainerState,
 };
 use rustix::io::Errno;
 use std::{fs, io, os::unix::fs::DirBuilderExt, path::PathBuf, time::Duration};
@@ -56,10 +56,11 @@ impl Keeper {
 
     pub(crate) fn spawn(&mut self, spawn: &Spawn) {
         let Some(node) = self.node() else { return };
-        let (dir, notify) = (node.means.dir.job(&spawn.job), node.means.dir.notify(&spawn.job));
+        let (dir, notify) =
+            (node.resources.dir.job(&spawn.job), node.resources.dir.notify(&spawn.job));
         let id = self.job_id(&spawn.job, dir);
-        let Keeper { jobs, part, ground, next_stream, poller, .. } = self;
-        let (Some(job), crate::keeper::Part::Node(node)) = (jobs.get_mut(&id), part) else {
+        let Keeper { jobs, role, context, next_stream, poller, .. } = self;
+        let (Some(job), crate::keeper::Role::Node(node)) = (jobs.get_mut(&id), role) else {
             return;
         };
         if spawn.incarnation <= job.highest {
@@ -67,7 +68,7 @@ impl Keeper {
         }
         if job.process.is_some() {
             let text = format!("refused to start {} again: it is still running", spawn.job);
-            self.note(text);
+            self.log(text);
             return;
         }
         job.forgotten = false;
@@ -75,10 +76,10 @@ impl Keeper {
         job.spawns += 1;
         let had_notify = job.notify.is_some();
         prepare_files(job, false);
-        let capture = Capture::Pipes { output: &node.means.output, next_key: next_stream };
-        let launched = launch::launch(ground, job, spawn, &notify, capture);
+        let capture = Capture::Pipes { output: &node.resources.output, next_key: next_stream };
+        let launched = launch::launch(context, job, spawn, &notify, capture);
         if let (false, Some(socket)) = (had_notify, &job.notify) {
-            let _ = poller.add(socket, Kind::Notify, id, Interest::Read);
+            let _ = poller.add(socket, Source::Notify, id, Interest::Read);
         }
         self.launched(id, launched);
     }
@@ -97,10 +98,10 @@ impl Keeper {
                         .at(at, Deadline::Fence { job: id, incarnation: process.incarnation });
                 }
                 if let Phase::Execing { failure } = &process.phase {
-                    let _ = self.poller.add(failure, Kind::Exec, id, Interest::Read);
+                    let _ = self.poller.add(failure, Source::Exec, id, Interest::Read);
                 }
                 if let Some(pipe) = &process.ready {
-                    let _ = self.poller.add(pipe, Kind::ReadyPipe, id, Interest::Read);
+                    let _ = self.poller.add(pipe, Source::ReadyPipe, id, Interest::Read);
                 }
                 self.children.insert(process.pid, Child::Job(id));
                 job.process = Some(process);
@@ -129,7 +130,7 @@ impl Keeper {
         match Failure::from_bytes(&bytes[..count]) {
             None => self.up(id),
             Some(failed) => {
-                let error = process.attempt.describe(failed);
+                let error = process.exec_context.describe(failed);
                 process.phase = Phase::Failed { exit: Exit::Error { error, errno: failed.errno } };
             }
         }
@@ -139,7 +140,7 @@ impl Keeper {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Some(process) = job.process.as_mut() else { return };
         process.phase = Phase::Up;
-        process.attempt = Attempt::default();
+        process.exec_context = ExecContext::default();
         let message = ToAgent::Spawned {
             job: job.name.clone(),
             incarnation: process.incarnation,
@@ -151,7 +152,7 @@ impl Keeper {
             self.write_state(id, &state);
         }
         self.open_control(id);
-        self.tell(&message);
+        self.send(&message);
     }
 
     /// Listens for clients, once there is something to say.
@@ -160,17 +161,17 @@ impl Keeper {
         let path = job.control_file();
         match self.reserve.with(|| dirs::listen(&path, 0o600)) {
             Ok(socket) => {
-                let _ = self.poller.add(&socket, Kind::Control, id, Interest::Read);
+                let _ = self.poller.add(&socket, Source::Control, id, Interest::Read);
                 job.control = Some(socket);
             }
             Err(error) => {
                 let text = format!("{} runs without a control socket: {error}", job.name);
-                self.note(text);
+                self.log(text);
             }
         }
     }
 
-    pub(crate) fn write_state(&mut self, id: u64, state: &State) {
+    pub(crate) fn write_state(&mut self, id: u64, state: &ContainerState) {
         let sync = self.node().is_none();
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let path = job.state_file();
@@ -183,7 +184,7 @@ impl Keeper {
         if job.state_error.is_some() && silent {
             self.state_trouble = Some(now);
             let text = format!("{}: {}", job.name, job.state_error.as_deref().unwrap_or_default());
-            self.note(text);
+            self.log(text);
         }
     }
 
@@ -242,7 +243,7 @@ impl Keeper {
         process.tree.kill(pid, || orphans);
         if let (Some(group), None) = (process.tree.group(), &events)
             && let Ok(file) = group.events()
-            && self.poller.add(&file, Kind::Cleared, id, Interest::Priority).is_ok()
+            && self.poller.add(&file, Source::Cleared, id, Interest::Priority).is_ok()
         {
             *events = Some(file);
         } else if let Some(events) = events {
@@ -283,7 +284,7 @@ impl Keeper {
         }
     }
 
-    /// Adopted orphans with the cookie of a job: part of its tree where it has no cgroup.
+    /// Adopted orphans with the cookie of a job: role of its tree where it has no cgroup.
     pub(crate) fn orphans_of(&self, id: u64) -> Vec<u32> {
         let Some(job) = self.jobs.get(&id) else { return Vec::new() };
         match job.process.as_ref().map(|process| &process.tree) {
@@ -292,7 +293,7 @@ impl Keeper {
         }
         let adopted = tree::adopted(|pid| self.children.contains_key(&pid));
         let own =
-            |pid: &u32| tree::cookie(*pid, &self.ground.run).as_deref() == Some(job.name.as_str());
+            |pid: &u32| tree::cookie(*pid, &self.context.run).as_deref() == Some(job.name.as_str());
         adopted.into_iter().filter(own).collect()
     }
 
@@ -333,15 +334,15 @@ impl Keeper {
         }
     }
 
-    /// Other rules for what runs.
-    pub(crate) fn rule(&mut self, name: &Name, rules: &Rules) {
-        let Keeper { jobs, names, part: Part::Node(node), .. } = self else { return };
+    /// WriteEnd settings for what runs.
+    pub(crate) fn update_settings(&mut self, name: &Name, settings: &LiveSettings) {
+        let Keeper { jobs, names, role: Role::Node(node), .. } = self else { return };
         let job = names.get(name).and_then(|id| jobs.get_mut(id));
         let Some(process) = job.and_then(|job| job.process.as_mut()) else { return };
-        (process.main, process.stop) = (rules.main, StopRule::of(rules));
-        if process.log.as_ref() != Some(&rules.log) {
-            process.log = Some(rules.log.clone());
-            node.means.output.change(name.clone(), rules.log.clone());
+        (process.main, process.stop) = (settings.main, StopRule::of(settings));
+        if process.log.as_ref() != Some(&settings.log) {
+            process.log = Some(settings.log.clone());
+            node.resources.output.change(name.clone(), settings.log.clone());
         }
     }
 
@@ -358,11 +359,11 @@ impl Keeper {
         let Some(job) = self.jobs.remove(&id) else { return };
         self.names.remove(&job.name);
         if let Some(node) = self.node() {
-            let _ = fs::remove_file(node.means.dir.notify(&job.name));
-            node.means.output.forget(job.name.clone());
+            let _ = fs::remove_file(node.resources.dir.notify(&job.name));
+            node.resources.output.forget(job.name.clone());
         }
         if let Some(group) =
-            self.ground.cgroup.as_ref().and_then(|root| root.job(job.name.as_str()).ok())
+            self.context.cgroup.as_ref().and_then(|root| root.job(job.name.as_str()).ok())
         {
             group.remove();
         }

@@ -1,6 +1,6 @@
 //! What the keeper holds of a job: at most one process, its sockets, who listens to it.
 
-use crate::process::{exec_error::Attempt, listen_sockets::HeldSocket, tree::Tree};
+use crate::process::{exec_error::ExecContext, listen_sockets::HeldSocket, tree::Tree};
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
@@ -9,8 +9,8 @@ use mainstay_core::{
 };
 use mainstay_sys::{cgroup::Group, clock, proc, reap::Death};
 use mainstay_wire::{
-    link::Rules,
-    state::{Metrics, State},
+    link::LiveSettings,
+    state::{ContainerMetrics, ContainerState},
 };
 use std::{collections::BTreeMap, fs::File, os::fd::OwnedFd, path::PathBuf, time::Duration};
 
@@ -56,7 +56,7 @@ pub(crate) struct Process {
     pub(crate) notified: BTreeMap<String, String>,
     /// Where it writes a newline once it is ready; closed when it has.
     pub(crate) ready: Option<OwnedFd>,
-    pub(crate) attempt: Attempt,
+    pub(crate) exec_context: ExecContext,
 }
 
 /// How the keeper stops it when there is no agent to do so.
@@ -68,19 +68,19 @@ pub(crate) struct StopRule {
 }
 
 impl StopRule {
-    pub(crate) fn of(rules: &Rules) -> StopRule {
+    pub(crate) fn of(settings: &LiveSettings) -> StopRule {
         StopRule {
-            signal: rules.stop_signal,
-            to: rules.stop_to,
-            timeout: Duration::from_millis(rules.stop_timeout_ms),
+            signal: settings.stop_signal,
+            to: settings.stop_to,
+            timeout: Duration::from_millis(settings.stop_timeout_ms),
         }
     }
 }
 
 impl Process {
-    pub(crate) fn rules(&self) -> Option<Rules> {
+    pub(crate) fn settings(&self) -> Option<LiveSettings> {
         let StopRule { signal, to, timeout } = self.stop;
-        Some(Rules {
+        Some(LiveSettings {
             main: self.main,
             log: self.log.clone()?,
             stop_signal: signal,
@@ -164,24 +164,27 @@ impl Job {
         self.process.as_mut().filter(|process| process.incarnation == incarnation)
     }
 
-    pub(crate) fn state_starting(&self) -> State {
-        State { incarnation: Some(self.highest), ..State::starting(clock::wall()) }
+    pub(crate) fn state_starting(&self) -> ContainerState {
+        ContainerState {
+            incarnation: Some(self.highest),
+            ..ContainerState::starting(clock::wall())
+        }
     }
 
     /// The state of a process that is there.
-    pub(crate) fn state_now(&self) -> Option<State> {
+    pub(crate) fn state_now(&self) -> Option<ContainerState> {
         self.process.as_ref().map(|process| self.state_of(process, self.metrics(process)))
     }
 
     /// The same for one that has only just come: it has used nothing yet.
-    pub(crate) fn state_first(&self) -> Option<State> {
+    pub(crate) fn state_first(&self) -> Option<ContainerState> {
         self.process.as_ref().map(|process| self.state_of(process, self.counts()))
     }
 
-    fn state_of(&self, process: &Process, metrics: Metrics) -> State {
+    fn state_of(&self, process: &Process, metrics: ContainerMetrics) -> ContainerState {
         let mut state = match process.phase {
             Phase::Execing { .. } | Phase::Failed { .. } => self.state_starting(),
-            Phase::Up => State::up(clock::wall(), process.pid, metrics),
+            Phase::Up => ContainerState::up(clock::wall(), process.pid, metrics),
             // The leader is gone, but the job is not down before its tree is.
             Phase::Clearing { .. } => {
                 let mut state = self.state_starting();
@@ -194,10 +197,10 @@ impl Job {
         state
     }
 
-    pub(crate) fn state_down(&self, ended: &Ended) -> State {
+    pub(crate) fn state_down(&self, ended: &Ended) -> ContainerState {
         let cpu_time = (ended.cpu_user_us + ended.cpu_system_us) * 1000;
-        let metrics = Metrics { cpu_time, ..self.counts() };
-        let mut state = State::down(clock::wall(), &ended.exit, metrics);
+        let metrics = ContainerMetrics { cpu_time, ..self.counts() };
+        let mut state = ContainerState::down(clock::wall(), &ended.exit, metrics);
         state.incarnation = Some(self.highest);
         if let (true, Some(error)) = (state.err.is_empty(), &self.state_error) {
             state.err.clone_from(error);
@@ -205,16 +208,20 @@ impl Job {
         state
     }
 
-    fn counts(&self) -> Metrics {
-        Metrics { restarts: self.spawns.saturating_sub(1), ooms: self.ooms, ..Metrics::default() }
+    fn counts(&self) -> ContainerMetrics {
+        ContainerMetrics {
+            restarts: self.spawns.saturating_sub(1),
+            ooms: self.ooms,
+            ..ContainerMetrics::default()
+        }
     }
 
-    fn metrics(&self, process: &Process) -> Metrics {
+    fn metrics(&self, process: &Process) -> ContainerMetrics {
         let group = process.tree.group();
         let memory = group.and_then(Group::memory_current);
         let limit = group.and_then(Group::memory_max);
         let cpu = process.tree.cpu_time().or_else(|| proc::cpu_time(process.pid));
-        Metrics {
+        ContainerMetrics {
             cpu_time: cpu.unwrap_or(0),
             memory_usage: memory.or_else(|| proc::resident(process.pid)).unwrap_or(0),
             memory_limit: limit.unwrap_or(0),

@@ -1,10 +1,10 @@
 //! From a [`Spawn`] to a cloned process: everything between the decision and the clone.
 
 use crate::{
-    event_loop::reserve::Table,
-    output::{Channel, Other, Output, Owner, Stream},
+    event_loop::reserve::DescriptorTable,
+    output::{Channel, Output, Owner, Stream, WriteEnd},
     process::{
-        exec_error::Attempt,
+        exec_error::ExecContext,
         job::{Job, Phase, Process, StopRule},
         listen_sockets, terminal,
         tree::{COOKIE_JOB, COOKIE_RUN, COOKIE_TASK, Tree},
@@ -40,7 +40,7 @@ use std::{
 
 /// What holds for everything that is started in this run.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct RunContext {
     pub(crate) run: String,
     /// The environment that the keeper was started with.
     pub(crate) env: Vec<(String, String)>,
@@ -62,9 +62,9 @@ fn doing(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> LaunchError 
     move |error| LaunchError { doing, error }
 }
 
-impl Ground {
-    pub(crate) fn new(run: String, cgroup: Option<cgroup::Root>) -> io::Result<Ground> {
-        Ok(Ground {
+impl RunContext {
+    pub(crate) fn new(run: String, cgroup: Option<cgroup::Root>) -> io::Result<RunContext> {
+        Ok(RunContext {
             run,
             env: environment(),
             ignored: mainstay_sys::signal::ignored(),
@@ -75,8 +75,8 @@ impl Ground {
     }
 
     /// Our own table of descriptors, whose limit was raised as far as it goes.
-    pub(crate) fn table(&self) -> Table {
-        Table::new(self.nofile.map_or(u64::MAX, |(_, hard)| hard))
+    pub(crate) fn table(&self) -> DescriptorTable {
+        DescriptorTable::new(self.nofile.map_or(u64::MAX, |(_, hard)| hard))
     }
 
     /// The program of a job or task, without its descriptors.
@@ -153,7 +153,7 @@ pub(crate) enum Capture<'a> {
 
 /// Starts the process. The job's old files are replaced first; nothing is held after a failure.
 pub(crate) fn launch(
-    ground: &Ground,
+    context: &RunContext,
     job: &mut Job,
     spawn: &Spawn,
     notify_path: &Path,
@@ -179,7 +179,7 @@ pub(crate) fn launch(
         more.push(("LISTEN_FDNAMES".to_owned(), names.join(":")));
     }
     let mut program =
-        ground.program(&spawn.exec, &spawn.job, &more).map_err(doing("prepare its command"))?;
+        context.program(&spawn.exec, &spawn.job, &more).map_err(doing("prepare its command"))?;
     if !spawn.sockets.is_empty() {
         program.tell_listen_pid();
     }
@@ -196,7 +196,7 @@ pub(crate) fn launch(
         program.rlimits.extend(Resource::named(name).map(|resource| (resource, *limit)));
     }
 
-    let (group, unenforced) = enter_group(ground, spawn);
+    let (group, unenforced) = enter_group(context, spawn);
     let group_fd = group.as_ref().and_then(|group| group.open().ok());
     let into = match (&group, &group_fd) {
         (Some(group), Some(fd)) => Some(Into {
@@ -218,7 +218,7 @@ pub(crate) fn launch(
     let mut pipes = Vec::new();
     if let (Capture::Pipes { .. }, true) = (&capture, spawn.tty) {
         let (master, slave) = terminal::open().map_err(doing("make a terminal for it"))?;
-        if !ground.table().has_room_for_job(&slave) {
+        if !context.table().has_room_for_job(&slave) {
             return Err(doing("start it and keep a few descriptors")(Errno::MFILE.into()));
         }
         own(&slave);
@@ -228,7 +228,7 @@ pub(crate) fn launch(
             [Channel::Stdout, Channel::Stderr].into_iter().take(if separate { 2 } else { 1 })
         {
             let (read, write) = pipe().map_err(doing("make a pipe for its output"))?;
-            if !ground.table().has_room_for_job(&write) {
+            if !context.table().has_room_for_job(&write) {
                 return Err(doing("start it and keep a few descriptors")(Errno::MFILE.into()));
             }
             own(&write);
@@ -236,7 +236,7 @@ pub(crate) fn launch(
         }
     }
     let input = match spawn.stdin {
-        Stdin::Null | Stdin::File(_) => ground.null.as_fd(),
+        Stdin::Null | Stdin::File(_) => context.null.as_fd(),
         Stdin::Inherit => rustix::stdio::stdin(),
     };
     let stdio =
@@ -270,9 +270,9 @@ pub(crate) fn launch(
                 key: *next_key,
                 owner,
                 channel,
-                log: spawn.rules.log.clone(),
+                log: spawn.settings.log.clone(),
                 fd,
-                other: if spawn.tty { Other::Terminal(Some(other)) } else { Other::Pipe },
+                write_end: if spawn.tty { WriteEnd::Terminal(Some(other)) } else { WriteEnd::Pipe },
                 partial: Vec::new(),
             });
         }
@@ -281,25 +281,25 @@ pub(crate) fn launch(
     Ok(Process {
         incarnation: spawn.incarnation,
         pid: cloned.pid,
-        main: spawn.rules.main,
+        main: spawn.settings.main,
         tree,
         unenforced,
         phase: Phase::Execing { failure: cloned.failure },
         asked: Asked::None,
         fenced: false,
         fence_at: spawn.fence_at,
-        stop: StopRule::of(&spawn.rules),
-        log: Some(spawn.rules.log.clone()),
+        stop: StopRule::of(&spawn.settings),
+        log: Some(spawn.settings.log.clone()),
         streams,
         oom_before,
         notified: BTreeMap::new(),
         ready: ready.map(|(read, _)| read),
-        attempt: Attempt::new(&spawn.exec, &program),
+        exec_context: ExecContext::new(&spawn.exec, &program),
     })
 }
 
 /// The job's cgroup with its limits, and which of them nobody enforces.
-fn enter_group(ground: &Ground, spawn: &Spawn) -> (Option<Group>, Vec<String>) {
+fn enter_group(context: &RunContext, spawn: &Spawn) -> (Option<Group>, Vec<String>) {
     let wanted = cgroup::Limits {
         memory: spawn.limits.memory,
         cpus: spawn.limits.cpus,
@@ -311,7 +311,7 @@ fn enter_group(ground: &Ground, spawn: &Spawn) -> (Option<Group>, Vec<String>) {
         ("pids", wanted.pids.is_some()),
     ];
     let any = names.iter().any(|(_, given)| *given);
-    match ground.cgroup.as_ref().and_then(|root| root.job(spawn.job.as_str()).ok()) {
+    match context.cgroup.as_ref().and_then(|root| root.job(spawn.job.as_str()).ok()) {
         Some(group) => {
             let unenforced =
                 if any || spawn.incarnation > 1 { group.limit(&wanted) } else { Vec::new() };

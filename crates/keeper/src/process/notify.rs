@@ -20,14 +20,14 @@ const LONGEST_STATUS: usize = 256;
 const LONGEST_VALUE: usize = 32;
 
 /// One datagram: who sent it, and its assignments.
-pub(crate) struct Notice {
+pub(crate) struct Notification {
     /// `None`: a process that we cannot see.
     pub(crate) sender: Option<u32>,
     pub(crate) fields: BTreeMap<String, String>,
 }
 
 /// Receives the next datagram, if there is one.
-pub(crate) fn receive(socket: &OwnedFd) -> Option<Notice> {
+pub(crate) fn receive(socket: &OwnedFd) -> Option<Notification> {
     let mut bytes = [0; 4096];
     let received = loop {
         match credentials::receive(socket, &mut bytes) {
@@ -36,7 +36,7 @@ pub(crate) fn receive(socket: &OwnedFd) -> Option<Notice> {
             Err(_) => return None,
         }
     };
-    Some(Notice { sender: received.sender, fields: parse(&bytes[..received.length]) })
+    Some(Notification { sender: received.sender, fields: parse(&bytes[..received.length]) })
 }
 
 pub(crate) fn parse(bytes: &[u8]) -> BTreeMap<String, String> {

@@ -7,13 +7,13 @@
 use crate::{
     event_loop::{
         deadline::Deadline,
-        poller::{Interest, Kind},
+        poller::{Interest, Source},
     },
     keeper::{Child, Keeper},
     process::{
-        exec_error::Attempt,
-        launch::{self, Ground},
-        task::{Leftover, Task, TaskDone, Words},
+        exec_error::ExecContext,
+        launch::{self, RunContext},
+        task::{CapturedOutput, Leftover, Task, TaskDone},
         tree::{self, Tree},
     },
 };
@@ -39,8 +39,8 @@ impl Keeper {
         let id = self.fresh_id();
         match self.start_task(id, run) {
             Ok(task) => {
-                if let Some(pipe) = &task.words.pipe {
-                    let _ = self.poller.add(pipe, Kind::Task, id, Interest::Read);
+                if let Some(pipe) = &task.output.pipe {
+                    let _ = self.poller.add(pipe, Source::Task, id, Interest::Read);
                 }
                 self.children.insert(task.pid, Child::Task(id));
                 self.deadlines
@@ -58,10 +58,10 @@ impl Keeper {
 
     fn start_task(&mut self, id: u64, run: &RunTask) -> io::Result<Task> {
         let cookie = (tree::COOKIE_TASK.to_owned(), id.to_string());
-        let program = self.ground.program(&run.exec, &run.id.job, &[cookie])?;
+        let program = self.context.program(&run.exec, &run.id.job, &[cookie])?;
         let (read, write) = launch::pipe()?;
-        let stdio = Some([self.ground.null.as_fd(), write.as_fd(), write.as_fd()]);
-        let group = self.ground.cgroup.as_ref().and_then(|root| root.task(id).ok());
+        let stdio = Some([self.context.null.as_fd(), write.as_fd(), write.as_fd()]);
+        let group = self.context.cgroup.as_ref().and_then(|root| root.task(id).ok());
         let open = group.as_ref().and_then(|group| Some((group, group.open().ok()?)));
         let into = open.as_ref().and_then(|(group, fd)| {
             Some(Into { group: fd.as_fd(), procs: launch::c_path(&group.procs_file()).ok()? })
@@ -78,16 +78,16 @@ impl Keeper {
             pid: cloned.pid,
             tree: Tree::new(group.filter(|_| entered)),
             failure: Some(cloned.failure),
-            words: Words::from(read),
+            output: CapturedOutput::from(read),
             timed_out: false,
-            attempt: Attempt::new(&run.exec, &program),
+            exec_context: ExecContext::new(&run.exec, &program),
         })
     }
 
     pub(crate) fn task_ready(&mut self, id: u64) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
-        if !task.words.read()
-            && let Some(pipe) = task.words.pipe.take()
+        if !task.output.read()
+            && let Some(pipe) = task.output.pipe.take()
         {
             self.poller.remove(&pipe);
         }
@@ -116,18 +116,18 @@ impl Keeper {
     }
 
     pub(crate) fn kill_task(&mut self, id: u64) {
-        let Keeper { tasks, children, ground, .. } = self;
+        let Keeper { tasks, children, context, .. } = self;
         if let Some(task) = tasks.get_mut(&id) {
             let pid = task.pid;
-            task.tree.kill(pid, || orphans_of(id, children, ground));
+            task.tree.kill(pid, || orphans_of(id, children, context));
         }
     }
 
     /// Kills what is still there of tasks that have ended, and forgets those of which nothing is.
     pub(crate) fn clear_leftovers(&mut self) {
-        let Keeper { leftovers, children, ground, .. } = self;
+        let Keeper { leftovers, children, context, .. } = self;
         leftovers.retain_mut(|Leftover { task, pid, tree }| {
-            let orphans = || orphans_of(*task, children, ground);
+            let orphans = || orphans_of(*task, children, context);
             let gone = tree.gone(*pid, orphans);
             match tree.group().filter(|_| gone) {
                 Some(group) => group.remove(),
@@ -150,8 +150,8 @@ impl Keeper {
         }
         let how = reap::reap(pid).map_or(How::Code(1), |death| death.how);
         let Some(mut task) = self.tasks.remove(&id) else { return };
-        task.words.read_rest();
-        if let Some(pipe) = &task.words.pipe {
+        task.output.read_rest();
+        if let Some(pipe) = &task.output.pipe {
             self.poller.remove(pipe);
         }
         let mut bytes = [0; 16];
@@ -159,7 +159,7 @@ impl Keeper {
             task.failure.as_ref().and_then(|failure| rustix::io::read(failure, &mut bytes).ok());
         let exit = match (failed.and_then(|count| Failure::from_bytes(&bytes[..count])), how) {
             (Some(failed), _) => {
-                Exit::Error { error: task.attempt.describe(failed), errno: failed.errno }
+                Exit::Error { error: task.exec_context.describe(failed), errno: failed.errno }
             }
             (None, How::Code(code)) => Exit::Code { code },
             (None, How::Signal(_)) if task.timed_out => {
@@ -172,12 +172,12 @@ impl Keeper {
         };
         self.leftovers.push(Leftover { task: id, pid, tree: task.tree });
         self.clear_leftovers();
-        let (output, truncated) = (task.words.to_text(), task.words.truncated);
+        let (output, truncated) = (task.output.to_text(), task.output.truncated);
         self.task_done(TaskDone { id: task.id, exit, output, truncated });
     }
 
     fn task_done(&mut self, done: TaskDone) {
-        self.tell(&done.message());
+        self.send(&done.message());
         if let Some(node) = self.node() {
             if node.done.len() == DONE {
                 node.done.remove(0);
@@ -188,8 +188,8 @@ impl Keeper {
 }
 
 /// Adopted orphans that a task has started.
-fn orphans_of(task: u64, children: &HashMap<u32, Child>, ground: &Ground) -> Vec<u32> {
+fn orphans_of(task: u64, children: &HashMap<u32, Child>, context: &RunContext) -> Vec<u32> {
     let adopted = tree::adopted(|pid| children.contains_key(&pid));
-    let own = |pid: &u32| tree::task_cookie(*pid, &ground.run) == Some(task);
+    let own = |pid: &u32| tree::task_cookie(*pid, &context.run) == Some(task);
     adopted.into_iter().filter(own).collect()
 }

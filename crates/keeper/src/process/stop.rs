@@ -3,12 +3,12 @@
 
 use crate::{
     event_loop::deadline::Deadline,
-    keeper::{Keeper, Part},
-    link::node::Untaken,
+    keeper::{Keeper, Role},
+    link::node::PendingRequest,
     process::job::Phase,
 };
 use mainstay_core::{exit::Asked, name::Name, plan::Reach, signal::Signal};
-use mainstay_wire::link::{Ask, ToAgent};
+use mainstay_wire::link::{ControlRequest, ToAgent};
 use std::time::Duration;
 
 /// An agent that has not taken an order by then is not there.
@@ -84,20 +84,20 @@ impl Keeper {
     }
 
     /// A client of the control socket wants something.
-    pub(crate) fn asked(&mut self, id: u64, ask: Ask) {
+    pub(crate) fn on_control_request(&mut self, id: u64, request: ControlRequest) {
         let Some(job) = self.jobs.get(&id) else { return };
         let Some(incarnation) = job.process.as_ref().map(|process| process.incarnation) else {
             return;
         };
         let name = job.name.clone();
-        let Some(node) = self.node() else { return self.carry_out(id, incarnation, ask) };
-        let waits = |untaken: &Untaken| matches!(untaken, Untaken::Ask { job, ask: other, .. } if *job == id && *other == ask);
-        if node.untaken.values().any(waits) {
+        let Some(node) = self.node() else { return self.execute_request(id, incarnation, request) };
+        let waits = |pending: &PendingRequest| matches!(pending, PendingRequest::Control { job, request: other, .. } if *job == id && *other == request);
+        if node.pending_requests.values().any(waits) {
             return;
         }
-        let token = node.wait_for_agent(Untaken::Ask { job: id, incarnation, ask });
-        self.deadlines.after(SILENT, Deadline::Untaken { token });
-        self.tell(&ToAgent::Asked { token, job: name, incarnation, ask });
+        let token = node.await_agent(PendingRequest::Control { job: id, incarnation, request });
+        self.deadlines.after(SILENT, Deadline::RequestTimeout { token });
+        self.send(&ToAgent::Asked { token, job: name, incarnation, request });
     }
 
     /// The node itself was signalled.
@@ -105,44 +105,45 @@ impl Keeper {
         let Some(signal) = Signal::from_number(number) else { return };
         let ends = [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HALT].contains(&signal);
         let tells = [Signal::HUP, Signal::USR1, Signal::USR2, Signal::WINCH].contains(&signal);
-        match &mut self.part {
-            Part::Hold(_) if ends => self.hold_signalled(),
-            Part::Hold(_) => {}
-            Part::Node(node) => {
+        match &mut self.role {
+            Role::Hold(_) if ends => self.hold_signalled(),
+            Role::Hold(_) => {}
+            Role::Node(node) => {
                 if signal == Signal::USR1 {
-                    node.means.output.rotate();
+                    node.resources.output.rotate();
                 }
                 if ends && node.stopping_alone {
                     return self.end_own_stop();
                 }
-                let waits = |untaken: &Untaken| matches!(untaken, Untaken::Signal(other) if *other == signal);
-                if !ends && (!tells || node.untaken.values().any(waits)) {
+                let waits = |pending: &PendingRequest| matches!(pending, PendingRequest::Signal(other) if *other == signal);
+                if !ends && (!tells || node.pending_requests.values().any(waits)) {
                     return;
                 }
-                let token = node.wait_for_agent(Untaken::Signal(signal));
-                self.deadlines.after(SILENT, Deadline::Untaken { token });
-                self.tell(&ToAgent::Signalled { token, signal });
+                let token = node.await_agent(PendingRequest::Signal(signal));
+                self.deadlines.after(SILENT, Deadline::RequestTimeout { token });
+                self.send(&ToAgent::Signalled { token, signal });
             }
         }
     }
 
     /// The agent has had its time to take something.
-    pub(crate) fn untaken(&mut self, token: u64) {
-        let Some(untaken) = self.node().and_then(|node| node.untaken.remove(&token)) else {
+    pub(crate) fn request_timed_out(&mut self, token: u64) {
+        let Some(pending) = self.node().and_then(|node| node.pending_requests.remove(&token))
+        else {
             return;
         };
-        match untaken {
-            Untaken::Ask { job, incarnation, ask } => {
-                self.note(
+        match pending {
+            PendingRequest::Control { job, incarnation, request } => {
+                self.log(
                     "the agent does not answer: the keeper does what a control socket asks for",
                 );
-                self.carry_out(job, incarnation, ask);
+                self.execute_request(job, incarnation, request);
             }
-            Untaken::Signal(signal) => {
+            PendingRequest::Signal(signal) => {
                 if [Signal::HUP, Signal::USR1, Signal::USR2, Signal::WINCH].contains(&signal) {
                     return;
                 }
-                self.note(format!(
+                self.log(format!(
                     "the agent does not answer: the keeper stops everything on {signal}"
                 ));
                 self.stop_alone();
@@ -151,19 +152,19 @@ impl Keeper {
     }
 
     /// Without an agent: signal, and kill when its time is up.
-    pub(crate) fn carry_out(&mut self, id: u64, incarnation: u64, ask: Ask) {
+    pub(crate) fn execute_request(&mut self, id: u64, incarnation: u64, request: ControlRequest) {
         let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process_of(incarnation))
         else {
             return;
         };
         let rule = process.stop;
-        match ask {
-            Ask::Stop => {
+        match request {
+            ControlRequest::Stop => {
                 self.signal_id(id, incarnation, rule.signal, rule.to, Asked::Stop);
                 self.deadlines.after(rule.timeout, Deadline::Escalate { job: id, incarnation });
             }
-            Ask::Kill => self.kill_id(id, incarnation, Asked::Kill),
-            Ask::Signal(signal) => {
+            ControlRequest::Kill => self.kill_id(id, incarnation, Asked::Kill),
+            ControlRequest::Signal(signal) => {
                 self.signal_id(id, incarnation, signal, Reach::Leader, Asked::None)
             }
         }
@@ -179,12 +180,12 @@ impl Keeper {
         if std::mem::replace(&mut node.stopping_alone, true) {
             return;
         }
-        // What it cost to find out that there is no agent is part of the time.
+        // What it cost to find out that there is no agent is role of the time.
         let timeout = node.stop_timeout.saturating_sub(SILENT);
         self.kill_agent();
         let running: Vec<(u64, u64)> = self.running();
         for (id, incarnation) in running {
-            self.carry_out(id, incarnation, Ask::Stop);
+            self.execute_request(id, incarnation, ControlRequest::Stop);
         }
         self.deadlines.after(timeout, Deadline::NodeStop);
     }

@@ -1,6 +1,6 @@
 //! Tasks: short runs with a time limit, whose output comes back with their exit.
 
-use crate::process::{exec_error::Attempt, tree::Tree};
+use crate::process::{exec_error::ExecContext, tree::Tree};
 use mainstay_core::{exit::Exit, node::TaskId};
 use mainstay_wire::link::ToAgent;
 use rustix::io::Errno;
@@ -16,9 +16,9 @@ pub(crate) struct Task {
     pub(crate) pid: u32,
     pub(crate) tree: Tree,
     pub(crate) failure: Option<OwnedFd>,
-    pub(crate) words: Words,
+    pub(crate) output: CapturedOutput,
     pub(crate) timed_out: bool,
-    pub(crate) attempt: Attempt,
+    pub(crate) exec_context: ExecContext,
 }
 
 /// What a task has left behind: killed, and looked after until it is gone.
@@ -48,15 +48,15 @@ impl TaskDone {
 
 /// The output of a short run, as far as it is kept.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct CapturedOutput {
     pub(crate) pipe: Option<OwnedFd>,
     pub(crate) text: Vec<u8>,
     pub(crate) truncated: bool,
 }
 
-impl Words {
-    pub(crate) fn from(pipe: OwnedFd) -> Words {
-        Words { pipe: Some(pipe), text: Vec::new(), truncated: false }
+impl CapturedOutput {
+    pub(crate) fn from(pipe: OwnedFd) -> CapturedOutput {
+        CapturedOutput { pipe: Some(pipe), text: Vec::new(), truncated: false }
     }
 
     /// Reads what is there; false when there will be no more.

@@ -43,10 +43,10 @@ impl Tree {
         }
     }
 
-    pub(crate) fn kind(&self) -> link::Tree {
+    pub(crate) fn kind(&self) -> link::TreeKind {
         match self {
-            Tree::Cgroup { .. } => link::Tree::Cgroup,
-            Tree::Group => link::Tree::Group,
+            Tree::Cgroup { .. } => link::TreeKind::Cgroup,
+            Tree::Group => link::TreeKind::Group,
         }
     }
 

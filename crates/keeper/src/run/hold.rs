@@ -2,11 +2,11 @@
 
 use crate::{
     HoldOptions,
-    keeper::{HoldPart, Keeper, Part},
+    keeper::{Hold, Keeper, Role},
     process::{
         incarnation,
         job::Process,
-        launch::{self, Capture, Ground, LaunchError},
+        launch::{self, Capture, LaunchError, RunContext},
     },
 };
 use mainstay_core::{
@@ -15,7 +15,7 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::signal::Signals;
-use mainstay_wire::link::{Ask, Exec, Rules, Spawn};
+use mainstay_wire::link::{ControlRequest, Exec, LiveSettings, Spawn};
 use std::path::Path;
 
 pub(crate) fn hold(options: &HoldOptions) -> Result<i32, String> {
@@ -37,8 +37,8 @@ pub(crate) fn hold(options: &HoldOptions) -> Result<i32, String> {
     // Orphans of the command come to us: they are its tree.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let run = crate::run_id().map_err(system("choose a run id"))?;
-    let ground = Ground::new(run, None).map_err(system("prepare"))?;
-    let mut keeper = Keeper::new(ground, signals, Part::Hold(HoldPart { stopping: false }))
+    let context = RunContext::new(run, None).map_err(system("prepare"))?;
+    let mut keeper = Keeper::new(context, signals, Role::Hold(Hold { stopping: false }))
         .map_err(system("prepare"))?;
     keeper.hold(options, &dir);
     let code = keeper.run();
@@ -63,7 +63,7 @@ impl Keeper {
             session: true,
             stdin: Stdin::Null,
             tty: false,
-            rules: Rules {
+            settings: LiveSettings {
                 main: true,
                 log: Log::default(),
                 stop_signal: Signal::TERM,
@@ -77,16 +77,20 @@ impl Keeper {
         (job.highest, job.spawns) = (1, 1);
         incarnation::prepare_files(job, true);
         let launched: Result<Process, LaunchError> =
-            launch::launch(&self.ground, job, &spawn, Path::new(""), Capture::Inherit);
+            launch::launch(&self.context, job, &spawn, Path::new(""), Capture::Inherit);
         self.launched(id, launched);
     }
 
     /// The first signal stops, the next one kills.
     pub(crate) fn hold_signalled(&mut self) {
-        let Part::Hold(part) = &mut self.part else { return };
-        let ask = if std::mem::replace(&mut part.stopping, true) { Ask::Kill } else { Ask::Stop };
+        let Role::Hold(role) = &mut self.role else { return };
+        let request = if std::mem::replace(&mut role.stopping, true) {
+            ControlRequest::Kill
+        } else {
+            ControlRequest::Stop
+        };
         for (id, incarnation) in self.running() {
-            self.carry_out(id, incarnation, ask);
+            self.execute_request(id, incarnation, request);
         }
     }
 }

@@ -45,7 +45,7 @@ impl Keeper {
             let id = self.names.get(name);
             id.and_then(|id| self.jobs.get(id)).is_some_and(|job| job.process.is_some())
         };
-        tree::strays(&adopted, &self.ground.run, &in_cgroups, live)
+        tree::strays(&adopted, &self.context.run, &in_cgroups, live)
     }
 
     /// The run ends: everything is killed; the loop goes on until it is gone.
@@ -78,14 +78,14 @@ impl Keeper {
             let _ = signal::send(*stray, tree::KILL);
             if self.node().is_some_and(|node| node.strays.insert(*stray)) {
                 let command = mainstay_sys::proc::command(*stray);
-                self.note(format!("killed a stray process: {stray} {command}"));
-                self.tell(&ToAgent::StrayKilled { pid: *stray, command });
+                self.log(format!("killed a stray process: {stray} {command}"));
+                self.send(&ToAgent::StrayKilled { pid: *stray, command });
             }
         }
         if !strays.is_empty() {
             return;
         }
-        // It has said its last words before it asked for the end.
+        // It has said its last output before it asked for the end.
         self.kill_agent();
         self.exit = Some(code);
     }
@@ -96,7 +96,7 @@ impl Keeper {
         let Some(code) = node.ending else { return };
         for (id, _) in self.running() {
             if let Some(job) = self.jobs.get(&id) {
-                self.note(format!("{} cannot be killed: it is left behind", job.name));
+                self.log(format!("{} cannot be killed: it is left behind", job.name));
             }
         }
         self.kill_agent();

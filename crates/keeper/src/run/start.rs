@@ -2,10 +2,10 @@
 
 use crate::{
     RunOptions,
-    keeper::{Keeper, Part},
-    link::node::{Means, NodePart},
-    output::{Output, Rest},
-    process::launch::Ground,
+    keeper::{Keeper, Role},
+    link::node::{Node, Resources},
+    output::{Output, OutputState},
+    process::launch::RunContext,
     run::{
         dirs::{self, RunDir},
         sweep,
@@ -37,21 +37,21 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, String> {
     // The logs can be read without it, only less easily.
     let _ = dir.remember_state_dir(&state_dir);
     let keeper = || -> std::io::Result<Keeper> {
-        let ground = Ground::new(run, cgroup)?;
-        let means = Means {
+        let context = RunContext::new(run, cgroup)?;
+        let resources = Resources {
             api: dirs::listen(&dir.path().join("mainstay.sock"), 0o600)?,
             socket: dirs::listen(&dir.path().join("keeper.sock"), 0o600)?,
             state_lock,
             exe: crate::own_executable()?,
-            output: Output::start(state_dir.join("logs"), Rest::default())?,
+            output: Output::start(state_dir.join("logs"), OutputState::default())?,
             dir,
         };
-        let node = NodePart::new(means, state_dir, options);
-        Keeper::new(ground, signals, Part::Node(Box::new(node)))
+        let node = Node::new(resources, state_dir, options);
+        Keeper::new(context, signals, Role::Node(Box::new(node)))
     };
     let mut keeper = keeper().map_err(|error| format!("cannot start in {shown}: {error}"))?;
     if let Some(warning) = warning {
-        keeper.note(warning);
+        keeper.log(warning);
     }
     keeper.start_agent();
     keep(keeper)
@@ -72,14 +72,14 @@ pub(crate) fn keep(mut keeper: Keeper) -> Result<i32, String> {
 }
 
 fn close(keeper: Keeper, code: i32) -> i32 {
-    let Keeper { part, ground, .. } = keeper;
-    if let Part::Node(node) = part {
-        node.means.output.finish();
-        if let Some(root) = ground.cgroup {
+    let Keeper { role, context, .. } = keeper;
+    if let Role::Node(node) = role {
+        node.resources.output.finish();
+        if let Some(root) = context.cgroup {
             root.leave();
         }
         // Last of all: whoever waits for the end of the run watches these.
-        node.means.dir.remove_files();
+        node.resources.dir.remove_files();
     }
     code
 }

@@ -5,7 +5,7 @@
 
 use crate::{process::tree, run::dirs};
 use mainstay_sys::{cgroup, proc, signal};
-use mainstay_wire::state::State;
+use mainstay_wire::state::ContainerState;
 use std::{
     fs,
     path::Path,
@@ -31,7 +31,7 @@ pub fn kill_all_and_leave(run_dir: &Path) {
 fn leaders(run_dir: &Path) -> Vec<u32> {
     let jobs = fs::read_dir(run_dir.join("jobs")).into_iter().flatten().filter_map(Result::ok);
     jobs.filter_map(|job| fs::read(job.path().join("state")).ok())
-        .filter_map(|text| serde_json::from_slice::<State>(&text).ok()?.pid)
+        .filter_map(|text| serde_json::from_slice::<ContainerState>(&text).ok()?.pid)
         .collect()
 }
 

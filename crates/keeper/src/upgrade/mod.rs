@@ -13,11 +13,11 @@ mod snapshot;
 use crate::{
     event_loop::{
         deadline::Deadline,
-        poller::{Interest, Kind},
+        poller::{Interest, Source},
     },
-    keeper::{Child, Keeper, Part},
-    link::node::Wanting,
-    process::{launch, task::Words, tree},
+    keeper::{Child, Keeper, Role},
+    link::node::UpgradeRequester,
+    process::{launch, task::CapturedOutput, tree},
 };
 use mainstay_sys::{
     fd,
@@ -25,7 +25,7 @@ use mainstay_sys::{
     signal,
     spawn::{self, Descriptors, Program},
 };
-use mainstay_wire::link::{KeeperAnswer, ToAgent, Upgraded};
+use mainstay_wire::link::{KeeperResponse, ToAgent, Upgraded};
 use rustix::fs::MemfdFlags;
 use snapshot::Handover;
 use std::{
@@ -46,38 +46,38 @@ const SNAPSHOT_FD: RawFd = 3;
 
 /// A new binary that is being looked at.
 #[derive(Debug)]
-pub(crate) struct Check {
-    wanting: Wanting,
+pub(crate) struct BinaryCheck {
+    requester: UpgradeRequester,
     binary: OwnedFd,
     pid: u32,
-    words: Words,
+    output: CapturedOutput,
     passed: bool,
 }
 
-impl Check {
+impl BinaryCheck {
     /// Who waits at `keeper.sock` for how it goes.
-    pub(crate) fn asker(&self) -> Option<u64> {
-        match self.wanting {
-            Wanting::Asker(id) => Some(id),
-            Wanting::Agent(_) => None,
+    pub(crate) fn waiting_client(&self) -> Option<u64> {
+        match self.requester {
+            UpgradeRequester::KeeperClient(id) => Some(id),
+            UpgradeRequester::Agent(_) => None,
         }
     }
 }
 
 impl Keeper {
-    pub(crate) fn begin_upgrade(&mut self, binary: Option<PathBuf>, wanting: Wanting) {
-        if let Err(error) = self.try_begin_upgrade(binary, wanting) {
-            self.refuse_upgrade(wanting, error);
+    pub(crate) fn begin_upgrade(&mut self, binary: Option<PathBuf>, requester: UpgradeRequester) {
+        if let Err(error) = self.try_begin_upgrade(binary, requester) {
+            self.refuse_upgrade(requester, error);
         }
     }
 
     fn try_begin_upgrade(
         &mut self,
         binary: Option<PathBuf>,
-        wanting: Wanting,
+        requester: UpgradeRequester,
     ) -> Result<(), String> {
         let snapshot = self.describe();
-        let Keeper { part: Part::Node(node), ground, poller, children, deadlines, .. } = self
+        let Keeper { role: Role::Node(node), context, poller, children, deadlines, .. } = self
         else {
             return Ok(());
         };
@@ -102,12 +102,16 @@ impl Keeper {
         let begun = || -> io::Result<(u32, OwnedFd)> {
             let memfd = write_memfd(&snapshot)?;
             let (read, write) = launch::pipe()?;
-            let argv =
-                ["mainstay", "__check", "--run-dir", &node.means.dir.path().display().to_string()];
-            let mut program = Program::new(&argv.map(str::to_owned), &ground.env)?;
+            let argv = [
+                "mainstay",
+                "__check",
+                "--run-dir",
+                &node.resources.dir.path().display().to_string(),
+            ];
+            let mut program = Program::new(&argv.map(str::to_owned), &context.env)?;
             program.run_descriptor(binary.as_raw_fd());
-            program.ignored.clone_from(&ground.ignored);
-            let stdio = Some([ground.null.as_fd(), write.as_fd(), write.as_fd()]);
+            program.ignored.clone_from(&context.ignored);
+            let stdio = Some([context.null.as_fd(), write.as_fd(), write.as_fd()]);
             let cloned = spawn::spawn(
                 &program,
                 &Descriptors { stdio, extra: vec![memfd.as_fd()], placed: None },
@@ -117,18 +121,24 @@ impl Keeper {
         };
         let (pid, pipe) =
             begun().map_err(|error| format!("cannot look at the new binary: {error}"))?;
-        let _ = poller.add(&pipe, Kind::Check, 0, Interest::Read);
+        let _ = poller.add(&pipe, Source::Check, 0, Interest::Read);
         children.insert(pid, Child::Check);
         deadlines.after(CHECK_TIME, Deadline::Check { pid });
-        node.check = Some(Check { wanting, binary, pid, words: Words::from(pipe), passed: false });
+        node.check = Some(BinaryCheck {
+            requester,
+            binary,
+            pid,
+            output: CapturedOutput::from(pipe),
+            passed: false,
+        });
         Ok(())
     }
 
     pub(crate) fn check_ready(&mut self) {
-        let Keeper { part: Part::Node(node), poller, .. } = self else { return };
+        let Keeper { role: Role::Node(node), poller, .. } = self else { return };
         let Some(check) = &mut node.check else { return };
-        if !check.words.read()
-            && let Some(pipe) = check.words.pipe.take()
+        if !check.output.read()
+            && let Some(pipe) = check.output.pipe.take()
         {
             poller.remove(&pipe);
         }
@@ -143,57 +153,62 @@ impl Keeper {
 
     pub(crate) fn check_died(&mut self, pid: u32) {
         let how = reap::reap(pid).map_or(How::Code(1), |death| death.how);
-        let Keeper { part: Part::Node(node), poller, .. } = self else { return };
+        let Keeper { role: Role::Node(node), poller, .. } = self else { return };
         let Some(check) = &mut node.check else { return };
-        check.words.read_rest();
-        if let Some(pipe) = check.words.pipe.take() {
+        check.output.read_rest();
+        if let Some(pipe) = check.output.pipe.take() {
             poller.remove(&pipe);
         }
-        let words = check.words.to_text().trim().to_owned();
+        let output = check.output.to_text().trim().to_owned();
         // Many programs end well whatever they are asked.
-        if how == How::Code(0) && words.ends_with(&confirmation(&self.ground.run)) {
+        if how == How::Code(0) && output.ends_with(&confirmation(&self.context.run)) {
             check.passed = true;
             return;
         }
-        let wanting = check.wanting;
+        let requester = check.requester;
         node.check = None;
         let how = match how {
             How::Code(0) => "it is no mainstay".to_owned(),
             How::Code(code) => format!("code {code}"),
             How::Signal(number) => format!("signal {number}"),
         };
-        self.refuse_upgrade(wanting, format!("the new binary cannot take over ({how}): {words}"));
+        self.refuse_upgrade(
+            requester,
+            format!("the new binary cannot take over ({how}): {output}"),
+        );
     }
 
-    fn refuse_upgrade(&mut self, wanting: Wanting, error: String) {
-        self.note(format!("upgrade refused: {error}"));
-        match wanting {
-            Wanting::Asker(id) => self.answer(id, &KeeperAnswer::Refused { error }),
-            Wanting::Agent(id) => self.tell(&ToAgent::UpgradeFailed { id, error }),
+    fn refuse_upgrade(&mut self, requester: UpgradeRequester, error: String) {
+        self.log(format!("upgrade refused: {error}"));
+        match requester {
+            UpgradeRequester::KeeperClient(id) => {
+                self.answer(id, &KeeperResponse::Refused { error })
+            }
+            UpgradeRequester::Agent(id) => self.send(&ToAgent::UpgradeFailed { id, error }),
         }
     }
 
     pub(crate) fn upgrade_is_due(&self) -> bool {
-        matches!(&self.part, Part::Node(node) if node.check.as_ref().is_some_and(|check| check.passed))
+        matches!(&self.role, Role::Node(node) if node.check.as_ref().is_some_and(|check| check.passed))
     }
 
     /// Becomes the new binary. Returns only if that failed, with everything as it was.
     pub(crate) fn reexec(mut self) -> io::Result<Keeper> {
         self.kill_agent();
         let Some(check) = self.node().and_then(|node| node.check.take()) else { return Ok(self) };
-        let wanting = check.wanting;
+        let requester = check.requester;
         if self.node().is_some_and(|node| node.ending.is_some() || node.stopping_alone) {
-            self.refuse_upgrade(wanting, "the node is stopping".to_owned());
+            self.refuse_upgrade(requester, "the node is stopping".to_owned());
             return Ok(self);
         }
-        let handover = self.into_handover(wanting);
+        let handover = self.into_handover(requester);
         let error = match write_memfd(&handover) {
             Err(error) => error,
             Ok(memfd) => become_binary(&handover, &memfd, &check.binary),
         };
         let fresh = handover.prepare()?;
         let mut keeper = handover.restore(fresh)?;
-        keeper.refuse_upgrade(wanting, format!("cannot execute the new binary: {error}"));
+        keeper.refuse_upgrade(requester, format!("cannot execute the new binary: {error}"));
         keeper.start_agent();
         Ok(keeper)
     }
@@ -246,7 +261,7 @@ fn try_take_over(variable: &str) -> Result<Keeper, String> {
         Err(error) => return Err(go_back(&memfd, old, &error)),
     };
     let from = handover.version.clone();
-    let wanting = handover.wanting;
+    let requester = handover.requester;
     // Up to here the old image could still go on: nothing that was handed over is touched.
     let fresh = match handover.prepare() {
         Ok(fresh) => fresh,
@@ -255,11 +270,11 @@ fn try_take_over(variable: &str) -> Result<Keeper, String> {
     };
     let mut keeper =
         handover.restore(fresh).map_err(|error| format!("cannot take over: {error}"))?;
-    match (given_back, wanting) {
-        (None, _) => keeper.say_upgraded(from, wanting),
-        (Some(why), Some(wanting)) => {
+    match (given_back, requester) {
+        (None, _) => keeper.say_upgraded(from, requester),
+        (Some(why), Some(requester)) => {
             let error = format!("the new binary could not take over and gave back: {why}");
-            keeper.refuse_upgrade(wanting, error);
+            keeper.refuse_upgrade(requester, error);
         }
         (Some(_), None) => {}
     }
@@ -316,15 +331,15 @@ fn environment() -> Vec<(String, String)> {
 }
 
 impl Keeper {
-    fn say_upgraded(&mut self, from: String, wanting: Option<Wanting>) {
+    fn say_upgraded(&mut self, from: String, requester: Option<UpgradeRequester>) {
         let to = crate::VERSION.to_owned();
-        self.note(format!("upgraded from {from} to {to}"));
+        self.log(format!("upgraded from {from} to {to}"));
         if let Some(node) = self.node() {
             node.upgrades += 1;
             node.upgraded.push(Upgraded { number: node.upgrades, from, to: to.clone() });
         }
-        if let Some(Wanting::Asker(id)) = wanting {
-            self.answer(id, &KeeperAnswer::Done { version: to });
+        if let Some(UpgradeRequester::KeeperClient(id)) = requester {
+            self.answer(id, &KeeperResponse::Done { version: to });
         }
     }
 }

@@ -1,12 +1,15 @@
 //! From a keeper to its description, and with it out of its hands: from then on nobody owns the
 //! descriptors, until the next image takes them by their numbers.
 
-use super::{Bytes, Handover, HeldClient, HeldJob, HeldPhase, HeldProcess, HeldStream, HeldTask};
+use super::{
+    Bytes, ClientSnapshot, Handover, JobSnapshot, PhaseSnapshot, ProcessSnapshot, StreamSnapshot,
+    TaskSnapshot,
+};
 use crate::{
     control::client::Client,
-    keeper::{Keeper, Part},
-    link::node::{Means, NodePart, Wanting},
-    output::{Other, Stream, Told},
+    keeper::{Keeper, Role},
+    link::node::{Node, Resources, UpgradeRequester},
+    output::{Stream, WriteEnd, WriterEvent},
     process::{
         job::{Job, Phase, Process},
         task::Task,
@@ -22,34 +25,42 @@ use std::{
 impl Keeper {
     /// All but what the threads hold.
     pub(in crate::upgrade) fn describe(&self) -> Handover {
-        let Part::Node(node) = &self.part else { unreachable!("only a node is upgraded") };
+        let Role::Node(node) = &self.role else { unreachable!("only a node is upgraded") };
         let raw = |fd: &OwnedFd| fd.as_raw_fd();
         Handover {
             format: FORMAT,
             version: crate::VERSION.to_owned(),
-            exe: raw(&node.means.exe),
-            wanting: None,
+            exe: raw(&node.resources.exe),
+            requester: None,
             options: node.options.clone(),
             state_dir: node.state_dir.clone(),
-            run_dir: node.means.dir.path().to_owned(),
-            lock: node.means.dir.lock_file().as_raw_fd(),
-            state_lock: node.means.state_lock.as_ref().map(AsRawFd::as_raw_fd),
-            api: raw(&node.means.api),
-            socket: raw(&node.means.socket),
-            null: raw(&self.ground.null),
-            run: self.ground.run.clone(),
-            env: self.ground.env.clone(),
-            ignored: self.ground.ignored.clone(),
-            nofile: self.ground.nofile,
-            cgroup: self.ground.cgroup.as_ref().map(|root| root.path().to_owned()),
+            run_dir: node.resources.dir.path().to_owned(),
+            lock: node.resources.dir.lock_file().as_raw_fd(),
+            state_lock: node.resources.state_lock.as_ref().map(AsRawFd::as_raw_fd),
+            api: raw(&node.resources.api),
+            socket: raw(&node.resources.socket),
+            null: raw(&self.context.null),
+            run: self.context.run.clone(),
+            env: self.context.env.clone(),
+            ignored: self.context.ignored.clone(),
+            nofile: self.context.nofile,
+            cgroup: self.context.cgroup.as_ref().map(|root| root.path().to_owned()),
             jobs: self.jobs.values().map(describe_job).collect(),
             clients: self.clients.iter().map(|(id, client)| describe_client(*id, client)).collect(),
             tasks: self.tasks.iter().map(|(id, task)| describe_task(*id, task)).collect(),
-            askers: node.askers.iter().map(|(id, asker)| (*id, raw(&asker.fd))).collect(),
+            keeper_clients: node
+                .keeper_clients
+                .iter()
+                .map(|(id, client)| (*id, raw(&client.fd)))
+                .collect(),
             deadlines: self.deadlines.all(),
             records: node.records.iter().cloned().collect(),
-            untaken: node.untaken.iter().map(|(token, untaken)| (*token, *untaken)).collect(),
-            lost: node.lost.clone(),
+            pending_requests: node
+                .pending_requests
+                .iter()
+                .map(|(token, pending)| (*token, *pending))
+                .collect(),
+            log_gaps: node.log_gaps.clone(),
             done: node.done.clone(),
             upgraded: node.upgraded.clone(),
             upgrades: node.upgrades,
@@ -69,35 +80,38 @@ impl Keeper {
     }
 
     /// Stops the threads; nothing is closed, and nobody owns the descriptors any more.
-    pub(in crate::upgrade) fn into_handover(self, wanting: Wanting) -> Handover {
+    pub(in crate::upgrade) fn into_handover(self, requester: UpgradeRequester) -> Handover {
         let mut handover = self.describe();
-        handover.wanting = Some(wanting);
-        let Keeper { part, jobs, clients, tasks, ground, .. } = self;
-        let Part::Node(node) = part else { unreachable!("only a node is upgraded") };
-        let NodePart { means: Means { output, dir, state_lock, exe, api, socket }, askers, .. } =
-            *node;
+        handover.requester = Some(requester);
+        let Keeper { role, jobs, clients, tasks, context, .. } = self;
+        let Role::Node(node) = role else { unreachable!("only a node is upgraded") };
+        let Node {
+            resources: Resources { output, dir, state_lock, exe, api, socket },
+            keeper_clients,
+            ..
+        } = *node;
         let rest = output.stop();
         handover.streams = rest.streams.iter().map(describe_stream).collect();
         handover.figures = rest.figures;
         handover.gaps = rest.gaps;
-        for told in rest.told {
-            match told {
-                Told::Gap { job, lines } => handover.lost.add(job, lines),
+        for event in rest.events {
+            match event {
+                WriterEvent::Gap { job, lines } => handover.log_gaps.add(job, lines),
                 // The next agent looks for files that are not compressed yet.
-                Told::Closed { .. } => {}
+                WriterEvent::Closed { .. } => {}
             }
         }
         handover.forward = rest.forward.map(|bytes| Bytes::from(&bytes[..]));
         handover.forward_dropped = rest.forward_dropped;
-        std::mem::forget((jobs, clients, tasks, ground, rest.streams));
-        std::mem::forget((dir, state_lock, exe, api, socket, askers));
+        std::mem::forget((jobs, clients, tasks, context, rest.streams));
+        std::mem::forget((dir, state_lock, exe, api, socket, keeper_clients));
         fd::release(&handover.descriptors());
         handover
     }
 }
 
-fn describe_job(job: &Job) -> HeldJob {
-    HeldJob {
+fn describe_job(job: &Job) -> JobSnapshot {
+    JobSnapshot {
         id: job.id,
         name: job.name.clone(),
         dir: job.dir.clone(),
@@ -117,18 +131,18 @@ fn describe_job(job: &Job) -> HeldJob {
     }
 }
 
-fn describe_process(process: &Process) -> HeldProcess {
-    HeldProcess {
+fn describe_process(process: &Process) -> ProcessSnapshot {
+    ProcessSnapshot {
         incarnation: process.incarnation,
         pid: process.pid,
         main: process.main,
         cgroup: process.tree.group().map(|group| group.path().to_owned()),
         unenforced: process.unenforced.clone(),
         phase: match &process.phase {
-            Phase::Execing { failure } => HeldPhase::Execing { failure: failure.as_raw_fd() },
-            Phase::Failed { exit } => HeldPhase::Failed { exit: exit.clone() },
-            Phase::Up => HeldPhase::Up,
-            Phase::Clearing { ended, .. } => HeldPhase::Clearing { ended: ended.clone() },
+            Phase::Execing { failure } => PhaseSnapshot::Execing { failure: failure.as_raw_fd() },
+            Phase::Failed { exit } => PhaseSnapshot::Failed { exit: exit.clone() },
+            Phase::Up => PhaseSnapshot::Up,
+            Phase::Clearing { ended, .. } => PhaseSnapshot::Clearing { ended: ended.clone() },
         },
         asked: process.asked,
         fenced: process.fenced,
@@ -139,13 +153,13 @@ fn describe_process(process: &Process) -> HeldProcess {
         oom_before: process.oom_before,
         notified: process.notified.clone(),
         ready: process.ready.as_ref().map(AsRawFd::as_raw_fd),
-        attempt: process.attempt.clone(),
+        exec_context: process.exec_context.clone(),
     }
 }
 
-fn describe_client(id: u64, client: &Client) -> HeldClient {
+fn describe_client(id: u64, client: &Client) -> ClientSnapshot {
     let (unsent, newest) = client.unsent();
-    HeldClient {
+    ClientSnapshot {
         id,
         job: client.job,
         fd: client.fd.as_raw_fd(),
@@ -157,31 +171,31 @@ fn describe_client(id: u64, client: &Client) -> HeldClient {
     }
 }
 
-fn describe_task(id: u64, task: &Task) -> HeldTask {
-    HeldTask {
+fn describe_task(id: u64, task: &Task) -> TaskSnapshot {
+    TaskSnapshot {
         id,
         task: task.id.clone(),
         pid: task.pid,
         cgroup: task.tree.group().map(|group| group.path().to_owned()),
         failure: task.failure.as_ref().map(AsRawFd::as_raw_fd),
-        pipe: task.words.pipe.as_ref().map(AsRawFd::as_raw_fd),
-        output: task.words.text[..].into(),
-        truncated: task.words.truncated,
+        pipe: task.output.pipe.as_ref().map(AsRawFd::as_raw_fd),
+        output: task.output.text[..].into(),
+        truncated: task.output.truncated,
         timed_out: task.timed_out,
-        attempt: task.attempt.clone(),
+        exec_context: task.exec_context.clone(),
     }
 }
 
-fn describe_stream(stream: &Stream) -> HeldStream {
-    HeldStream {
+fn describe_stream(stream: &Stream) -> StreamSnapshot {
+    StreamSnapshot {
         key: stream.key,
         owner: stream.owner.clone(),
         channel: stream.channel,
         log: stream.log.clone(),
         fd: stream.fd.as_raw_fd(),
-        terminal: match &stream.other {
-            Other::Terminal(end) => end.as_ref().map(AsRawFd::as_raw_fd),
-            Other::Pipe => None,
+        terminal: match &stream.write_end {
+            WriteEnd::Terminal(end) => end.as_ref().map(AsRawFd::as_raw_fd),
+            WriteEnd::Pipe => None,
         },
         partial: stream.partial[..].into(),
     }

@@ -9,12 +9,12 @@ use crate::{
     RunOptions,
     event_loop::deadline::Deadline,
     link::{
-        log_gaps::Lost,
-        node::{Untaken, Wanting},
+        log_gaps::LogGaps,
+        node::{PendingRequest, UpgradeRequester},
     },
     output::{Channel, Gap, Owner},
     process::{
-        exec_error::Attempt,
+        exec_error::ExecContext,
         job::{Ended, StopRule},
         task::TaskDone,
     },
@@ -37,7 +37,8 @@ pub(super) struct Handover {
     format: u32,
     pub(super) version: String,
     pub(super) exe: RawFd,
-    pub(super) wanting: Option<Wanting>,
+    #[serde(rename = "wanting")]
+    pub(super) requester: Option<UpgradeRequester>,
     options: RunOptions,
     state_dir: PathBuf,
     run_dir: PathBuf,
@@ -51,15 +52,17 @@ pub(super) struct Handover {
     ignored: Vec<i32>,
     nofile: Option<(u64, u64)>,
     cgroup: Option<PathBuf>,
-    jobs: Vec<HeldJob>,
-    clients: Vec<HeldClient>,
-    tasks: Vec<HeldTask>,
-    askers: Vec<(u64, RawFd)>,
+    jobs: Vec<JobSnapshot>,
+    clients: Vec<ClientSnapshot>,
+    tasks: Vec<TaskSnapshot>,
+    #[serde(rename = "askers")]
+    keeper_clients: Vec<(u64, RawFd)>,
     deadlines: Vec<(u64, Deadline)>,
     records: Vec<ExitRecord>,
-    untaken: Vec<(u64, Untaken)>,
-    #[serde(default)]
-    lost: Lost,
+    #[serde(rename = "untaken")]
+    pending_requests: Vec<(u64, PendingRequest)>,
+    #[serde(default, rename = "lost")]
+    log_gaps: LogGaps,
     done: Vec<TaskDone>,
     upgraded: Vec<Upgraded>,
     upgrades: u64,
@@ -70,7 +73,7 @@ pub(super) struct Handover {
     restarts: u64,
     stop_timeout: Duration,
     main_exit: Option<i32>,
-    streams: Vec<HeldStream>,
+    streams: Vec<StreamSnapshot>,
     figures: BTreeMap<Name, LogFigures>,
     gaps: Vec<(Owner, Gap)>,
     forward: [Bytes; 2],
@@ -78,7 +81,7 @@ pub(super) struct Handover {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct HeldJob {
+struct JobSnapshot {
     id: u64,
     name: Name,
     dir: PathBuf,
@@ -90,17 +93,17 @@ struct HeldJob {
     control: Option<RawFd>,
     state_error: Option<String>,
     forgotten: bool,
-    process: Option<HeldProcess>,
+    process: Option<ProcessSnapshot>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct HeldProcess {
+struct ProcessSnapshot {
     incarnation: u64,
     pid: u32,
     main: bool,
     cgroup: Option<PathBuf>,
     unenforced: Vec<String>,
-    phase: HeldPhase,
+    phase: PhaseSnapshot,
     asked: Asked,
     fenced: bool,
     fence_at: Option<u64>,
@@ -112,11 +115,12 @@ struct HeldProcess {
     notified: BTreeMap<String, String>,
     #[serde(default)]
     ready: Option<RawFd>,
-    attempt: Attempt,
+    #[serde(rename = "attempt")]
+    exec_context: ExecContext,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum HeldPhase {
+enum PhaseSnapshot {
     Execing { failure: RawFd },
     Failed { exit: Exit },
     Up,
@@ -124,11 +128,11 @@ enum HeldPhase {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct HeldClient {
+struct ClientSnapshot {
     id: u64,
     job: u64,
     fd: RawFd,
-    decoder: sse::Decoder,
+    decoder: sse::SseDecoder,
     unsent: Bytes,
     newest: Option<Bytes>,
     deaf: bool,
@@ -136,7 +140,7 @@ struct HeldClient {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct HeldTask {
+struct TaskSnapshot {
     id: u64,
     task: TaskId,
     pid: u32,
@@ -147,11 +151,12 @@ struct HeldTask {
     output: Bytes,
     truncated: bool,
     timed_out: bool,
-    attempt: Attempt,
+    #[serde(rename = "attempt")]
+    exec_context: ExecContext,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct HeldStream {
+struct StreamSnapshot {
     key: u64,
     owner: Owner,
     channel: Channel,
@@ -206,14 +211,14 @@ impl Handover {
             all.extend(job.notify.iter().chain(&job.control));
             if let Some(process) = &job.process {
                 all.extend(process.ready);
-                if let HeldPhase::Execing { failure } = &process.phase {
+                if let PhaseSnapshot::Execing { failure } = &process.phase {
                     all.push(*failure);
                 }
             }
         }
         all.extend(self.clients.iter().map(|client| client.fd));
         all.extend(self.tasks.iter().flat_map(|task| task.failure.iter().chain(&task.pipe)));
-        all.extend(self.askers.iter().map(|(_, fd)| *fd));
+        all.extend(self.keeper_clients.iter().map(|(_, fd)| *fd));
         all.extend(self.streams.iter().flat_map(|it| std::iter::once(it.fd).chain(it.terminal)));
         all
     }

@@ -1,26 +1,29 @@
 //! From a description to a keeper that goes on where the other one stopped.
 //!
-//! In two steps: [`Handover::prepare`] gets what can be wanting and leaves everything that was
+//! In two steps: [`Handover::prepare`] gets what can be requester and leaves everything that was
 //! handed over as it is, so that the old image can still go on; [`Handover::restore`] takes it.
 
-use super::{Handover, HeldClient, HeldJob, HeldPhase, HeldProcess, HeldStream, HeldTask};
+use super::{
+    ClientSnapshot, Handover, JobSnapshot, PhaseSnapshot, ProcessSnapshot, StreamSnapshot,
+    TaskSnapshot,
+};
 use crate::{
-    control::{client::Client, keeper_socket::Asker},
+    control::{client::Client, keeper_socket::KeeperClient},
     event_loop::{
         deadline::{Deadline, Deadlines},
-        poller::{Interest, Kind, Poller},
+        poller::{Interest, Poller, Source},
     },
-    keeper::{Child, Keeper, Part},
+    keeper::{Child, Keeper, Role},
     link::{
         agent::Succession,
-        node::{Means, NodePart},
+        node::{Node, Resources},
     },
-    output::{Other, Output, Rest, Stream},
+    output::{Output, OutputState, Stream, WriteEnd},
     process::{
         job::{Job, Phase, Process},
-        launch::Ground,
+        launch::RunContext,
         listen_sockets::HeldSocket,
-        task::{Leftover, Task, Words},
+        task::{CapturedOutput, Leftover, Task},
         tree::Tree,
     },
     run::dirs::RunDir,
@@ -30,7 +33,7 @@ use mainstay_sys::{
     fd,
     signal::Signals,
 };
-use mainstay_wire::frame::Decoder;
+use mainstay_wire::frame::FrameDecoder;
 use std::{
     collections::BTreeMap,
     io,
@@ -41,7 +44,7 @@ use std::{
 
 /// What a keeper needs besides what is handed over. All that can fail for want of something
 /// (threads, descriptors) is in here.
-pub(in crate::upgrade) struct Fresh {
+pub(in crate::upgrade) struct Prepared {
     output: Output,
     exe: OwnedFd,
     poller: Poller,
@@ -54,7 +57,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Handover {
-    pub(in crate::upgrade) fn prepare(&self) -> io::Result<Fresh> {
+    pub(in crate::upgrade) fn prepare(&self) -> io::Result<Prepared> {
         let end = Instant::now() + PATIENCE;
         loop {
             match self.try_prepare() {
@@ -66,16 +69,16 @@ impl Handover {
         }
     }
 
-    fn try_prepare(&self) -> io::Result<Fresh> {
-        let rest = Rest {
+    fn try_prepare(&self) -> io::Result<Prepared> {
+        let rest = OutputState {
             streams: Vec::new(),
             figures: self.figures.clone(),
             gaps: self.gaps.clone(),
-            told: Vec::new(),
+            events: Vec::new(),
             forward: self.forward.clone().map(Vec::from),
             forward_dropped: self.forward_dropped,
         };
-        Ok(Fresh {
+        Ok(Prepared {
             output: Output::start(self.state_dir.join("logs"), rest)?,
             exe: crate::own_executable()?,
             poller: Poller::new()?,
@@ -85,19 +88,19 @@ impl Handover {
     }
 
     /// A keeper that goes on where the other one stopped.
-    pub(in crate::upgrade) fn restore(self, fresh: Fresh) -> io::Result<Keeper> {
-        let Fresh { output, exe, poller, deadlines, signals } = fresh;
+    pub(in crate::upgrade) fn restore(self, fresh: Prepared) -> io::Result<Keeper> {
+        let Prepared { output, exe, poller, deadlines, signals } = fresh;
         for held in self.streams {
             output.open(restore_stream(held)?);
         }
-        let askers: io::Result<BTreeMap<u64, Asker>> = self
-            .askers
+        let keeper_clients: io::Result<BTreeMap<u64, KeeperClient>> = self
+            .keeper_clients
             .into_iter()
             .map(|(id, number)| {
-                Ok((id, Asker { fd: fd::take(number)?, decoder: Decoder::default() }))
+                Ok((id, KeeperClient { fd: fd::take(number)?, decoder: FrameDecoder::default() }))
             })
             .collect();
-        let means = Means {
+        let resources = Resources {
             dir: RunDir::adopt(self.run_dir, fd::take(self.lock)?),
             state_lock: self.state_lock.map(fd::take).transpose()?,
             exe,
@@ -105,22 +108,22 @@ impl Handover {
             socket: fd::take(self.socket)?,
             output,
         };
-        let mut node = NodePart::new(means, self.state_dir, self.options);
+        let mut node = Node::new(resources, self.state_dir, self.options);
         node.succession = Succession::resume(self.restarts);
         node.records = self.records.into();
         node.next_record = self.next_record;
-        node.untaken = self.untaken.into_iter().collect();
+        node.pending_requests = self.pending_requests.into_iter().collect();
         node.next_token = self.next_token;
-        node.lost = self.lost;
+        node.log_gaps = self.log_gaps;
         node.done = self.done;
         node.upgraded = self.upgraded;
         node.upgrades = self.upgrades;
         node.stop_timeout = self.stop_timeout;
         node.main_exit = self.main_exit;
-        node.askers = askers?;
+        node.keeper_clients = keeper_clients?;
         // The old image's executable is not needed any more.
         drop(fd::take(self.exe));
-        let ground = Ground {
+        let context = RunContext {
             run: self.run,
             env: self.env,
             ignored: self.ignored,
@@ -128,8 +131,8 @@ impl Handover {
             cgroup: self.cgroup.map(cgroup::Root::at),
             null: fd::take(self.null)?,
         };
-        let part = Part::Node(Box::new(node));
-        let mut keeper = Keeper::of(poller, deadlines, signals, ground, part)?;
+        let role = Role::Node(Box::new(node));
+        let mut keeper = Keeper::of(poller, deadlines, signals, context, role)?;
         keeper.next_id = self.next_id;
         keeper.next_stream = self.next_stream;
         for job in self.jobs {
@@ -142,7 +145,8 @@ impl Handover {
             keeper.adopt_task(held)?;
         }
         keeper.adopt_leftovers();
-        keeper.telling = self.deadlines.iter().any(|(_, deadline)| *deadline == Deadline::Tell);
+        keeper.reporting =
+            self.deadlines.iter().any(|(_, deadline)| *deadline == Deadline::StateReport);
         for (at, deadline) in self.deadlines {
             keeper.deadlines.at(at, deadline);
         }
@@ -154,17 +158,17 @@ impl Keeper {
     fn adopt_job(&mut self, job: Job) -> io::Result<()> {
         let id = job.id;
         if let Some(socket) = &job.control {
-            self.poller.add(socket, Kind::Control, id, Interest::Read)?;
+            self.poller.add(socket, Source::Control, id, Interest::Read)?;
         }
         if let Some(socket) = &job.notify {
-            self.poller.add(socket, Kind::Notify, id, Interest::Read)?;
+            self.poller.add(socket, Source::Notify, id, Interest::Read)?;
         }
         if let Some(process) = &job.process {
             if let Phase::Execing { failure } = &process.phase {
-                self.poller.add(failure, Kind::Exec, id, Interest::Read)?;
+                self.poller.add(failure, Source::Exec, id, Interest::Read)?;
             }
             if let Some(pipe) = &process.ready {
-                self.poller.add(pipe, Kind::ReadyPipe, id, Interest::Read)?;
+                self.poller.add(pipe, Source::ReadyPipe, id, Interest::Read)?;
             }
             if !matches!(process.phase, Phase::Clearing { .. }) {
                 self.children.insert(process.pid, Child::Job(id));
@@ -175,12 +179,12 @@ impl Keeper {
         Ok(())
     }
 
-    fn adopt_client(&mut self, held: HeldClient) -> io::Result<()> {
+    fn adopt_client(&mut self, held: ClientSnapshot) -> io::Result<()> {
         let mut client = Client::new(fd::take(held.fd)?, held.job);
         client.resume(held.decoder, held.unsent.into(), held.newest.map(Vec::from));
         (client.deaf, client.leaving) = (held.deaf, held.leaving);
         let interest = if held.deaf { Interest::Write } else { Interest::ReadWrite };
-        self.poller.add(client.fd(), Kind::ControlClient, held.id, interest)?;
+        self.poller.add(client.fd(), Source::ControlClient, held.id, interest)?;
         if let Some(job) = self.jobs.get_mut(&held.job).filter(|_| !held.leaving) {
             job.clients.push(held.id);
         }
@@ -190,7 +194,7 @@ impl Keeper {
 
     /// Groups of tasks that had ended.
     fn adopt_leftovers(&mut self) {
-        let groups = self.ground.cgroup.as_ref().map(cgroup::Root::all_tasks).unwrap_or_default();
+        let groups = self.context.cgroup.as_ref().map(cgroup::Root::all_tasks).unwrap_or_default();
         for group in groups {
             let held = |task: &Task| task.tree.group().is_some_and(|it| it.path() == group.path());
             if !self.tasks.values().any(held) {
@@ -203,22 +207,22 @@ impl Keeper {
         self.clear_leftovers();
     }
 
-    fn adopt_task(&mut self, held: HeldTask) -> io::Result<()> {
+    fn adopt_task(&mut self, held: TaskSnapshot) -> io::Result<()> {
         let task = Task {
             id: held.task,
             pid: held.pid,
             tree: restore_tree(held.cgroup),
             failure: held.failure.map(fd::take).transpose()?,
-            words: Words {
+            output: CapturedOutput {
                 pipe: held.pipe.map(fd::take).transpose()?,
                 text: held.output.into(),
                 truncated: held.truncated,
             },
             timed_out: held.timed_out,
-            attempt: held.attempt,
+            exec_context: held.exec_context,
         };
-        if let Some(pipe) = &task.words.pipe {
-            self.poller.add(pipe, Kind::Task, held.id, Interest::Read)?;
+        if let Some(pipe) = &task.output.pipe {
+            self.poller.add(pipe, Source::Task, held.id, Interest::Read)?;
         }
         self.children.insert(task.pid, Child::Task(held.id));
         self.tasks.insert(held.id, task);
@@ -226,22 +230,22 @@ impl Keeper {
     }
 }
 
-fn restore_stream(held: HeldStream) -> io::Result<Stream> {
+fn restore_stream(held: StreamSnapshot) -> io::Result<Stream> {
     Ok(Stream {
         key: held.key,
         owner: held.owner,
         channel: held.channel,
         log: held.log,
         fd: fd::take(held.fd)?,
-        other: match held.terminal {
-            Some(end) => Other::Terminal(Some(fd::take(end)?)),
-            None => Other::Pipe,
+        write_end: match held.terminal {
+            Some(end) => WriteEnd::Terminal(Some(fd::take(end)?)),
+            None => WriteEnd::Pipe,
         },
         partial: held.partial.into(),
     })
 }
 
-fn restore_job(held: HeldJob) -> io::Result<Job> {
+fn restore_job(held: JobSnapshot) -> io::Result<Job> {
     let sockets: io::Result<Vec<HeldSocket>> = held
         .sockets
         .into_iter()
@@ -272,7 +276,7 @@ fn restore_tree(cgroup: Option<PathBuf>) -> Tree {
     }
 }
 
-fn restore_process(held: HeldProcess) -> io::Result<Process> {
+fn restore_process(held: ProcessSnapshot) -> io::Result<Process> {
     Ok(Process {
         incarnation: held.incarnation,
         pid: held.pid,
@@ -280,10 +284,10 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         tree: restore_tree(held.cgroup),
         unenforced: held.unenforced,
         phase: match held.phase {
-            HeldPhase::Execing { failure } => Phase::Execing { failure: fd::take(failure)? },
-            HeldPhase::Failed { exit } => Phase::Failed { exit },
-            HeldPhase::Up => Phase::Up,
-            HeldPhase::Clearing { ended } => {
+            PhaseSnapshot::Execing { failure } => Phase::Execing { failure: fd::take(failure)? },
+            PhaseSnapshot::Failed { exit } => Phase::Failed { exit },
+            PhaseSnapshot::Up => Phase::Up,
+            PhaseSnapshot::Clearing { ended } => {
                 Phase::Clearing { ended, events: None, recheck: false }
             }
         },
@@ -296,6 +300,6 @@ fn restore_process(held: HeldProcess) -> io::Result<Process> {
         oom_before: held.oom_before,
         notified: held.notified,
         ready: held.ready.map(fd::take).transpose()?,
-        attempt: held.attempt,
+        exec_context: held.exec_context,
     })
 }

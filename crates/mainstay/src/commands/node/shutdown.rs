@@ -7,7 +7,7 @@ use crate::{
     keeper,
     term::{print, print_json},
 };
-use mainstay_wire::link::{KeeperAnswer, KeeperAsk};
+use mainstay_wire::link::{KeeperRequest, KeeperResponse};
 use serde_json::json;
 use std::{
     fs::{File, TryLockError},
@@ -38,13 +38,15 @@ pub(crate) fn shutdown(args: &ShutdownArgs) -> Result<i32, Failure> {
 }
 
 fn without_agent(run_dir: &Path, failure: Failure) -> Result<(), Failure> {
-    match keeper::ask(run_dir, &KeeperAsk::Stop, PROMPT) {
-        Ok(KeeperAnswer::Done { .. }) => {
+    match keeper::ask(run_dir, &KeeperRequest::Stop, PROMPT) {
+        Ok(KeeperResponse::Done { .. }) => {
             eprintln!("mainstay: no agent answers; the keeper stops the jobs by itself");
             Ok(())
         }
-        Ok(KeeperAnswer::Refused { error }) => Err(Failure::failed(error)),
-        Ok(KeeperAnswer::Figures(_)) => Err(Failure::failed("the keeper answered something else")),
+        Ok(KeeperResponse::Refused { error }) => Err(Failure::failed(error)),
+        Ok(KeeperResponse::Figures(_)) => {
+            Err(Failure::failed("the keeper answered something else"))
+        }
         Err(_) => Err(failure),
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     keeper,
     term::{print, print_json},
 };
-use mainstay_wire::link::{KeeperAnswer, KeeperAsk};
+use mainstay_wire::link::{KeeperRequest, KeeperResponse};
 use serde_json::json;
 use std::time::Duration;
 
@@ -34,12 +34,12 @@ pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<i32, Failure> {
 fn ask(args: &UpgradeArgs) -> Result<String, Failure> {
     let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
     let binary = args.binary.as_deref().map(dirs::made_absolute).transpose()?;
-    match keeper::ask(&run_dir, &KeeperAsk::Upgrade { binary }, PATIENCE) {
-        Ok(KeeperAnswer::Done { version }) => Ok(version),
-        Ok(KeeperAnswer::Refused { error }) => {
+    match keeper::ask(&run_dir, &KeeperRequest::Upgrade { binary }, PATIENCE) {
+        Ok(KeeperResponse::Done { version }) => Ok(version),
+        Ok(KeeperResponse::Refused { error }) => {
             Err(Failure::failed(format!("not upgraded, the node runs on as it was: {error}")))
         }
-        Ok(KeeperAnswer::Figures(_)) => {
+        Ok(KeeperResponse::Figures(_)) => {
             Err(Failure::failed("the keeper answered something else; look at `mainstay status`"))
         }
         Err(error) => Err(Failure::new(
