@@ -21,7 +21,7 @@ use crate::{
     journal::{Journal, Recovered},
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
-    options::Options,
+    reload::source::Options,
     trace,
     view::Facts,
 };

@@ -5,7 +5,10 @@ use crate::{
     event_log::EventLog,
     metrics::Measures,
     metrics::user_metrics::UserMetrics,
-    options::{Loaded, Source},
+    reload::{
+        Applied,
+        source::{Loaded, Source},
+    },
     view::{Changes, JobStatus, Status, Why},
 };
 use mainstay_core::{
@@ -16,7 +19,7 @@ use mainstay_core::{
 };
 use mainstay_wire::link::Figures;
 use std::{path::PathBuf, sync::Arc};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 /// So many callers may be in line; the next one waits.
 const LINE: usize = 64;
@@ -27,7 +30,7 @@ pub(crate) enum Call {
     Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
     Why(String, oneshot::Sender<Option<Why>>),
     Compare(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
-    Apply(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
+    Apply(Box<Plan>, oneshot::Sender<Result<Applied, Refusal>>),
     Figures(oneshot::Sender<Figures>),
     Measures(oneshot::Sender<Measures>),
     Environ(oneshot::Sender<Environ>),
@@ -64,6 +67,8 @@ pub struct Handle {
     calls: mpsc::Sender<Call>,
     event_log: Arc<EventLog>,
     source: Arc<Source>,
+    /// Held by the one that is under way.
+    reloads: Arc<Mutex<()>>,
     shared: Arc<Shared>,
 }
 
@@ -90,7 +95,8 @@ impl Handle {
         shared: Shared,
     ) -> (Handle, mpsc::Receiver<Call>) {
         let (calls, line) = mpsc::channel(LINE);
-        (Handle { calls, event_log, source: Arc::new(source), shared: Arc::new(shared) }, line)
+        let (source, shared) = (Arc::new(source), Arc::new(shared));
+        (Handle { calls, event_log, source, reloads: Arc::default(), shared }, line)
     }
 
     /// `[api]` as it is in force; changes with every plan that is applied, the same or not.
@@ -114,6 +120,10 @@ impl Handle {
     #[must_use]
     pub fn listeners(&self) -> watch::Receiver<Listeners> {
         self.shared.listeners.clone()
+    }
+
+    pub(crate) fn reloads(&self) -> &Mutex<()> {
+        &self.reloads
     }
 
     #[must_use]
@@ -151,15 +161,12 @@ impl Handle {
     ///
     /// # Errors
     /// [`Gone`], or inside: why it would not be taken.
-    pub async fn compare(&self, plan: Plan) -> Result<Result<Changes, Refusal>, Gone> {
+    pub(crate) async fn compare(&self, plan: Plan) -> Result<Result<Changes, Refusal>, Gone> {
         self.call(|answer| Call::Compare(Box::new(plan), answer)).await
     }
 
-    /// Brings a plan into force; what that changes.
-    ///
-    /// # Errors
-    /// [`Gone`], or inside: why it was not taken.
-    pub async fn apply(&self, plan: Plan) -> Result<Result<Changes, Refusal>, Gone> {
+    /// Brings a plan into force.
+    pub(crate) async fn apply(&self, plan: Plan) -> Result<Result<Applied, Refusal>, Gone> {
         self.call(|answer| Call::Apply(Box::new(plan), answer)).await
     }
 
@@ -202,7 +209,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`Gone`], or inside: the diagnostics, ready to be printed.
-    pub async fn load(&self) -> Result<Result<Loaded, String>, Gone> {
+    pub(crate) async fn load(&self) -> Result<Result<Loaded, String>, Gone> {
         let (source, environ) = (self.source.clone(), self.environ().await?);
         tokio::task::spawn_blocking(move || source.load(&environ)).await.map_err(|_| Gone)
     }

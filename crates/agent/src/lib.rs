@@ -25,11 +25,12 @@ mod handle;
 mod inputs;
 mod journal;
 mod metrics;
-mod options;
+mod reload;
 mod replace;
 mod role;
 mod trace;
 pub mod view;
+mod wait;
 mod why;
 
 pub use agent::{Agent, End};
@@ -45,8 +46,12 @@ pub use metrics::{
     histogram::Histogram,
     user_metrics::{FeedError, Reading, UserMetrics},
 };
-pub use options::{Loaded, Options, Source, context};
+pub use reload::{
+    PrepareListeners, ReloadError,
+    source::{Loaded, Options, Source, context},
+};
 pub use role::role;
+pub use wait::{Goal, Incarnations, PATIENCE, Wait, WaitError};
 
 /// Whether this binary could go on with what the agent of a running node has written down.
 ///

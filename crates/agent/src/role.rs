@@ -6,7 +6,7 @@ use crate::{
     crash::Crash,
     handle::Handle,
     inputs::link::{Link, LinkError},
-    options::Options,
+    reload::source::Options,
     trace,
 };
 use mainstay_sys::fd;

@@ -2,7 +2,8 @@
 //! followed by one that goes on.
 
 use mainstay_agent::{
-    Agent, Crash, End, Gone, Handle, Link, Options, Point, Selection, Source, boot, view::JobStatus,
+    Agent, Crash, End, Gone, Handle, Link, Options, Point, PrepareListeners, ReloadError,
+    Selection, Source, boot, view::JobStatus,
 };
 use mainstay_core::{
     event::{Event, Kind},
@@ -10,6 +11,7 @@ use mainstay_core::{
     job::Phase,
     name::Name,
     node::{Request, TaskId},
+    plan::ApiPlan,
     signal::Signal,
 };
 use mainstay_wire::{
@@ -18,6 +20,7 @@ use mainstay_wire::{
 };
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
     fs,
     io::{Read, Write},
     os::{fd::OwnedFd, unix::net::UnixStream},
@@ -284,6 +287,19 @@ fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }
 
+/// The plans of these tests open none.
+struct NoListeners;
+
+impl PrepareListeners for NoListeners {
+    type Error = Infallible;
+
+    async fn prepare(&self, _: &ApiPlan) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn give_up(&self) {}
+}
+
 async fn one(handle: &Handle, job: &str) -> Result<Option<JobStatus>, Gone> {
     Ok(handle.jobs(Selection::Named(job.to_owned())).await?.pop())
 }
@@ -339,9 +355,9 @@ async fn live(keeper: &Keeper, dir: &Dir, handle: &Handle) -> bool {
     }
     if matches!(one(handle, "fresh").await, Ok(None)) {
         fs::write(dir.0.join("mainstay.toml"), later()).expect("a configuration");
-        let Ok(Ok(loaded)) = handle.load().await else { return false };
-        if handle.apply(loaded.plan).await.is_err() {
-            return false;
+        match handle.reload(&NoListeners, Duration::ZERO).await {
+            Ok(_) | Err(ReloadError::Refused(_)) => {}
+            Err(_) => return false,
         }
     }
     if !until(handle, "fresh", |phase, _| phase == Phase::Running).await

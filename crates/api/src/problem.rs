@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use mainstay_agent::{
-    Gone,
+    Gone, ReloadError, WaitError,
     view::{Changes, JobStatus},
 };
 use mainstay_core::node::Refusal;
@@ -41,21 +41,10 @@ impl Problem {
         }
     }
 
-    pub(crate) fn about(mut self, job: JobStatus) -> Problem {
-        self.job = Some(Box::new(job));
-        self
-    }
-
     /// For those who speak another language.
     pub(crate) fn into_parts(self) -> (StatusCode, String) {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         (status, self.detail)
-    }
-
-    pub(crate) fn after(mut self, changes: Changes) -> Problem {
-        self.detail = format!("the configuration is in force, but {}", self.detail);
-        self.changes = Some(Box::new(changes));
-        self
     }
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Problem {
@@ -103,11 +92,6 @@ impl Problem {
         Problem::new(StatusCode::CONFLICT, detail)
     }
 
-    /// The request was taken and goes on; only the time to wait for it is over.
-    pub(crate) fn time_over(detail: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::GATEWAY_TIMEOUT, detail)
-    }
-
     /// Something here does not work as it should.
     pub(crate) fn broken(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
@@ -129,6 +113,33 @@ impl Problem {
 impl From<Gone> for Problem {
     fn from(gone: Gone) -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, gone.to_string())
+    }
+}
+
+impl From<WaitError> for Problem {
+    fn from(error: WaitError) -> Problem {
+        let detail = error.to_string();
+        let (status, job) = match error {
+            WaitError::Gone(gone) => return gone.into(),
+            WaitError::Failed(job) | WaitError::Hopeless(job) => (StatusCode::CONFLICT, job),
+            WaitError::TimeOver { job, .. } => (StatusCode::GATEWAY_TIMEOUT, job),
+        };
+        Problem { job: Some(job), ..Problem::new(status, detail) }
+    }
+}
+
+impl From<ReloadError> for Problem {
+    fn from(error: ReloadError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            ReloadError::Gone(gone) => gone.into(),
+            ReloadError::Invalid(diagnostics) => Problem::invalid(diagnostics),
+            ReloadError::Listeners(_) => Problem::conflict(detail),
+            ReloadError::Refused(refusal) => refusal.into(),
+            ReloadError::Unreached { changes, error } => {
+                Problem { detail, changes: Some(changes), ..error.into() }
+            }
+        }
     }
 }
 

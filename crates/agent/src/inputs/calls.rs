@@ -4,7 +4,8 @@ use crate::{
     agent::{Agent, End, Origin},
     clock,
     handle::{Call, Selection},
-    view::{self, Changes, JobStatus, Status},
+    reload::Applied,
+    view::{self, JobStatus, Status},
     why,
 };
 use mainstay_core::{
@@ -47,7 +48,7 @@ impl Agent {
     fn apply(
         &mut self,
         plan: Box<Plan>,
-        caller: oneshot::Sender<Result<Changes, Refusal>>,
+        caller: oneshot::Sender<Result<Applied, Refusal>>,
     ) -> Result<(), End> {
         let changes = match view::changes(&self.node, clock::now(), &plan) {
             Ok(changes) => changes,
@@ -56,11 +57,14 @@ impl Agent {
                 return Ok(());
             }
         };
+        let incarnation =
+            |job: &Name| Some((job.clone(), self.node.job(job.as_str())?.incarnation()));
+        let before = changes.jobs.iter().filter_map(|change| incarnation(&change.job)).collect();
         let (sender, mut answer) = oneshot::channel();
         self.take(Input::Request(Request::Apply { plan }), Origin::Caller(sender))?;
         // A step answers before it returns.
         if let Ok(answer) = answer.try_recv() {
-            let _ = caller.send(answer.map(|_| changes));
+            let _ = caller.send(answer.map(|_| Applied { changes, before }));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! cannot be opened. What is read from files (token, certificates) is read again each time.
 
 use super::guard::Guard;
+use mainstay_agent::PrepareListeners;
 use mainstay_core::plan::ApiPlan;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 use std::{
@@ -38,18 +39,6 @@ struct Both {
 impl ApiListeners {
     pub(crate) fn used(&self) -> Option<Arc<ApiListener>> {
         self.lock().used.clone()
-    }
-
-    /// Opens what a plan that is about to be applied wants; it is used once that is in force.
-    pub(crate) async fn prepare(&self, plan: &ApiPlan) -> Result<(), String> {
-        let next = self.open(plan).await?;
-        self.lock().next = Some(next);
-        Ok(())
-    }
-
-    /// The plan was not applied after all.
-    pub(crate) fn give_up(&self) {
-        self.lock().next = None;
     }
 
     /// Goes over to what the plan in force wants, as prepared if it was.
@@ -90,6 +79,20 @@ impl ApiListeners {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Both> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PrepareListeners for ApiListeners {
+    type Error = String;
+
+    async fn prepare(&self, plan: &ApiPlan) -> Result<(), String> {
+        let next = self.open(plan).await?;
+        self.lock().next = Some(next);
+        Ok(())
+    }
+
+    fn give_up(&self) {
+        self.lock().next = None;
     }
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | POST /v3/environ {NAME: text or null} | 200; 400 a name that cannot be one; 422 not such an object |
 //! | POST /v3/metric {name: number} | 200; 400 unknown or not a number; 422 not an object |
-//! | POST /v3/reload | 200; 422 and the diagnostics: nothing has changed |
+//! | POST /v3/reload | 200; 422 and the diagnostics, 409 without its listeners: nothing has changed |
 //! | POST /v3/maintenance/enable, disable | 200 |
 //! | /v3/ping | 200 |
 //!
@@ -21,7 +21,7 @@ use axum::{
 };
 use mainstay_core::node;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 const PATHS: [&str; 6] = [
     "/v3/environ",
@@ -129,7 +129,6 @@ fn metric(state: &AppState, object: Map<String, Value>) -> Result<(), No> {
 }
 
 async fn reload(state: &AppState) -> Result<(), No> {
-    let loaded = state.handle.load().await.map_err(Problem::from)?.map_err(unfit)?;
-    let applied = state.handle.apply(loaded.plan).await.map_err(Problem::from)?;
-    Ok(applied.map(drop).map_err(Problem::from)?)
+    state.handle.reload(&state.listeners, Duration::ZERO).await.map_err(Problem::from)?;
+    Ok(())
 }

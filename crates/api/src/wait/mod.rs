@@ -1,22 +1,17 @@
 //! Waiting for a goal: what a path names is asked for something, and waited for until it got there.
 
-mod goal;
-
-pub(crate) use goal::Goal;
+pub(crate) use mainstay_agent::Goal;
 
 use crate::{AppState, problem::Problem};
 use axum::Json;
-use goal::Progress;
-use mainstay_agent::{Selection, view::JobStatus};
+use mainstay_agent::{Incarnations, PATIENCE, Selection, Wait, view::JobStatus};
 use mainstay_core::{
-    job::Desired,
     name::Name,
     node::{Refusal, Request},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, time::Duration};
-use tokio::time::{Instant, timeout_at};
+use std::time::Duration;
 
 pub(crate) type Answer = Result<Json<Value>, Problem>;
 
@@ -32,7 +27,7 @@ impl WaitQuery {
     pub(crate) fn patience(&self) -> Result<Duration, Problem> {
         match &self.wait {
             Some(text) => mainstay_config::duration(text).map_err(Problem::bad_request),
-            None => Ok(goal::PATIENCE),
+            None => Ok(PATIENCE),
         }
     }
 }
@@ -125,7 +120,7 @@ impl Subject {
         wait: &WaitQuery,
     ) -> Answer {
         let patience = wait.patience()?;
-        let waiter = Wait::begin(state, patience);
+        let waiter = Wait::begin(&state.handle, patience);
         let before = incarnations(&self.jobs(state).await?);
         let (accepted, refused) = send(state, self.requests(request)).await?;
         // Who was refused goes nowhere: only the others are waited for.
@@ -143,9 +138,7 @@ impl Subject {
     }
 }
 
-pub(crate) type Incarnations = BTreeMap<Name, u64>;
-
-pub(crate) fn incarnations(jobs: &[JobStatus]) -> Incarnations {
+fn incarnations(jobs: &[JobStatus]) -> Incarnations {
     jobs.iter().map(|job| (job.name.clone(), job.incarnation)).collect()
 }
 
@@ -165,87 +158,4 @@ async fn send(
         }
     }
     Ok((before, refused))
-}
-
-/// Begun before the request is made, so that nothing that follows from it is missed.
-pub(crate) struct Wait<'a> {
-    state: &'a AppState,
-    patience: Duration,
-    deadline: Instant,
-    changes: tokio::sync::watch::Receiver<u64>,
-}
-
-impl Wait<'_> {
-    pub(crate) fn begin(state: &AppState, patience: Duration) -> Wait<'_> {
-        let deadline = Instant::now() + patience;
-        Wait { state, patience, deadline, changes: state.handle.events().subscribe() }
-    }
-
-    /// Returns when all of them have got there.
-    pub(crate) async fn wait(
-        mut self,
-        selection: Selection,
-        goal: impl Fn(&JobStatus) -> Option<Goal>,
-    ) -> Result<(), Problem> {
-        loop {
-            self.changes.mark_unchanged();
-            let jobs = self.state.handle.jobs(selection.clone()).await?;
-            if self.patience.is_zero() {
-                return Ok(());
-            }
-            let mut slow = None;
-            for job in &jobs {
-                let Some(goal) = goal(job) else { continue };
-                match goal.progress(job) {
-                    Progress::Reached => {}
-                    Progress::Failed => {
-                        return Err(Problem::conflict(why_failed(job)).about(job.clone()));
-                    }
-                    Progress::Waiting => {
-                        if let (Goal::Up { .. }, Some(why)) = (goal, hopeless(job)) {
-                            return Err(Problem::conflict(why).about(job.clone()));
-                        }
-                        slow = slow.or(Some(job));
-                    }
-                }
-            }
-            let Some(slow) = slow.cloned() else { return Ok(()) };
-            if timeout_at(self.deadline, self.changes.changed()).await.is_err() {
-                return Err(Problem::time_over(too_slow(&slow, self.patience)).about(slow));
-            }
-        }
-    }
-}
-
-fn too_slow(job: &JobStatus, patience: Duration) -> String {
-    let name = &job.name;
-    let waits = job.waiting.first().map_or_else(String::new, |first| {
-        format!(", waiting for {} {} (`mainstay why {name}`)", first.source, first.event)
-    });
-    let state = word(job);
-    format!("{name} is still {state} after {patience:?}{waits}; the request stands and goes on")
-}
-
-/// What it waits for can never come.
-fn hopeless(job: &JobStatus) -> Option<String> {
-    let waiting = job.waiting.iter().find(|one| one.reason.is_some())?;
-    let (source, event) = (&waiting.source, &waiting.event);
-    let reason = waiting.reason.as_deref().unwrap_or_default();
-    let name = &job.name;
-    if job.desired == Desired::Disabled {
-        return Some(format!("{name} is disabled; `mainstay enable {name}` lets it start"));
-    }
-    Some(format!(
-        "{name} waits for {source} {event}, which can never come: {reason}; \
-         `mainstay start {name} --now` does not wait"
-    ))
-}
-
-fn why_failed(job: &JobStatus) -> String {
-    let exit = job.exit.as_ref().map_or_else(String::new, |exit| format!(": {exit}"));
-    format!("{} is {}{exit}", job.name, word(job))
-}
-
-fn word(job: &JobStatus) -> String {
-    format!("{:?}", job.state).to_uppercase()
 }

@@ -269,6 +269,30 @@ fn a_reload_moves_the_door_and_one_that_cannot_changes_nothing() {
 }
 
 #[test]
+fn a_reload_changes_nothing_without_its_listeners_whichever_way_it_is_asked_for() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().map(|address| (address, taken)).expect("an address");
+    for path in ["/v1/reload", "/v3/reload"] {
+        let address = free();
+        let node = with_token(address, "");
+        assert_eq!(status(address, &with(TOKEN)), 200, "it has begun");
+        let file = node.0.join("mainstay.toml");
+        let text = fs::read_to_string(&file).expect("it is there");
+        let moved = text.replace(&address.to_string(), &taken.0.to_string());
+        fs::write(&file, moved + "\n[jobs.more]\nexec = \"more\"\n").expect("edited");
+        let request = format!("POST {path} HTTP/1.0\r\nContent-Length: 0\r\n\r\n");
+        let (code, said) = node.ask(&request);
+        let refused = code == 409 && said.contains("in use");
+        assert!(refused, "{path}: {code} {said}");
+        let jobs = node.get("/v1/status").1["jobs"].take();
+        let names = jobs.as_array().into_iter().flatten().map(|job| &job["name"]);
+        assert!(names.clone().any(|name| name == "web"), "{path}: {jobs}");
+        assert!(!names.into_iter().any(|name| name == "more"), "{path}: nothing is applied");
+        assert_eq!(status(address, &with(TOKEN)), 200, "{path}: the old one stays");
+    }
+}
+
+#[test]
 fn another_token_counts_from_the_reload_on_and_those_with_the_old_one_have_to_leave() {
     let address = free();
     let node = with_token(address, "");

@@ -5,14 +5,14 @@ use crate::{
     extract::{Body, Nothing, Query},
     listeners::optional::Which,
     problem::Problem,
-    wait::{Goal, Wait, WaitQuery, incarnations},
+    wait::WaitQuery,
 };
 use axum::{Json, extract::State, http::StatusCode};
 use mainstay_agent::{
-    Handle, Selection,
-    view::{Changes, JobStatus, Keeper, Status},
+    Handle,
+    view::{Changes, Keeper, Status},
 };
-use mainstay_core::node::{Effect, Request};
+use mainstay_core::node::Request;
 use mainstay_wire::link::Figures;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -82,10 +82,7 @@ pub(crate) async fn plan(
     State(state): State<AppState>,
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
-    let loaded = state.handle.load().await?.map_err(Problem::invalid)?;
-    let mut changes = state.handle.compare(loaded.plan).await??;
-    changes.warnings = loaded.warnings;
-    Ok(Json(changes))
+    Ok(Json(state.handle.preview().await?))
 }
 
 /// Does it.
@@ -94,40 +91,7 @@ pub(crate) async fn reload(
     Query(wait): Query<WaitQuery>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
-    let waiter = Wait::begin(&state, wait.patience()?);
-    let loaded = state.handle.load().await?.map_err(Problem::invalid)?;
-    state.listeners.prepare(&loaded.plan.api).await.map_err(|error| {
-        Problem::conflict(format!("nothing is changed: [api] cannot be had: {error}"))
-    })?;
-    let before = incarnations(&state.handle.status().await?.jobs);
-    let applied = state.handle.apply(loaded.plan).await;
-    if !matches!(applied, Ok(Ok(_))) {
-        state.listeners.give_up();
-    }
-    let mut changes = applied??;
-    changes.warnings = loaded.warnings;
-    let touched = changes.jobs.iter().map(|change| change.job.clone()).collect();
-    let goal = |job: &JobStatus| goal_of(&changes, job)?.after(&before, job);
-    match waiter.wait(Selection::These(touched), goal).await {
-        Ok(()) => Ok(Json(changes)),
-        Err(problem) => Err(problem.after(changes)),
-    }
-}
-
-/// What a reload is to lead to; `None`: the job need not be waited for.
-fn goal_of(changes: &Changes, job: &JobStatus) -> Option<Goal> {
-    let change = changes.jobs.iter().find(|change| change.job == job.name)?;
-    match change.effect {
-        Effect::Restart => Some(Goal::Anew),
-        Effect::Start => Some(Goal::Begun),
-        Effect::Stop => Some(Goal::Down),
-        Effect::Keep
-        | Effect::Live
-        | Effect::Wait
-        | Effect::StopAndWait
-        | Effect::NotAgain
-        | Effect::Later => None,
-    }
+    Ok(Json(state.handle.reload(&state.listeners, wait.patience()?).await?))
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,15 +1,17 @@
 //! What a request is to lead to, and when to stop waiting for it.
 
-use super::Incarnations;
-use mainstay_agent::view::JobStatus;
-use mainstay_core::job::{Desired, Phase};
-use std::time::Duration;
+use crate::view::JobStatus;
+use mainstay_core::{
+    job::{Desired, Phase},
+    name::Name,
+};
+use std::collections::BTreeMap;
 
-/// How long a request waits for its goal unless it says otherwise.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// The incarnation that each job had at a moment.
+pub type Incarnations = BTreeMap<Name, u64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Goal {
+pub enum Goal {
     /// It runs, or it has run and ended as it should.
     Up { beyond: u64 },
     /// As `Up`, with another incarnation than before.
@@ -29,7 +31,8 @@ pub(crate) enum Progress {
 
 impl Goal {
     /// The goal of one job, given what was there before.
-    pub(crate) fn after(self, before: &Incarnations, job: &JobStatus) -> Option<Goal> {
+    #[must_use]
+    pub fn after(self, before: &Incarnations, job: &JobStatus) -> Option<Goal> {
         Some(match self {
             Goal::Anew => Goal::Up { beyond: before.get(&job.name).copied().unwrap_or(0) },
             Goal::Up { .. } | Goal::Down | Goal::Begun => self,

@@ -1,0 +1,123 @@
+//! The one reload: whoever asks for it, it goes this way, and changes nothing before it can have all.
+//!
+//! ```text
+//!  load the configuration ─► open its listeners ─► apply the plan ─► wait for the jobs it touches
+//!        │ Invalid                 │ Listeners           │ Refused           │ Unreached
+//!        └─────────────── nothing is changed ────────────┘                   └─ it is in force
+//! ```
+//!
+//! One goes on at a time up to the point where its plan is in force, so that the listeners that are
+//! opened are those of the plan that follows.
+
+pub(crate) mod source;
+
+use crate::{
+    handle::{Gone, Handle, Selection},
+    view::{Changes, JobStatus},
+    wait::{Goal, Incarnations, Wait, WaitError},
+};
+use mainstay_core::{
+    node::{Effect, Refusal},
+    plan::ApiPlan,
+};
+use std::{fmt::Display, time::Duration};
+
+/// Opens what a plan wants to listen on before that plan is in force.
+pub trait PrepareListeners {
+    type Error: Display;
+
+    /// Opens them; they are used once the plan is in force.
+    fn prepare(&self, plan: &ApiPlan) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// The plan was not applied after all.
+    fn give_up(&self);
+}
+
+/// Why a reload was not made, or has not led where it should.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    #[error(transparent)]
+    Gone(#[from] Gone),
+    /// The diagnostics, ready to be printed.
+    #[error("{0}")]
+    Invalid(String),
+    #[error("nothing is changed: [api] cannot be had: {0}")]
+    Listeners(String),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("the configuration is in force, but {error}")]
+    Unreached { changes: Box<Changes>, error: WaitError },
+}
+
+/// A plan that is in force now.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    pub(crate) changes: Changes,
+    /// The incarnations that its jobs had before.
+    pub(crate) before: Incarnations,
+}
+
+impl Handle {
+    /// What a reload would change.
+    ///
+    /// # Errors
+    /// It would not be made.
+    pub async fn preview(&self) -> Result<Changes, ReloadError> {
+        let loaded = self.load().await?.map_err(ReloadError::Invalid)?;
+        let changes = self.compare(loaded.plan).await??;
+        Ok(Changes { warnings: loaded.warnings, ..changes })
+    }
+
+    /// Brings the configuration into force as it is written now; what that changes, once every job
+    /// that it touches has got there.
+    ///
+    /// # Errors
+    /// [`ReloadError::Unreached`]: it is in force. Any other: nothing is changed.
+    pub async fn reload<L: PrepareListeners + Sync>(
+        &self,
+        listeners: &L,
+        patience: Duration,
+    ) -> Result<Changes, ReloadError> {
+        let wait = Wait::begin(self, patience);
+        let Applied { changes, before } = self.bring_into_force(listeners).await?;
+        let touched = changes.jobs.iter().map(|change| change.job.clone()).collect();
+        let goal = |job: &JobStatus| goal_of(&changes, job)?.after(&before, job);
+        match wait.wait(Selection::These(touched), goal).await {
+            Ok(()) => Ok(changes),
+            Err(error) => Err(ReloadError::Unreached { changes: Box::new(changes), error }),
+        }
+    }
+
+    async fn bring_into_force<L: PrepareListeners + Sync>(
+        &self,
+        listeners: &L,
+    ) -> Result<Applied, ReloadError> {
+        let _turn = self.reloads().lock().await;
+        let loaded = self.load().await?.map_err(ReloadError::Invalid)?;
+        let prepared = listeners.prepare(&loaded.plan.api).await;
+        prepared.map_err(|error| ReloadError::Listeners(error.to_string()))?;
+        let applied = self.apply(loaded.plan).await;
+        if !matches!(applied, Ok(Ok(_))) {
+            listeners.give_up();
+        }
+        let mut applied = applied??;
+        applied.changes.warnings = loaded.warnings;
+        Ok(applied)
+    }
+}
+
+/// What a reload is to lead to; `None`: the job need not be waited for.
+fn goal_of(changes: &Changes, job: &JobStatus) -> Option<Goal> {
+    let change = changes.jobs.iter().find(|change| change.job == job.name)?;
+    match change.effect {
+        Effect::Restart => Some(Goal::Anew),
+        Effect::Start => Some(Goal::Begun),
+        Effect::Stop => Some(Goal::Down),
+        Effect::Keep
+        | Effect::Live
+        | Effect::Wait
+        | Effect::StopAndWait
+        | Effect::NotAgain
+        | Effect::Later => None,
+    }
+}
