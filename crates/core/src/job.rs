@@ -33,44 +33,57 @@
 //! follows, for its trigger. It is STOPPED then; a job with a trigger shows its last end between
 //! two runs. The node knows when it may pass (`gate`).
 //!
-//! The decisions are in the submodules: `gate` (from the wish to the launch), `launch` (up to
-//! RUNNING), `running` (signals, reload, the longest run), `health` (checks), `ending` (an exit and
-//! what follows), `stop` (hooks, withdrawal, task, signal, kill), `announce` (what others are told), `takeover` (what a new agent finds), `change`
-//! (another plan), `budget` (how often and how soon again).
+//! A job has one entry, `Job::step`. It is made of parts that own their state and that nobody else
+//! looks into: its `run` (which incarnation, how far), the `wish`, the `gate` before its launch, its
+//! `checks`, the stages of a `stop`, its restart `budget`, its `announce`ment, its
+//! `pending_restart`, and what a `takeover` finds. What goes from one part to another is decided in
+//! `start` (from the wish to RUNNING), `end` (from RUNNING to rest), `adopt` (what a new agent
+//! finds), `change` (another plan), and `requests`.
 
+mod adopt;
 mod announce;
 mod budget;
 mod change;
+mod checks;
 mod ctx;
-mod ending;
+mod end;
 mod gate;
-mod health;
-mod launch;
-mod running;
+mod input;
+mod pending_restart;
+mod requests;
+mod run;
+mod start;
 mod stop;
 mod takeover;
+mod wish;
 
+pub(crate) use budget::STABLE;
+pub(crate) use checks::Notification;
+pub use checks::{CheckState, Verdict};
 pub(crate) use ctx::{JobCtx, Shutting};
-pub(crate) use gate::{Pass, is_triggered};
-pub use health::{CheckState, Verdict};
+pub(crate) use gate::{HookRun, Permit, is_triggered};
+pub(crate) use input::JobInput;
 pub(crate) use stop::Force;
 pub use stop::StopStage;
 
 use crate::{
     clock::Mono,
+    discovery::Standing,
     event::Kind,
     exit::Exit,
     history::History,
-    node::Wait,
+    node::{Refusal, TaskKind, Wait},
     plan::{Awaited, JobPlan},
 };
-pub(crate) use budget::STABLE;
-
-use announce::Announcement;
+use announce::{Announcement, Presence};
 use budget::Budget;
-use change::PendingRestart;
-use gate::Gate;
+use checks::Checks;
+use gate::{Due, Gate};
+use pending_restart::PendingRestart;
+use run::{Run, State};
 use serde::{Deserialize, Serialize};
+use takeover::Takeover;
+use wish::Wish;
 
 /// Supervisor's states, as observers see them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -84,6 +97,26 @@ pub enum Phase {
     Exited,
     Fatal,
     Unknown,
+}
+
+impl Phase {
+    /// A process of it is there, or about to be, and shall stay.
+    #[must_use]
+    pub fn is_up(self) -> bool {
+        matches!(self, Phase::Starting | Phase::Running)
+    }
+
+    /// A process of it may exist.
+    #[must_use]
+    pub fn may_have_process(self) -> bool {
+        matches!(self, Phase::Starting | Phase::Running | Phase::Stopping)
+    }
+
+    /// It has no process, and no restart ahead.
+    #[must_use]
+    pub fn is_at_rest(self) -> bool {
+        matches!(self, Phase::Stopped | Phase::Exited | Phase::Fatal)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -120,39 +153,22 @@ pub enum Resting {
 /// Serialised into the journal, so it is a format: see `wire::link::FORMAT`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
-    state: State,
-    desired: Desired,
-    health: Health,
-    /// The highest number ever taken.
-    incarnation: u64,
-    /// The highest number whose end is accounted for.
-    ended: u64,
-    restarts: u64,
+    run: Run,
+    wish: Wish,
     budget: Budget,
-    last_exit: Option<Exit>,
-    since: i64,
     #[serde(default, skip_serializing_if = "Gate::is_default")]
     gate: Gate,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    checks: Vec<CheckState>,
+    checks: Checks,
     /// What it has said at least once.
     #[serde(default, skip_serializing_if = "History::is_empty")]
     history: History,
-    /// A user's, behind the plan's, for as long as it is desired.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    args: Vec<String>,
-    /// The incarnation that ran for too long and is being killed for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    overran: Option<u64>,
     /// It is gone from the configuration, and from here once its process is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     leaving: bool,
-    #[serde(default, alias = "renewal", skip_serializing_if = "PendingRestart::is_none")]
+    #[serde(default, skip_serializing_if = "PendingRestart::is_none")]
     pending_restart: PendingRestart,
-    #[serde(default, alias = "notice", skip_serializing_if = "Announcement::is_absent")]
+    #[serde(default, skip_serializing_if = "Announcement::is_absent")]
     announcement: Announcement,
-    #[serde(default, skip_serializing_if = "Resting::is_default")]
-    resting: Resting,
 }
 
 impl Resting {
@@ -162,186 +178,301 @@ impl Resting {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    /// Never launched, or stopped because somebody wanted it.
-    Stopped,
-    /// Without a process: its spawn was commanded and has not been confirmed yet.
-    Starting {
-        process: Option<Process>,
-    },
-    Running {
-        process: Process,
-    },
-    Backoff {
-        until: Mono,
-    },
-    Stopping {
-        pid: Option<u32>,
-        #[serde(alias = "ladder")]
-        stage: StopStage,
-    },
-    /// Ended, and policy wants no restart.
-    Exited {
-        well: bool,
-    },
-    /// Given up.
-    Fatal,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Process {
-    pid: u32,
-    /// When exec was confirmed.
-    since: Mono,
-}
-
 impl Job {
     /// A job that has not run yet. The plan wants it to run, unless an app has to say when.
     pub(crate) fn new(plan: &JobPlan) -> Job {
-        let (desired, resting) = match plan.app {
-            None => (Desired::Run, Resting::User),
-            Some(_) => (Desired::Rest, Resting::Turn),
-        };
-        Job { desired, resting, ..Job::fresh() }
-    }
-
-    fn fresh() -> Job {
-        Job {
-            state: State::Stopped,
-            desired: Desired::Run,
-            health: Health::Unknown,
-            incarnation: 0,
-            ended: 0,
-            restarts: 0,
-            budget: Budget::default(),
-            last_exit: None,
-            since: 0,
-            gate: Gate::default(),
-            checks: Vec::new(),
-            history: History::default(),
-            args: Vec::new(),
-            overran: None,
-            leaving: false,
-            pending_restart: PendingRestart::None,
-            announcement: Announcement::Absent,
-            resting: Resting::User,
+        match plan.app {
+            None => Job::with_wish(Desired::Run, Resting::User),
+            Some(_) => Job::with_wish(Desired::Rest, Resting::Turn),
         }
     }
 
     /// One that a user has disabled in an earlier run.
     #[must_use]
     pub fn disabled() -> Job {
-        Job { desired: Desired::Disabled, ..Job::fresh() }
+        Job::with_wish(Desired::Disabled, Resting::User)
     }
 
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        match self.state {
-            State::Stopped => Phase::Stopped,
-            State::Starting { .. } => Phase::Starting,
-            State::Running { .. } => Phase::Running,
-            State::Backoff { .. } => Phase::Backoff,
-            State::Stopping { .. } => Phase::Stopping,
-            State::Exited { .. } => Phase::Exited,
-            State::Fatal => Phase::Fatal,
+    fn with_wish(desired: Desired, resting: Resting) -> Job {
+        Job {
+            run: Run::new(),
+            wish: Wish::new(desired, resting),
+            budget: Budget::default(),
+            gate: Gate::default(),
+            checks: Checks::new(),
+            history: History::default(),
+            leaving: false,
+            pending_restart: PendingRestart::None,
+            announcement: Announcement::Absent,
+        }
+    }
+
+    /// Takes one input: says what has happened, and wants done what follows from it. Afterwards
+    /// others are told what has changed for them.
+    ///
+    /// # Errors
+    /// A request that is not taken.
+    pub(crate) fn step(
+        &mut self,
+        ctx: &mut JobCtx<'_>,
+        input: JobInput<'_>,
+    ) -> Result<(), Refusal> {
+        let taken = self.take(ctx, input);
+        let mut announcement = self.announcement;
+        let plan = ctx.plan;
+        announcement.update(ctx, || self.presence(plan));
+        self.announcement = announcement;
+        taken
+    }
+
+    fn take(&mut self, ctx: &mut JobCtx<'_>, input: JobInput<'_>) -> Result<(), Refusal> {
+        match input {
+            JobInput::Attached { held } => {
+                self.attached(ctx, Takeover::new(self.incarnation(), held));
+            }
+            JobInput::Spawned { incarnation, pid } => self.spawned(ctx, incarnation, pid),
+            JobInput::Exited { incarnation, exit, asked } => {
+                self.exited(ctx, incarnation, exit, asked);
+            }
+            JobInput::TaskDone { incarnation, kind } => self.task_done(ctx, incarnation, kind),
+            JobInput::Timer { incarnation, wait } => self.timer(ctx, incarnation, wait),
+            JobInput::Checked { incarnation, check, passed, output } => {
+                if incarnation == self.incarnation() {
+                    self.checks.answered(ctx, &self.run, check, passed, output);
+                }
+            }
+            JobInput::Notified { incarnation, said } => {
+                if incarnation == self.incarnation() {
+                    self.checks.notified(ctx, &self.run, said);
+                }
+            }
+            JobInput::CronDue => self.cron_due(ctx),
+            JobInput::Withdrawn => {
+                if self.announcement.withdrawn() {
+                    self.advance_stop(ctx, StopStage::withdrawn);
+                }
+            }
+            JobInput::Start { args, now } => return self.asked_to_start(ctx, args, now),
+            JobInput::Restart { args } => self.restart(ctx, args),
+            JobInput::Stop(force) => self.stop(ctx, force),
+            JobInput::Signal { signal, to } => return self.signal(ctx, signal, to),
+            JobInput::Reload => return self.reload(ctx),
+            JobInput::Disable => self.disable(ctx),
+            JobInput::Enable => self.enable(ctx),
+            JobInput::Arm => self.arm(ctx),
+            JobInput::Permitted(permit) => self.permitted(ctx, permit),
+            JobInput::Triggered => self.trigger(),
+            JobInput::SourceLost => self.follow_down(ctx),
+            JobInput::SourceBack => self.follow_up(ctx),
+            JobInput::HooksDone => self.advance_stop(ctx, StopStage::hooks_done),
+            JobInput::ShutdownBegun => {
+                if self.phase().is_up() {
+                    self.run.be_quick(ctx);
+                }
+            }
+            JobInput::MaintenanceChanged | JobInput::PlanLingers => {}
+            JobInput::Ordered => self.order(ctx),
+            JobInput::StoppedWithApp { failed } => self.stop_with_app(ctx, failed),
+            JobInput::TurnNeverComes => self.turn_never_comes(),
+            JobInput::TryAgain => self.try_again(ctx),
+            JobInput::PlanChanged { before } => self.change_plan(ctx, before),
+            JobInput::PlanRevives { before } => {
+                self.change_plan(ctx, before);
+                self.revive(ctx);
+            }
+            JobInput::PlanRestarts { before } => self.restart_for_plan(ctx, before),
+            JobInput::PlanRemoves => self.leave(ctx),
+            JobInput::PlanLosesSource => self.lose_source(ctx),
+            JobInput::RestartAlong => self.restart_along(),
+            JobInput::RestartTurn => self.begin_pending_restart(ctx),
+        }
+        Ok(())
+    }
+
+    /// A wait is over. One that belongs to another incarnation or state no longer matters; one
+    /// that comes too early is set again, so that an impatient clock costs nothing.
+    fn timer(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64, wait: Wait) {
+        // What starts the next incarnation does not belong to the last one.
+        if wait != Wait::Interval && incarnation != self.incarnation() {
+            return;
+        }
+        match wait {
+            Wait::Started => self.start_seconds_over(ctx),
+            Wait::Backoff => self.backoff_over(ctx),
+            Wait::StopTimeout => self.stop_timeout_over(ctx),
+            Wait::When => self.when_timeout_over(ctx),
+            Wait::Longest => self.longest_run_over(ctx),
+            Wait::Check(check) => self.checks.due(ctx, &self.run, check),
+            Wait::Interval => {
+                if self.gate.interval_over(ctx) == Due::Now {
+                    self.trigger();
+                }
+            }
+        }
+    }
+
+    fn when_timeout_over(&mut self, ctx: &mut JobCtx<'_>) {
+        if self.gate.when_timeout_over(ctx, self.run.incarnation()) == Due::Now && self.waits() {
+            ctx.emit(Kind::TimerExpired);
+            self.end_desire(ctx, State::Fatal);
+        }
+    }
+
+    fn cron_due(&mut self, ctx: &mut JobCtx<'_>) {
+        if ctx.rearm_cron() {
+            self.trigger();
+        }
+    }
+
+    fn task_done(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64, kind: TaskKind) {
+        match kind {
+            TaskKind::StopExec if incarnation == self.incarnation() => {
+                self.advance_stop(ctx, StopStage::task_done);
+            }
+            TaskKind::StopExec | TaskKind::Reload | TaskKind::Check(_) => {}
+        }
+    }
+
+    fn stop_with_app(&mut self, ctx: &mut JobCtx<'_>, failed: bool) {
+        let before = self.resting();
+        self.stop(ctx, Force::Grace);
+        self.wish.rest_because(match before {
+            Some(Resting::User) => Resting::User,
+            Some(Resting::Turn | Resting::Aborted | Resting::AppFailed) | None if failed => {
+                Resting::AppFailed
+            }
+            Some(Resting::Turn | Resting::Aborted | Resting::AppFailed) | None => Resting::User,
+        });
+    }
+
+    /// The start of its app ends before its turn.
+    fn turn_never_comes(&mut self) {
+        if self.resting() == Some(Resting::Turn) {
+            self.wish.rest_because(Resting::Aborted);
+        }
+    }
+
+    /// What its announcement depends on.
+    fn presence(&self, plan: &JobPlan) -> Presence {
+        Presence {
+            up: self.phase().is_up() || self.backs_off(),
+            health: self.health(),
+            complaint: self.complaint(plan),
+        }
+    }
+
+    fn complaint(&self, plan: &JobPlan) -> String {
+        let failing = self.checks.complaint(plan);
+        match self.last_exit() {
+            Some(_) | None if !failing.is_empty() => failing,
+            Some(exit) if !self.holds() => exit.to_string(),
+            Some(_) | None => "not healthy yet".to_owned(),
         }
     }
 
     #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.run.phase()
+    }
+
+    #[must_use]
     pub fn desired(&self) -> Desired {
-        self.desired
+        self.wish.desired()
     }
 
     #[must_use]
     pub fn health(&self) -> Health {
-        self.health
+        self.checks.health()
+    }
+
+    /// In the order of the plan; empty before the first run.
+    #[must_use]
+    pub fn checks(&self) -> &[CheckState] {
+        self.checks.states()
     }
 
     /// Of the process that is alive now.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        match self.state {
-            State::Starting { process } => process.map(|process| process.pid),
-            State::Running { process } => Some(process.pid),
-            State::Stopping { pid, .. } => pid,
-            State::Stopped | State::Backoff { .. } | State::Exited { .. } | State::Fatal => None,
-        }
+        self.run.pid()
     }
 
     /// The latest; 0 before the first run.
     #[must_use]
     pub fn incarnation(&self) -> u64 {
-        self.incarnation
+        self.run.incarnation()
     }
 
     /// How often policy (not a user) has started it again.
     #[must_use]
     pub fn restarts(&self) -> u64 {
-        self.restarts
+        self.run.restarts()
     }
 
     #[must_use]
     pub fn last_exit(&self) -> Option<&Exit> {
-        self.last_exit.as_ref()
+        self.run.last_exit()
     }
 
     /// When it entered its phase: wall clock, ns.
     #[must_use]
     pub fn since(&self) -> i64 {
-        self.since
+        self.run.since()
     }
 
     /// When the back-off is over, for a job in BACKOFF.
     #[must_use]
     pub fn restarts_at(&self) -> Option<Mono> {
-        match self.state {
-            State::Backoff { until } => Some(until),
-            State::Stopped
-            | State::Starting { .. }
-            | State::Running { .. }
-            | State::Stopping { .. }
-            | State::Exited { .. }
-            | State::Fatal => None,
-        }
+        self.run.backoff_until()
     }
 
     /// When the process that is up, and shall stay so, was started.
     #[must_use]
     pub fn up_since(&self) -> Option<Mono> {
-        self.process().map(|process| process.since)
+        self.run.process().map(|process| process.since)
     }
 
     /// It has run for longer than it may and is being killed.
     #[must_use]
     pub fn overran(&self) -> bool {
-        self.overran == Some(self.incarnation) && self.holds()
+        self.run.overran() && self.holds()
+    }
+
+    /// How far a stop has come.
+    #[must_use]
+    pub fn stopping(&self) -> Option<StopStage> {
+        self.run.stop_stage()
+    }
+
+    /// The standing that others were told last; `None`: that it is not there.
+    #[must_use]
+    pub fn announced(&self) -> Option<Standing> {
+        self.announcement.standing()
     }
 
     /// When `when.timeout` gives it up, while it waits.
     #[must_use]
     pub fn gives_up_at(&self) -> Option<Mono> {
-        self.gate.give_up_at.filter(|_| self.waits())
+        self.gate.give_up_at().filter(|_| self.waits())
     }
 
     /// `when.timeout` has given it up.
     #[must_use]
     pub fn was_given_up_waiting(&self) -> bool {
-        let given_up = self.phase() == Phase::Fatal && self.desired != Desired::Run;
-        given_up && self.incarnation == 0 && self.has_said(Awaited::TimerExpired)
+        let given_up = self.phase() == Phase::Fatal && self.desired() != Desired::Run;
+        given_up && self.incarnation() == 0 && self.has_said(Awaited::TimerExpired)
     }
 
     /// When its interval starts it next.
     #[must_use]
     pub fn next_at(&self) -> Option<Mono> {
-        self.gate.next
+        self.gate.next_interval()
     }
 
     /// Behind the arguments of the plan, for as long as it is desired.
     #[must_use]
     pub fn args(&self) -> &[String] {
-        &self.args
+        self.wish.args()
     }
 
     /// What is observed is what is desired: it runs as it should, or it rests and its last run
@@ -349,12 +480,12 @@ impl Job {
     /// nothing was given up.
     #[must_use]
     pub fn is_as_desired(&self) -> bool {
-        match (&self.state, self.desired) {
+        match (self.run.state(), self.desired()) {
             (State::Running { .. }, Desired::Run) => true,
             (State::Stopped | State::Exited { well: true }, Desired::Rest | Desired::Disabled) => {
                 true
             }
-            (State::Stopped | State::Exited { well: true }, Desired::Run) => self.gate.idle,
+            (State::Stopped | State::Exited { well: true }, Desired::Run) => self.gate.is_idle(),
             (State::Running { .. }, Desired::Rest | Desired::Disabled)
             | (
                 State::Starting { .. }
@@ -369,15 +500,49 @@ impl Job {
 
     /// A process of it may exist.
     pub(crate) fn holds(&self) -> bool {
-        match self.state {
-            State::Starting { .. } | State::Running { .. } | State::Stopping { .. } => true,
-            State::Stopped | State::Backoff { .. } | State::Exited { .. } | State::Fatal => false,
-        }
+        self.run.holds()
     }
 
     /// It will restart by itself.
     pub(crate) fn backs_off(&self) -> bool {
-        self.restarts_at().is_some()
+        self.phase() == Phase::Backoff
+    }
+
+    /// It is desired, and nothing of it is there or under way.
+    pub(crate) fn waits(&self) -> bool {
+        self.phase().is_at_rest() && self.desired() == Desired::Run
+    }
+
+    pub(crate) fn has_pending_trigger(&self) -> bool {
+        self.gate.has_trigger()
+    }
+
+    pub(crate) fn skips_latches(&self) -> bool {
+        self.gate.skips_latches()
+    }
+
+    /// A run on behalf of another job's end.
+    pub(crate) fn is_hook_run(&self) -> bool {
+        self.gate.is_hook_run()
+    }
+
+    /// Time is running out for its first launch.
+    pub(crate) fn will_give_up(&self) -> bool {
+        self.gate.give_up_at().is_some()
+    }
+
+    /// Waits for jobs that run on behalf of its end; `Some(true)`: the first end.
+    pub(crate) fn waits_for_hooks(&self) -> Option<bool> {
+        self.stopping().and_then(StopStage::hooks)
+    }
+
+    /// What needs it waits until its new process is up.
+    pub(crate) fn has_pending_restart(&self) -> bool {
+        !self.pending_restart.is_none()
+    }
+
+    pub(crate) fn is_restart_due(&self) -> bool {
+        self.pending_restart.is_due()
     }
 
     /// It is there, will be again, or rests until somebody or its app comes to it.
@@ -398,8 +563,8 @@ impl Job {
     /// Why it rests, if it does and has not ended by itself.
     #[must_use]
     pub fn resting(&self) -> Option<Resting> {
-        match (self.desired, self.ended_for_good()) {
-            (Desired::Rest, None) => Some(self.resting),
+        match (self.desired(), self.ended_for_good()) {
+            (Desired::Rest, None) => Some(self.wish.resting()),
             (Desired::Rest, Some(_)) | (Desired::Run | Desired::Disabled, _) => None,
         }
     }
@@ -409,8 +574,8 @@ impl Job {
         if self.leaving && !self.holds() {
             return Some(true);
         }
-        match (&self.state, self.desired) {
-            (State::Exited { well }, Desired::Rest | Desired::Disabled) => Some(*well),
+        match (self.run.state(), self.desired()) {
+            (State::Exited { well }, Desired::Rest | Desired::Disabled) => Some(well),
             (State::Fatal, Desired::Rest | Desired::Disabled) => Some(false),
             (State::Exited { .. } | State::Fatal, Desired::Run)
             | (
@@ -424,57 +589,21 @@ impl Job {
         }
     }
 
+    /// It is gone from the plan, and stays here only until its process is gone.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    pub(crate) fn set_leaving(&mut self, leaving: bool) {
+        self.leaving = leaving;
+    }
+
     pub(crate) fn has_said(&self, event: Awaited) -> bool {
         self.history.has(event)
     }
 
     pub(crate) fn note(&mut self, event: Awaited) {
         self.history.note(event);
-    }
-
-    /// A wait is over. One that belongs to another incarnation or state no longer matters; one
-    /// that comes too early is set again, so that an impatient clock costs nothing.
-    pub(crate) fn timer(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64, wait: Wait) {
-        match wait {
-            // What starts the next incarnation does not belong to the last one.
-            Wait::Interval => return self.interval_over(ctx),
-            Wait::Started
-            | Wait::Backoff
-            | Wait::StopTimeout
-            | Wait::When
-            | Wait::Longest
-            | Wait::Check(_) => {}
-        }
-        if incarnation != self.incarnation {
-            return;
-        }
-        match wait {
-            Wait::Started => self.start_seconds_over(ctx),
-            Wait::Backoff => self.backoff_over(ctx),
-            Wait::StopTimeout => self.stop_timeout_over(ctx),
-            Wait::When => self.when_timeout_over(ctx),
-            Wait::Longest => self.longest_run_over(ctx),
-            Wait::Check(check) => self.check_due(ctx, check),
-            Wait::Interval => {}
-        }
-    }
-
-    /// The one way into another phase.
-    fn enter(&mut self, ctx: &mut JobCtx<'_>, state: State) {
-        let from = self.phase();
-        self.state = state;
-        self.since = ctx.out.now.wall;
-        let (to, pid, incarnation) = (self.phase(), self.pid(), self.incarnation);
-        ctx.emit(Kind::State { from, to, pid, incarnation });
-    }
-
-    fn lose_health(&mut self, ctx: &mut JobCtx<'_>) {
-        match self.health {
-            Health::Healthy => {
-                self.health = Health::Unhealthy;
-                ctx.emit(Kind::Unhealthy);
-            }
-            Health::Unknown | Health::Unhealthy => {}
-        }
     }
 }

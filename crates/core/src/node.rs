@@ -40,7 +40,7 @@ use crate::{
     event::{Event, Kind, Source},
     exit::Exit,
     history::awaited,
-    job::{Desired, Job, JobCtx},
+    job::{Desired, Job, JobCtx, JobInput, Notification},
     name::Name,
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
@@ -168,37 +168,37 @@ impl Node {
                 self.attached(out, &held, agent_restarts, upgraded);
             }
             Input::Spawned { job, incarnation, pid } => {
-                self.one(out, &job, |job, ctx| job.spawned(ctx, incarnation, pid));
+                self.tell_job(out, &job, JobInput::Spawned { incarnation, pid });
             }
             Input::Exited { job, incarnation, exit, asked } => {
-                self.one(out, &job, |job, ctx| job.exited(ctx, incarnation, &exit, asked));
+                self.tell_job(out, &job, JobInput::Exited { incarnation, exit: &exit, asked });
             }
             Input::TaskDone { id, exit: _ } => {
-                self.one(out, &id.job, |job, ctx| job.task_done(ctx, id.incarnation, id.what));
+                let (incarnation, kind) = (id.incarnation, id.what);
+                self.tell_job(out, &id.job, JobInput::TaskDone { incarnation, kind });
             }
             Input::Timer { token: Token::Job { job, incarnation, wait } } => {
-                self.one(out, &job, |job, ctx| job.timer(ctx, incarnation, wait));
+                self.tell_job(out, &job, JobInput::Timer { incarnation, wait });
             }
             Input::Timer { token: Token::ShutdownDeadline } => self.shutdown_time_over(out),
             Input::Timer { token: Token::ShutdownOverdue } => self.shutdown_overdue(out),
             Input::Request(request) => return Some(self.requested(out, request)),
             Input::Signalled { signal } => self.signalled(out, signal),
             Input::Checked { job, incarnation, check, passed, output } => {
-                self.one(out, &job, |job, ctx| {
-                    job.checked(ctx, incarnation, check, passed, &output);
-                });
+                let output = &output;
+                let input = JobInput::Checked { incarnation, check, passed, output };
+                self.tell_job(out, &job, input);
             }
             Input::Notified { job, incarnation, ready, watchdog, watchdog_every } => {
-                self.one(out, &job, |job, ctx| {
-                    job.notified(ctx, incarnation, ready, watchdog, watchdog_every);
-                });
+                let said = Notification { ready, watchdog, watchdog_every };
+                self.tell_job(out, &job, JobInput::Notified { incarnation, said });
             }
             Input::CronDue { job } => {
-                self.one(out, &job, |job, ctx| job.cron_due(ctx));
+                self.tell_job(out, &job, JobInput::CronDue);
             }
             Input::Instances { watch, instances } => self.answered(out, &watch, instances),
             Input::Withdrawn { job } => {
-                self.one(out, &job, |job, ctx| job.withdrawn(ctx));
+                self.tell_job(out, &job, JobInput::Withdrawn);
             }
             Input::LogGap { job, lines } => out.emit(Source::Job(job), Kind::LogGap { lines }),
             Input::StrayKilled { pid, command } => {
@@ -228,7 +228,7 @@ impl Node {
         match self.state.stage {
             NodeStage::Starting => {
                 self.begin(out);
-                self.each(out, Job::arm);
+                self.tell_all(out, |_| JobInput::Arm);
                 self.start_apps(out);
                 self.look_again(out);
             }
@@ -262,11 +262,9 @@ impl Node {
             self.begin(out);
         }
         let held: BTreeMap<&Name, &Held> = held.iter().map(|held| (&held.job, held)).collect();
-        self.each(out, |job, ctx| {
-            job.attached(ctx, held.get(&ctx.plan.name).copied());
-        });
+        self.tell_all(out, |plan| JobInput::Attached { held: held.get(&plan.name).copied() });
         if unborn {
-            self.each(out, Job::arm);
+            self.tell_all(out, |_| JobInput::Arm);
             self.start_apps(out);
         }
         self.resume_shutdown(out);
@@ -281,39 +279,45 @@ impl Node {
     }
 
     /// Lets one job decide. `None`: there is no such job.
-    fn one<T>(
+    fn tell_job(
         &mut self,
         out: &mut Outbox,
         name: &Name,
-        f: impl FnOnce(&mut Job, &mut JobCtx<'_>) -> T,
-    ) -> Option<T> {
+        input: JobInput<'_>,
+    ) -> Option<Result<(), Refusal>> {
         let at = self.wiring.place(name.as_str())?;
-        let answer = self.with_job(out, at, f);
+        let answer = self.step_job(out, at, input);
         self.try_launch(out, at);
         answer
     }
 
-    fn each(&mut self, out: &mut Outbox, mut f: impl FnMut(&mut Job, &mut JobCtx<'_>)) {
+    fn tell_all<'a>(&mut self, out: &mut Outbox, input: impl Fn(&JobPlan) -> JobInput<'a>) {
         for at in 0..self.jobs.len() {
-            self.with_job(out, at, &mut f);
+            if let Some(input) = self.plan.jobs.get(at).map(&input) {
+                self.step_job(out, at, input);
+            }
         }
     }
 
     /// The one place where a job changes: finds out if it did, what it said, and if a process
     /// ended.
-    fn with_job<T>(
+    fn step_job(
         &mut self,
         out: &mut Outbox,
         at: usize,
-        f: impl FnOnce(&mut Job, &mut JobCtx<'_>) -> T,
-    ) -> Option<T> {
+        input: JobInput<'_>,
+    ) -> Option<Result<(), Refusal>> {
         let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get_mut(at)?);
         let (before, told) = (job.clone(), out.events.len());
-        let hooks = !self.wiring.stopping_hooks(at).is_empty();
-        let (shutting, maintenance) = (self.state.shutting(), self.state.maintenance);
-        let ctx = &mut JobCtx { plan, hooks, shutting, maintenance, out };
-        let answer = f(job, ctx);
-        job.announce_change(ctx);
+        let ctx = &mut JobCtx {
+            plan,
+            hooks: !self.wiring.stopping_hooks(at).is_empty(),
+            shutting: self.state.shutting(),
+            maintenance: self.state.maintenance,
+            leaving: job.is_leaving(),
+            out,
+        };
+        let answer = job.step(ctx, input);
         let said = &out.events[told..];
         said.iter().filter_map(awaited).for_each(|event| job.note(event));
         if let Some(exit) = last_exit(said).filter(|_| !job.holds()) {
@@ -327,12 +331,20 @@ impl Node {
             }
             (false, false) | (true, true) => {}
         }
-        // Whoever waited for its errand waits for its end now.
+        // Whoever waited for its hook run waits for its end now.
         self.moved |= before.is_hook_run() && !job.is_hook_run();
         if *job != before {
             self.touched.entry(at).or_insert(Some(before));
         }
         Some(answer)
+    }
+
+    fn set_leaving(&mut self, at: usize, leaving: bool) {
+        let Some(job) = self.jobs.get_mut(at).filter(|job| job.is_leaving() != leaving) else {
+            return;
+        };
+        self.touched.entry(at).or_insert_with(|| Some(job.clone()));
+        job.set_leaving(leaving);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     event::{Kind, Source},
     node::{Command, TaskId, TaskKind, Token, Wait},
     outbox::Outbox,
-    plan::{JobPlan, Reach},
+    plan::{JobPlan, Reach, Trigger},
     signal::Signal,
 };
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub(crate) struct JobCtx<'a> {
     pub(crate) shutting: Option<Shutting>,
     /// Nothing is announced.
     pub(crate) maintenance: bool,
+    /// It is gone from the plan, and from here once its process is gone.
+    pub(crate) leaving: bool,
     pub(crate) out: &'a mut Outbox,
 }
 
@@ -43,6 +45,11 @@ impl Shutting {
 impl JobCtx<'_> {
     pub(super) fn mono(&self) -> Mono {
         self.out.now.mono
+    }
+
+    /// Wall clock, ns.
+    pub(super) fn wall(&self) -> i64 {
+        self.out.now.wall
     }
 
     pub(super) fn emit(&mut self, kind: Kind) {
@@ -81,6 +88,17 @@ impl JobCtx<'_> {
 
     pub(super) fn arm_cron(&mut self) {
         self.out.command(Command::ArmCron { job: self.plan.name.clone() });
+    }
+
+    /// The time that its cron expression named has come: on to the next. `false`: it has none.
+    pub(super) fn rearm_cron(&mut self) -> bool {
+        match self.plan.when.trigger {
+            Some(Trigger::Cron(_)) => {
+                self.arm_cron();
+                true
+            }
+            Some(Trigger::Each(_) | Trigger::Interval(_)) | None => false,
+        }
     }
 
     pub(super) fn announce(&mut self, standing: Standing, note: String) {

@@ -8,12 +8,10 @@
 //! After the kill there is nothing left to try: the keeper kills the tree until it is gone, and the
 //! job waits for its end.
 
-use super::{Desired, Job, JobCtx, State};
+use super::{JobCtx, Shutting};
 use crate::{
     clock::Mono,
-    event::Kind,
     node::{TaskKind, Wait},
-    plan::Awaited,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -41,6 +39,16 @@ pub enum StopStage {
     Killed,
 }
 
+/// The process that is being stopped.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StopTarget {
+    pub(super) incarnation: u64,
+    /// `None`: its exec is not confirmed yet.
+    pub(super) pid: Option<u32>,
+    /// Until when its withdrawal is waited for, if it is being withdrawn.
+    pub(super) withdrawing_until: Option<Mono>,
+}
+
 impl StopStage {
     /// When the next stage begins by itself.
     #[must_use]
@@ -54,274 +62,136 @@ impl StopStage {
         }
     }
 
-    fn is_hooks(self) -> bool {
-        matches!(self, StopStage::Hooks { .. })
-    }
-
-    pub(super) fn is_withdrawing(self) -> bool {
-        matches!(self, StopStage::Withdrawing { .. })
-    }
-
-    fn is_task(self) -> bool {
-        matches!(self, StopStage::Task { .. })
-    }
-}
-
-impl Job {
-    /// How far a stop has come.
-    #[must_use]
-    pub fn stopping(&self) -> Option<StopStage> {
-        match self.state {
-            State::Stopping { stage, .. } => Some(stage),
-            State::Stopped
-            | State::Starting { .. }
-            | State::Running { .. }
-            | State::Backoff { .. }
-            | State::Exited { .. }
-            | State::Fatal => None,
+    /// Whether it waits for jobs that run on behalf of this end; `Some(true)`: its first end.
+    pub(super) fn hooks(self) -> Option<bool> {
+        match self {
+            StopStage::Hooks { first, .. } => Some(first),
+            StopStage::Withdrawing { .. }
+            | StopStage::Task { .. }
+            | StopStage::Signalled { .. }
+            | StopStage::Killed => None,
         }
     }
 
-    /// It shall rest.
-    pub(crate) fn stop(&mut self, ctx: &mut JobCtx<'_>, force: Force) {
-        let wanted = self.desired;
-        self.rest();
-        match self.state {
-            State::Stopped => {}
-            State::Exited { .. } | State::Fatal => match wanted {
-                // It was between two runs, which it is no longer.
-                Desired::Run => self.enter(ctx, State::Stopped),
-                Desired::Rest | Desired::Disabled => {}
-            },
-            State::Backoff { .. } => self.end_desire(ctx, State::Stopped),
-            State::Starting { .. } | State::Running { .. } => self.begin_stop(ctx, force),
-            State::Stopping { pid, stage } => {
-                let stage = match force {
-                    Force::Grace => self.hurry(ctx, stage),
-                    Force::Kill => self.kill(ctx, stage),
-                };
-                self.state = State::Stopping { pid, stage };
-            }
-        }
-    }
-
-    /// What it follows is down: it goes down as well, and comes back with it.
-    pub(crate) fn follow_down(&mut self, ctx: &mut JobCtx<'_>) {
-        match self.state {
-            State::Starting { .. } | State::Running { .. } => {
-                (self.gate.pending, self.gate.now) = (true, true);
-                self.begin_stop(ctx, Force::Grace);
-            }
-            State::Backoff { .. } => {
-                (self.gate.pending, self.gate.now) = (true, true);
-                ctx.emit(Kind::Stopping);
-                self.come_to_rest(ctx, State::Stopped);
-            }
-            State::Stopped | State::Stopping { .. } | State::Exited { .. } | State::Fatal => {}
-        }
-    }
-
-    /// What it follows is back, and it shall begin anew with it.
-    pub(crate) fn follow_up(&mut self, ctx: &mut JobCtx<'_>) {
-        match (&self.state, self.desired) {
-            (State::Starting { .. } | State::Running { .. }, Desired::Run) => {
-                (self.gate.pending, self.gate.now) = (true, true);
-                self.begin_stop(ctx, Force::Grace);
-            }
-            (State::Starting { .. } | State::Running { .. }, Desired::Rest | Desired::Disabled)
-            | (
-                State::Stopped
-                | State::Backoff { .. }
-                | State::Stopping { .. }
-                | State::Exited { .. }
-                | State::Fatal,
-                Desired::Run | Desired::Rest | Desired::Disabled,
-            ) => {}
-        }
-    }
-
-    /// Only with a process that may exist.
-    pub(super) fn begin_stop(&mut self, ctx: &mut JobCtx<'_>, force: Force) {
-        let first = !self.has_said(Awaited::Stopping);
-        ctx.emit(Kind::Stopping);
-        self.withdraw(ctx);
-        let pid = self.pid();
-        let stage = match force {
-            Force::Grace if ctx.hooks => self.wait_for_hooks(ctx, first),
-            Force::Grace => self.after_hooks(ctx, pid),
-            Force::Kill => self.send_kill(ctx),
-        };
-        self.enter(ctx, State::Stopping { pid, stage });
-    }
-
-    /// Waits for jobs that run on behalf of its end; `Some(true)`: the first end.
-    pub(crate) fn waits_for_hooks(&self) -> Option<bool> {
-        match self.state {
-            State::Stopping { stage: StopStage::Hooks { first, .. }, .. } => Some(first),
-            State::Stopping {
-                stage:
-                    StopStage::Withdrawing { .. }
-                    | StopStage::Task { .. }
-                    | StopStage::Signalled { .. }
-                    | StopStage::Killed,
-                ..
-            }
-            | State::Stopped
-            | State::Starting { .. }
-            | State::Running { .. }
-            | State::Backoff { .. }
-            | State::Exited { .. }
-            | State::Fatal => None,
-        }
-    }
-
-    pub(crate) fn hooks_done(&mut self, ctx: &mut JobCtx<'_>) {
-        self.leave_stage(ctx, StopStage::is_hooks, Job::after_hooks);
-    }
-
-    /// What a stage waited for has come. A stop that is at another one is not concerned.
-    pub(super) fn leave_stage(
-        &mut self,
+    /// The first stage; `first`: it is the first end of the job.
+    pub(super) fn begin(
         ctx: &mut JobCtx<'_>,
-        is_current: fn(StopStage) -> bool,
-        next: impl FnOnce(&Job, &mut JobCtx<'_>, Option<u32>) -> StopStage,
-    ) {
-        if let State::Stopping { pid, stage } = self.state
-            && is_current(stage)
-        {
-            self.state = State::Stopping { pid, stage: next(self, ctx, pid) };
-        }
-    }
-
-    fn wait_for_hooks(&self, ctx: &mut JobCtx<'_>, first: bool) -> StopStage {
-        let until = hooks_until(ctx);
-        ctx.wake(self.incarnation, Wait::StopTimeout, until);
-        StopStage::Hooks { until, first }
-    }
-
-    /// What follows the hooks.
-    pub(super) fn after_hooks(&self, ctx: &mut JobCtx<'_>, pid: Option<u32>) -> StopStage {
-        if let Some(until) = self.withdrawing_until(ctx.mono()) {
-            let until = until.min(hooks_until(ctx));
-            ctx.wake(self.incarnation, Wait::StopTimeout, until);
-            return StopStage::Withdrawing { until };
-        }
-        self.ask_to_end(ctx, pid)
-    }
-
-    fn ask_to_end(&self, ctx: &mut JobCtx<'_>, pid: Option<u32>) -> StopStage {
-        if pid.is_some() && ctx.plan.stop.exec.is_some() {
-            self.run_task(ctx)
-        } else {
-            self.send_signal(ctx)
-        }
-    }
-
-    pub(crate) fn task_done(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64, what: TaskKind) {
-        match what {
-            TaskKind::StopExec => {}
-            TaskKind::Reload | TaskKind::Check(_) => return,
-        }
-        if incarnation != self.incarnation {
-            return;
-        }
-        self.leave_stage(ctx, StopStage::is_task, |job, ctx, _| job.send_signal(ctx));
-    }
-
-    pub(super) fn stop_timeout_over(&mut self, ctx: &mut JobCtx<'_>) {
-        match self.state {
-            State::Stopping { pid, stage } => {
-                let stage = match stage {
-                    StopStage::Hooks { until, .. }
-                    | StopStage::Withdrawing { until }
-                    | StopStage::Task { until }
-                    | StopStage::Signalled { until }
-                        if ctx.mono() < until =>
-                    {
-                        ctx.wake(self.incarnation, Wait::StopTimeout, until);
-                        stage
-                    }
-                    StopStage::Hooks { .. } => self.after_hooks(ctx, pid),
-                    StopStage::Withdrawing { .. } => self.ask_to_end(ctx, pid),
-                    StopStage::Task { .. } => self.send_signal(ctx),
-                    StopStage::Signalled { .. } => self.send_kill(ctx),
-                    StopStage::Killed => stage,
-                };
-                self.state = State::Stopping { pid, stage };
+        target: StopTarget,
+        force: Force,
+        first: bool,
+    ) -> StopStage {
+        match force {
+            Force::Grace if ctx.hooks => {
+                let until = hooks_until(ctx);
+                ctx.wake(target.incarnation, Wait::StopTimeout, until);
+                StopStage::Hooks { until, first }
             }
-            State::Starting { .. } | State::Running { .. } => self.wait_no_longer(ctx),
-            State::Stopped | State::Backoff { .. } | State::Exited { .. } | State::Fatal => {}
+            Force::Grace => after_hooks(ctx, target),
+            Force::Kill => send_kill(ctx, target),
         }
     }
 
-    /// The node stops, and whatever this job was left running for has had its time.
-    fn wait_no_longer(&mut self, ctx: &mut JobCtx<'_>) {
-        let Some(shutting) = ctx.shutting else { return self.hook_run_over(ctx) };
-        if ctx.mono() < shutting.latest_signal(ctx.plan.stop.timeout) {
-            self.be_quick(ctx);
-        } else {
-            self.stop(ctx, Force::Grace);
+    pub(super) fn hooks_done(self, ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+        match self {
+            StopStage::Hooks { .. } => after_hooks(ctx, target),
+            StopStage::Withdrawing { .. }
+            | StopStage::Task { .. }
+            | StopStage::Signalled { .. }
+            | StopStage::Killed => self,
+        }
+    }
+
+    pub(super) fn withdrawn(self, ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+        match self {
+            StopStage::Withdrawing { .. } => after_hooks(ctx, target),
+            StopStage::Hooks { .. }
+            | StopStage::Task { .. }
+            | StopStage::Signalled { .. }
+            | StopStage::Killed => self,
+        }
+    }
+
+    /// `stop.exec` has ended.
+    pub(super) fn task_done(self, ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+        match self {
+            StopStage::Task { .. } => send_signal(ctx, target),
+            StopStage::Hooks { .. }
+            | StopStage::Withdrawing { .. }
+            | StopStage::Signalled { .. }
+            | StopStage::Killed => self,
+        }
+    }
+
+    pub(super) fn timeout_over(self, ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+        match self {
+            StopStage::Hooks { until, .. }
+            | StopStage::Withdrawing { until }
+            | StopStage::Task { until }
+            | StopStage::Signalled { until }
+                if ctx.mono() < until =>
+            {
+                ctx.wake(target.incarnation, Wait::StopTimeout, until);
+                self
+            }
+            StopStage::Hooks { .. } => after_hooks(ctx, target),
+            StopStage::Withdrawing { .. } => ask_to_end(ctx, target),
+            StopStage::Task { .. } => send_signal(ctx, target),
+            StopStage::Signalled { .. } => send_kill(ctx, target),
+            StopStage::Killed => self,
         }
     }
 
     /// A stop that an earlier agent began, or that has to begin again for a newer incarnation:
     /// what may have been lost is said once more.
-    pub(super) fn resume_stop(&mut self, ctx: &mut JobCtx<'_>, stage: StopStage) -> StopStage {
-        match stage {
+    pub(super) fn resume(self, ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+        let incarnation = target.incarnation;
+        match self {
             StopStage::Hooks { until, .. } | StopStage::Withdrawing { until }
                 if ctx.mono() < until =>
             {
-                ctx.wake(self.incarnation, Wait::StopTimeout, until);
-                stage
+                ctx.wake(incarnation, Wait::StopTimeout, until);
+                self
             }
-            StopStage::Hooks { .. } | StopStage::Withdrawing { .. } => self.send_signal(ctx),
             StopStage::Task { until } if ctx.mono() < until => {
-                ctx.run_task(self.incarnation, TaskKind::StopExec, until);
-                ctx.wake(self.incarnation, Wait::StopTimeout, until);
-                stage
+                ctx.run_task(incarnation, TaskKind::StopExec, until);
+                ctx.wake(incarnation, Wait::StopTimeout, until);
+                self
             }
-            StopStage::Task { .. } => self.send_signal(ctx),
+            StopStage::Hooks { .. } | StopStage::Withdrawing { .. } | StopStage::Task { .. } => {
+                send_signal(ctx, target)
+            }
             StopStage::Signalled { until } => {
-                ctx.stop(self.incarnation);
-                ctx.wake(self.incarnation, Wait::StopTimeout, until);
-                stage
+                ctx.stop(incarnation);
+                ctx.wake(incarnation, Wait::StopTimeout, until);
+                self
             }
-            StopStage::Killed => self.send_kill(ctx),
+            StopStage::Killed => send_kill(ctx, target),
         }
     }
 
-    fn run_task(&self, ctx: &mut JobCtx<'_>) -> StopStage {
-        let until = task_until(ctx);
-        ctx.run_task(self.incarnation, TaskKind::StopExec, until);
-        ctx.wake(self.incarnation, Wait::StopTimeout, until);
-        StopStage::Task { until }
-    }
-
-    pub(super) fn send_signal(&self, ctx: &mut JobCtx<'_>) -> StopStage {
-        let until = signal_until(ctx);
-        ctx.stop(self.incarnation);
-        ctx.wake(self.incarnation, Wait::StopTimeout, until);
-        StopStage::Signalled { until }
-    }
-
-    pub(super) fn send_kill(&self, ctx: &mut JobCtx<'_>) -> StopStage {
-        ctx.kill(self.incarnation);
-        StopStage::Killed
-    }
-
-    fn kill(&self, ctx: &mut JobCtx<'_>, stage: StopStage) -> StopStage {
-        match stage {
-            StopStage::Hooks { .. }
-            | StopStage::Withdrawing { .. }
-            | StopStage::Task { .. }
-            | StopStage::Signalled { .. } => self.send_kill(ctx),
-            StopStage::Killed => stage,
+    /// Asked for once more while it is under way.
+    pub(super) fn ask_again(
+        self,
+        ctx: &mut JobCtx<'_>,
+        target: StopTarget,
+        force: Force,
+    ) -> StopStage {
+        match (force, self) {
+            (Force::Grace, stage) => stage.hurry(ctx, target),
+            (Force::Kill, StopStage::Killed) => self,
+            (
+                Force::Kill,
+                StopStage::Hooks { .. }
+                | StopStage::Withdrawing { .. }
+                | StopStage::Task { .. }
+                | StopStage::Signalled { .. },
+            ) => send_kill(ctx, target),
         }
     }
 
     /// A stop under way has no more time than one that would begin now.
-    fn hurry(&self, ctx: &mut JobCtx<'_>, stage: StopStage) -> StopStage {
-        let (sooner, until) = match stage {
+    fn hurry(self, ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+        let (sooner, until) = match self {
             StopStage::Hooks { until, first } => {
                 let until = until.min(hooks_until(ctx));
                 (StopStage::Hooks { until, first }, until)
@@ -338,13 +208,45 @@ impl Job {
                 let until = until.min(signal_until(ctx));
                 (StopStage::Signalled { until }, until)
             }
-            StopStage::Killed => return stage,
+            StopStage::Killed => return self,
         };
-        if sooner != stage {
-            ctx.wake(self.incarnation, Wait::StopTimeout, until);
+        if sooner != self {
+            ctx.wake(target.incarnation, Wait::StopTimeout, until);
         }
         sooner
     }
+}
+
+/// What follows the hooks.
+fn after_hooks(ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+    if let Some(until) = target.withdrawing_until {
+        let until = until.min(hooks_until(ctx));
+        ctx.wake(target.incarnation, Wait::StopTimeout, until);
+        return StopStage::Withdrawing { until };
+    }
+    ask_to_end(ctx, target)
+}
+
+fn ask_to_end(ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+    if target.pid.is_none() || ctx.plan.stop.exec.is_none() {
+        return send_signal(ctx, target);
+    }
+    let until = task_until(ctx);
+    ctx.run_task(target.incarnation, TaskKind::StopExec, until);
+    ctx.wake(target.incarnation, Wait::StopTimeout, until);
+    StopStage::Task { until }
+}
+
+fn send_signal(ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+    let until = signal_until(ctx);
+    ctx.stop(target.incarnation);
+    ctx.wake(target.incarnation, Wait::StopTimeout, until);
+    StopStage::Signalled { until }
+}
+
+fn send_kill(ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+    ctx.kill(target.incarnation);
+    StopStage::Killed
 }
 
 fn signal_until(ctx: &JobCtx<'_>) -> Mono {
@@ -354,7 +256,7 @@ fn signal_until(ctx: &JobCtx<'_>) -> Mono {
 
 fn hooks_until(ctx: &JobCtx<'_>) -> Mono {
     let own = ctx.mono().after(ctx.plan.stop.timeout);
-    let latest = |it: crate::job::Shutting| it.latest_signal(ctx.plan.stop.timeout);
+    let latest = |it: Shutting| it.latest_signal(ctx.plan.stop.timeout);
     ctx.shutting.map_or(own, |shutting| own.min(latest(shutting)))
 }
 

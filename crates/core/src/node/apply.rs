@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     event::{Kind, Source},
-    job::{Desired, Job, Phase, is_triggered},
+    job::{Desired, Job, JobInput, Phase, is_triggered},
     name::Name,
     outbox::Outbox,
     plan::{
@@ -154,32 +154,28 @@ impl Node {
 
     fn carry_out(&mut self, out: &mut Outbox, at: usize, f: Deed, before: Option<&JobPlan>) {
         let at_once = self.plan.jobs.get(at).is_some_and(|it| self.is_ordered_at_once(it));
-        if ![Deed::Stop, Deed::Linger].contains(&f) {
-            self.with_job(out, at, |job, _| job.stay());
+        self.set_leaving(at, [Deed::Stop, Deed::Linger].contains(&f));
+        // Else its app says when.
+        if f == Deed::Start && before.is_none() && at_once {
+            self.step_job(out, at, JobInput::Ordered);
         }
-        self.with_job(out, at, |job, ctx| match (f, before) {
-            (Deed::Keep, _) => {}
-            (Deed::Stop, _) => job.leave(ctx),
-            (Deed::Linger, _) => job.linger(),
-            (Deed::Start, None) if at_once => {
-                job.order(ctx);
-                job.arm(ctx);
-            }
-            // Its app says when.
-            (Deed::Start, None) => job.arm(ctx),
-            (Deed::Restart, before) => job.restart_for_plan(ctx, before),
-            (Deed::Start, Some(before)) => {
-                job.take_over(ctx, before);
-                job.revive(ctx);
-            }
-            (Deed::Live | Deed::Later, Some(before)) => job.take_over(ctx, before),
-            (Deed::Live | Deed::Later, None) => {}
-        });
+        let input = match (f, before) {
+            (Deed::Keep, _) | (Deed::Live | Deed::Later, None) => None,
+            (Deed::Stop, _) => Some(JobInput::PlanRemoves),
+            (Deed::Linger, _) => Some(JobInput::PlanLingers),
+            (Deed::Start, None) => Some(JobInput::Arm),
+            (Deed::Restart, before) => Some(JobInput::PlanRestarts { before }),
+            (Deed::Start, Some(before)) => Some(JobInput::PlanRevives { before }),
+            (Deed::Live | Deed::Later, Some(before)) => Some(JobInput::PlanChanged { before }),
+        };
+        if let Some(input) = input {
+            self.step_job(out, at, input);
+        }
         let follows = self.plan.jobs.get(at).and_then(|it| it.follows.as_ref());
         let newly = before.is_some_and(|before| before.follows.as_ref() != follows);
         let lost = follows.is_some_and(|it| it.on_loss == OnLoss::Stop && !self.is_up(&it.source));
         if newly && lost {
-            self.with_job(out, at, |job, ctx| job.lose_source(ctx));
+            self.step_job(out, at, JobInput::PlanLosesSource);
         }
     }
 

@@ -19,7 +19,7 @@
 use super::{Node, Refusal, state::NodeStage};
 use crate::{
     clock::Mono,
-    job::{Desired, Job, Phase, Resting, STABLE},
+    job::{Desired, Job, JobInput, Phase, Resting, STABLE},
     name::Name,
     outbox::Outbox,
     plan::{AppPlan, JobPlan, OnFailure, OnStartFailure},
@@ -109,7 +109,7 @@ impl Node {
         for at in self.members(app) {
             let up = self.jobs.get(at).is_some_and(Job::holds);
             if !up {
-                self.with_job(out, at, |job, ctx| job.stop_with_app(ctx, failed));
+                self.step_job(out, at, JobInput::StoppedWithApp { failed });
             }
         }
         self.go_on_with_app(out, app);
@@ -180,7 +180,7 @@ impl Node {
             members.iter().copied().filter(|at| sequence(at) == Some(next)).collect();
         self.set_course(app, AppCourse::Starting { sequence: next });
         for at in due {
-            self.with_job(out, at, |job, ctx| job.order(ctx));
+            self.step_job(out, at, JobInput::Ordered);
             self.try_launch(out, at);
         }
         self.go_on_starting(out, app, next);
@@ -206,7 +206,7 @@ impl Node {
             (true, Some(OnStartFailure::Stop)) => self.bring_down(out, app, false, true),
             (true, Some(OnStartFailure::Abort)) => {
                 for at in self.members(app) {
-                    self.with_job(out, at, |job, _| job.turn_never_comes());
+                    self.step_job(out, at, JobInput::TurnNeverComes);
                 }
                 self.set_course(app, AppCourse::Up { since: out.now.mono });
             }
@@ -221,7 +221,7 @@ impl Node {
     fn go_on_bringing_down(&mut self, out: &mut Outbox, app: &Name, again: bool, failed: bool) {
         let members = self.members(app);
         for at in self.next_to_stop(&members) {
-            self.with_job(out, at, |job, ctx| job.stop_with_app(ctx, failed));
+            self.step_job(out, at, JobInput::StoppedWithApp { failed });
         }
         if !members.iter().any(|at| self.jobs.get(*at).is_some_and(Job::holds)) {
             self.set_course(app, AppCourse::Down);
@@ -250,7 +250,7 @@ impl Node {
         match rule {
             OnFailure::Continue => {}
             OnFailure::RestartProcess => {
-                self.with_job(out, at, |job, ctx| job.try_again(ctx));
+                self.step_job(out, at, JobInput::TryAgain);
             }
             OnFailure::RestartApp if stable => self.bring_down(out, &name, true, true),
             OnFailure::RestartApp | OnFailure::StopApp => {

@@ -10,7 +10,7 @@
 
 use super::{Node, state::NodeStage};
 use crate::{
-    job::{Force, Job, Phase},
+    job::{Force, Job, JobInput, Phase},
     outbox::Outbox,
     plan::{JobPlan, OnLoss, SourceRef, StopOrder},
 };
@@ -33,7 +33,7 @@ impl Node {
         }
         let all: Vec<usize> = (0..self.jobs.len()).collect();
         for at in self.next_to_stop(&all) {
-            self.with_job(out, at, |job, ctx| job.stop(ctx, Force::Grace));
+            self.step_job(out, at, JobInput::Stop(Force::Grace));
         }
     }
 
@@ -49,7 +49,7 @@ impl Node {
             next = restarting;
         }
         for at in next {
-            self.with_job(out, at, |job, ctx| job.begin_pending_restart(ctx));
+            self.step_job(out, at, JobInput::RestartTurn);
         }
     }
 
@@ -68,9 +68,9 @@ impl Node {
                 let follows = self.plan.jobs.get(follower).and_then(|it| it.follows.as_ref());
                 let goes_down =
                     follows.is_some_and(|it| it.source == source && it.on_loss == OnLoss::Stop);
-                if goes_down
-                    && self.with_job(out, follower, |job, _| job.restart_along()) == Some(true)
-                {
+                let may = self.jobs.get(follower).is_some_and(Job::may_restart_along);
+                if goes_down && may {
+                    self.step_job(out, follower, JobInput::RestartAlong);
                     open.push(follower);
                 }
             }

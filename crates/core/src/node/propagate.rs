@@ -14,7 +14,7 @@ use super::{Node, state::NodeStage, wiring};
 use crate::{
     event::{Event, Kind, Source},
     history::awaited,
-    job::{Health, Pass, Phase, is_triggered},
+    job::{Health, HookRun, JobInput, Permit, Phase, is_triggered},
     outbox::Outbox,
     plan::{Awaited, Condition, OnLoss, SourceRef},
     watch::Watch,
@@ -79,14 +79,14 @@ impl Node {
         let follows = plan.follows.as_ref().filter(|it| is_source(&it.source, source));
         let on_loss = follows.map(|follows| follows.on_loss);
         if triggered {
-            self.with_job(out, at, |job, _| job.trigger());
+            self.step_job(out, at, JobInput::Triggered);
         }
         match (on_loss, event) {
             (Some(OnLoss::Stop), Awaited::Unhealthy) => {
-                self.with_job(out, at, |job, ctx| job.follow_down(ctx));
+                self.step_job(out, at, JobInput::SourceLost);
             }
             (Some(OnLoss::Restart), Awaited::Healthy) => {
-                self.with_job(out, at, |job, ctx| job.follow_up(ctx));
+                self.step_job(out, at, JobInput::SourceBack);
             }
             (Some(OnLoss::Stop | OnLoss::Restart | OnLoss::Keep) | None, _) => {}
         }
@@ -109,20 +109,8 @@ impl Node {
         if !self.jobs.get(at).is_some_and(crate::job::Job::waits) {
             return;
         }
-        let pass = self.may_pass(out, at);
-        let hook_run = pass == Pass::Open && self.runs_for_an_end(at);
-        // What waits for something else than its turn does not hold up others.
-        let held_up = pass != Pass::Open && self.awaited_restart(at).is_none();
-        let until = self.hook_run_time(at).map(|time| out.now.mono.after(time));
-        self.with_job(out, at, |job, ctx| {
-            if held_up {
-                job.drop_pending_restart();
-            }
-            if hook_run {
-                job.begin_hook_run(until);
-            }
-            job.pass(ctx, pass);
-        });
+        let permit = self.permit(out, at);
+        self.step_job(out, at, JobInput::Permitted(permit));
     }
 
     pub(super) fn try_launch_all(&mut self, out: &mut Outbox) {
@@ -131,22 +119,21 @@ impl Node {
         }
     }
 
-    fn may_pass(&self, out: &Outbox, at: usize) -> Pass {
+    fn permit(&self, out: &Outbox, at: usize) -> Permit {
         let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
-            return Pass::Shut;
+            return Permit::Wait { in_line: false };
         };
+        let in_line = self.awaited_restart(at).is_some();
         let latched = job.skips_latches() || plan.when.once.iter().all(|it| self.is_met(it));
         let followed = plan.follows.as_ref().is_none_or(|it| self.is_up(&it.source));
-        if !latched
-            || !followed
-            || self.awaited_restart(at).is_some()
-            || !self.may_launch_now(out, at)
-        {
-            Pass::Shut
+        if !latched || !followed || in_line || !self.may_launch_now(out, at) {
+            Permit::Wait { in_line }
         } else if is_triggered(plan) && !job.has_pending_trigger() {
-            Pass::Idle
+            Permit::Idle
         } else {
-            Pass::Open
+            let until = self.hook_run_time(at).map(|time| out.now.mono.after(time));
+            let hook_run = self.runs_for_an_end(at).then_some(HookRun { until });
+            Permit::Launch { hook_run }
         }
     }
 
@@ -222,7 +209,7 @@ impl Node {
             under_way && self.is_hook_of_this_end(*hook, at)
         };
         if !self.wiring.stopping_hooks(at).iter().any(busy) {
-            self.with_job(out, at, |job, ctx| job.hooks_done(ctx));
+            self.step_job(out, at, JobInput::HooksDone);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Command, Node, Refusal, Request};
 use crate::{
     event::{Kind, Source},
-    job::{Desired, Force, Job, JobCtx},
+    job::{Desired, Force, JobInput},
     name::Name,
     outbox::Outbox,
 };
@@ -12,26 +12,17 @@ impl Node {
     pub(super) fn requested(&mut self, out: &mut Outbox, request: Request) -> Result<(), Refusal> {
         match request {
             Request::Start { job, args, now } => {
-                self.wanted(out, &job, |job, ctx| job.asked_to_start(ctx, args, now))
+                self.wanted(out, &job, JobInput::Start { args, now })
             }
-            Request::Restart { job, args } => self.wanted(out, &job, |job, ctx| {
-                job.restart(ctx, args);
-                Ok(())
-            }),
-            Request::Stop { job } => self.asked(out, &job, |job, ctx| {
-                job.stop(ctx, Force::Grace);
-                Ok(())
-            }),
-            Request::Kill { job } => self.asked(out, &job, |job, ctx| {
-                job.stop(ctx, Force::Kill);
-                Ok(())
-            }),
+            Request::Restart { job, args } => self.wanted(out, &job, JobInput::Restart { args }),
+            Request::Stop { job } => self.asked(out, &job, JobInput::Stop(Force::Grace)),
+            Request::Kill { job } => self.asked(out, &job, JobInput::Stop(Force::Kill)),
             Request::Signal { job, signal, to } => {
-                self.asked(out, &job, |job, ctx| job.signal(ctx, signal, to))
+                self.asked(out, &job, JobInput::Signal { signal, to })
             }
-            Request::Reload { job } => self.asked(out, &job, |job, ctx| job.reload(ctx)),
-            Request::Disable { job } => self.able(out, &job, Job::disable),
-            Request::Enable { job } => self.able(out, &job, Job::enable),
+            Request::Reload { job } => self.asked(out, &job, JobInput::Reload),
+            Request::Disable { job } => self.able(out, &job, JobInput::Disable),
+            Request::Enable { job } => self.able(out, &job, JobInput::Enable),
             Request::Maintenance { on } => self.maintain(out, on),
             Request::StartApp { app } => self.app_asked(out, &app, Node::start_app),
             Request::StopApp { app } => self.app_asked(out, &app, Node::stop_app),
@@ -49,45 +40,32 @@ impl Node {
     fn wanted(
         &mut self,
         out: &mut Outbox,
-        job: &Name,
-        f: impl FnOnce(&mut Job, &mut JobCtx<'_>) -> Result<(), Refusal>,
+        name: &Name,
+        input: JobInput<'_>,
     ) -> Result<(), Refusal> {
-        let stopping = self.state.shutting().is_some();
-        self.asked(out, job, |job, ctx| {
-            if stopping {
-                return Err(Refusal::NodeStopping);
+        match self.job(name.as_str()) {
+            Some(job) if self.state.shutting().is_none() => {
+                if job.is_leaving() {
+                    return Err(Refusal::NoSuchJob(name.to_string()));
+                }
+                if job.desired() == Desired::Disabled {
+                    return Err(Refusal::Disabled(name.clone()));
+                }
             }
-            if job.is_leaving() {
-                return Err(Refusal::NoSuchJob(ctx.plan.name.to_string()));
-            }
-            if job.desired() == Desired::Disabled {
-                return Err(Refusal::Disabled(ctx.plan.name.clone()));
-            }
-            f(job, ctx)
-        })
+            Some(_) => return Err(Refusal::NodeStopping),
+            None => {}
+        }
+        self.asked(out, name, input)
     }
 
-    fn asked(
-        &mut self,
-        out: &mut Outbox,
-        job: &Name,
-        f: impl FnOnce(&mut Job, &mut JobCtx<'_>) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        self.one(out, job, f).unwrap_or_else(|| Err(Refusal::NoSuchJob(job.to_string())))
+    fn asked(&mut self, out: &mut Outbox, name: &Name, input: JobInput<'_>) -> Result<(), Refusal> {
+        self.tell_job(out, name, input).unwrap_or_else(|| Err(Refusal::NoSuchJob(name.to_string())))
     }
 
     /// Disables or enables, and has that kept over runs.
-    fn able(
-        &mut self,
-        out: &mut Outbox,
-        job: &Name,
-        f: fn(&mut Job, &mut JobCtx<'_>),
-    ) -> Result<(), Refusal> {
+    fn able(&mut self, out: &mut Outbox, name: &Name, input: JobInput<'_>) -> Result<(), Refusal> {
         let before = self.disabled();
-        self.asked(out, job, |job, ctx| {
-            f(job, ctx);
-            Ok(())
-        })?;
+        self.asked(out, name, input)?;
         let jobs = self.disabled();
         if jobs != before {
             out.command(Command::KeepDisabled { jobs });
@@ -110,7 +88,7 @@ impl Node {
             let kind = if on { Kind::EnterMaintenance } else { Kind::ExitMaintenance };
             out.emit(Source::NODE, kind);
             // What others are told about each follows from it.
-            self.each(out, |_, _| {});
+            self.tell_all(out, |_| JobInput::MaintenanceChanged);
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    job::{Desired, Force, Job, Phase, Resting, is_triggered},
+    job::{Desired, Force, Job, JobInput, Phase, Resting, is_triggered},
     outbox::Outbox,
     plan::{ExitRule, JobPlan},
 };
@@ -52,12 +52,12 @@ impl Node {
         out.command(Command::SetTimer { token: Token::ShutdownDeadline, at });
         for at in 0..self.jobs.len() {
             if !self.is_left_alone(at) {
-                self.with_job(out, at, |job, ctx| job.stop(ctx, Force::Grace));
+                self.step_job(out, at, JobInput::Stop(Force::Grace));
             }
         }
         self.go_on_stopping(out);
         for at in 0..self.jobs.len() {
-            self.with_job(out, at, |job, ctx| job.be_quick_if_up(ctx));
+            self.step_job(out, at, JobInput::ShutdownBegun);
         }
     }
 
@@ -105,7 +105,7 @@ impl Node {
             wait_for_the_killed(out);
         }
         for at in 0..self.jobs.len() {
-            self.with_job(out, at, |job, ctx| job.stop(ctx, Force::Kill));
+            self.step_job(out, at, JobInput::Stop(Force::Kill));
         }
     }
 

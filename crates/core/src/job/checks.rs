@@ -20,12 +20,12 @@
 //! A job is healthy when it is RUNNING and every check passes; it is unhealthy as soon as one
 //! fails. What is not known yet changes nothing. `unhealthy` is only said of what was healthy.
 
-use super::{Health, Job, JobCtx, Process, State};
+use super::{Health, JobCtx, Run, run::Process};
 use crate::{
     clock::Mono,
     event::Kind,
     node::Wait,
-    plan::{Check, Probe},
+    plan::{Check, JobPlan, Probe},
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -34,6 +34,26 @@ use std::time::Duration;
 const OUTPUT: usize = 1024;
 /// What a job has said meanwhile reaches a new agent right after its first step.
 const CATCH_UP: Duration = Duration::from_secs(1);
+
+/// The checks of the current incarnation, and what they come to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Checks {
+    health: Health,
+    /// In the order of the plan; empty before the first run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    states: Vec<CheckState>,
+}
+
+/// What a job has said about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Notification {
+    /// READY=1, or a newline on its descriptor.
+    pub(crate) ready: bool,
+    /// WATCHDOG=1
+    pub(crate) watchdog: bool,
+    /// WATCHDOG_USEC: from now on it will tell at least so often.
+    pub(crate) watchdog_every: Option<Duration>,
+}
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -69,6 +89,14 @@ struct Watchdog {
     /// The longest silence.
     every: Duration,
     heard: Mono,
+}
+
+/// How long a job has said nothing about itself.
+struct Silence {
+    /// When to look again.
+    next: Option<Mono>,
+    /// It was too long.
+    complaint: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -123,100 +151,128 @@ impl CheckState {
             if passed { (plan.rise, Verdict::Passing) } else { (plan.fall, Verdict::Failing) };
         (self.against >= enough).then_some(verdict)
     }
+
+    /// Takes what the job has said by sd_notify; `true`: the check passes with that.
+    fn notified(&mut self, plan: &Check, said: Notification, now: Mono) -> bool {
+        let Notification { ready, watchdog, watchdog_every } = said;
+        self.passed |= ready;
+        let known = self.watchdog.map(|dog| dog.every).or(plan.watchdog);
+        if watchdog || watchdog_every.is_some() || (ready && known.is_some()) {
+            let every = watchdog_every.or(known).unwrap_or(plan.timeout);
+            self.watchdog = Some(Watchdog { every, heard: now });
+        }
+        ready || (watchdog && self.passed)
+    }
+
+    fn silence(&self, plan: &Check, process: Process, now: Mono, earliest: Mono) -> Silence {
+        let patience = plan.ready_within();
+        let ready_by = (!self.passed).then(|| process.since.after(patience).max(earliest));
+        let heard_by = self.watchdog.map(|dog| dog.heard.after(dog.every));
+        let next = ready_by.into_iter().chain(heard_by).filter(|at| *at > now).min();
+        let complaint = match (self.watchdog, &plan.probe) {
+            (Some(dog), _) if heard_by.is_some_and(|at| at <= now) => {
+                Some(format!("no WATCHDOG=1 for {:?}", dog.every))
+            }
+            (_, Probe::Fd(fd)) if ready_by.is_some_and(|at| at <= now) => {
+                Some(format!("no newline on descriptor {fd} within {patience:?}"))
+            }
+            (_, Probe::Notify) if ready_by.is_some_and(|at| at <= now) => {
+                Some(format!("no READY=1 within {patience:?}"))
+            }
+            (_, Probe::Notify | Probe::Fd(_) | Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_)) => {
+                None
+            }
+        };
+        Silence { next, complaint }
+    }
 }
 
-impl Job {
-    /// In the order of the plan; empty before the first run.
-    #[must_use]
-    pub fn checks(&self) -> &[CheckState] {
-        &self.checks
+impl Checks {
+    pub(super) fn new() -> Checks {
+        Checks { health: Health::Unknown, states: Vec::new() }
+    }
+
+    pub(super) fn health(&self) -> Health {
+        self.health
+    }
+
+    pub(super) fn states(&self) -> &[CheckState] {
+        &self.states
+    }
+
+    /// What the failing checks said; empty when none fails.
+    pub(super) fn complaint(&self, plan: &JobPlan) -> String {
+        let failing = plan.checks.iter().zip(&self.states);
+        let failing = failing.filter(|(_, state)| state.verdict() == Verdict::Failing);
+        let said = failing.map(|(check, state)| format!("{}: {}", check.name, state.output()));
+        said.collect::<Vec<_>>().join("\n")
     }
 
     /// A new incarnation: nothing is known yet.
-    pub(super) fn forget_checks(&mut self, ctx: &JobCtx<'_>) {
-        let unknown = CheckState { since: ctx.out.now.wall, ..CheckState::default() };
-        self.checks = vec![unknown; ctx.plan.checks.len()];
+    pub(super) fn forget(&mut self, ctx: &JobCtx<'_>) {
+        let unknown = CheckState { since: ctx.wall(), ..CheckState::default() };
+        self.states = vec![unknown; ctx.plan.checks.len()];
     }
 
-    /// exec has succeeded, a new agent is here, or the checks are new: all are asked now.
-    pub(super) fn ask_checks(&mut self, ctx: &mut JobCtx<'_>) {
+    /// The job has come to rest.
+    pub(super) fn rest(&mut self) {
+        self.health = Health::Unknown;
+    }
+
+    /// exec has succeeded: all are asked now.
+    pub(super) fn ask_all(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
         for check in 0..ctx.plan.checks.len() {
-            self.ask(ctx, check);
+            self.ask(ctx, run, check);
         }
     }
 
     /// The next time for a check has come: to be asked, or to say that the job has been silent.
-    pub(super) fn check_due(&mut self, ctx: &mut JobCtx<'_>, check: usize) {
-        match self.state {
-            State::Starting { process: Some(_) } | State::Running { .. } => self.ask(ctx, check),
-            State::Starting { process: None }
-            | State::Stopped
-            | State::Backoff { .. }
-            | State::Stopping { .. }
-            | State::Exited { .. }
-            | State::Fatal => {}
+    pub(super) fn due(&mut self, ctx: &mut JobCtx<'_>, run: &Run, check: usize) {
+        if run.process().is_some() {
+            self.ask(ctx, run, check);
         }
     }
 
-    fn ask(&mut self, ctx: &mut JobCtx<'_>, check: usize) {
-        let (Some(plan), Some(state)) = (ctx.plan.checks.get(check), self.checks.get(check)) else {
+    fn ask(&mut self, ctx: &mut JobCtx<'_>, run: &Run, check: usize) {
+        let (Some(plan), Some(state)) = (ctx.plan.checks.get(check), self.states.get(check)) else {
             return;
         };
         if plan.is_told() {
-            return self.listen(ctx, check, ctx.mono());
+            return self.listen(ctx, run, check, ctx.mono());
         }
-        let up = self.process().map_or(Duration::ZERO, |it| ctx.mono().since(it.since));
+        let up = run.process().map_or(Duration::ZERO, |it| ctx.mono().since(it.since));
         let next = if state.passed { plan.interval } else { ramp(up, plan.interval) };
-        ctx.probe(self.incarnation, check, ctx.mono().after(plan.timeout));
-        ctx.wake(self.incarnation, Wait::Check(check), ctx.mono().after(next));
+        ctx.probe(run.incarnation(), check, ctx.mono().after(plan.timeout));
+        ctx.wake(run.incarnation(), Wait::Check(check), ctx.mono().after(next));
     }
 
     /// Has it been silent for too long? That it is not ready is not said before `earliest`.
-    fn listen(&mut self, ctx: &mut JobCtx<'_>, check: usize, earliest: Mono) {
+    fn listen(&mut self, ctx: &mut JobCtx<'_>, run: &Run, check: usize, earliest: Mono) {
         let (Some(plan), Some(state), Some(process)) =
-            (ctx.plan.checks.get(check), self.checks.get(check), self.process())
+            (ctx.plan.checks.get(check), self.states.get(check), run.process())
         else {
             return;
         };
-        let patience = plan.ready_within();
-        let ready_by = (!state.passed).then(|| process.since.after(patience).max(earliest));
-        let dog = state.watchdog;
-        let heard_by = dog.map(|dog| dog.heard.after(dog.every));
-        let now = ctx.mono();
-        let next = ready_by.into_iter().chain(heard_by).filter(|at| *at > now).min();
-        if let Some(at) = next {
-            ctx.wake(self.incarnation, Wait::Check(check), at);
+        let silence = state.silence(plan, process, ctx.mono(), earliest);
+        if let Some(at) = silence.next {
+            ctx.wake(run.incarnation(), Wait::Check(check), at);
         }
-        let silence = match (dog, &plan.probe) {
-            (Some(dog), _) if heard_by.is_some_and(|at| at <= now) => {
-                format!("no WATCHDOG=1 for {:?}", dog.every)
-            }
-            (_, Probe::Fd(fd)) if ready_by.is_some_and(|at| at <= now) => {
-                format!("no newline on descriptor {fd} within {patience:?}")
-            }
-            (_, Probe::Notify) if ready_by.is_some_and(|at| at <= now) => {
-                format!("no READY=1 within {patience:?}")
-            }
-            (_, Probe::Notify | Probe::Fd(_) | Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_)) => {
-                return;
-            }
-        };
-        self.decide(ctx, check, Verdict::Failing, &silence);
+        if let Some(complaint) = silence.complaint {
+            self.decide(ctx, run, check, Verdict::Failing, &complaint);
+        }
     }
 
     /// A check has an answer. One that an earlier incarnation or plan asked for is too late.
-    pub(crate) fn checked(
+    pub(super) fn answered(
         &mut self,
         ctx: &mut JobCtx<'_>,
-        incarnation: u64,
+        run: &Run,
         check: usize,
         passed: bool,
         output: &str,
     ) {
-        let Some(process) = self.process().filter(|_| incarnation == self.incarnation) else {
-            return;
-        };
-        let (Some(plan), Some(state)) = (ctx.plan.checks.get(check), self.checks.get_mut(check))
+        let (Some(plan), Some(state), Some(process)) =
+            (ctx.plan.checks.get(check), self.states.get_mut(check), run.process())
         else {
             return;
         };
@@ -231,49 +287,36 @@ impl Job {
         }
         if passed && !std::mem::replace(&mut state.passed, true) {
             let at = ctx.mono().after(plan.interval);
-            ctx.wake(self.incarnation, Wait::Check(check), at);
+            ctx.wake(run.incarnation(), Wait::Check(check), at);
         }
         if let Some(verdict) = verdict {
-            self.decide(ctx, check, verdict, output);
+            self.decide(ctx, run, check, verdict, output);
         }
     }
 
     /// The job has said something about itself.
-    pub(crate) fn notified(
-        &mut self,
-        ctx: &mut JobCtx<'_>,
-        incarnation: u64,
-        ready: bool,
-        watchdog: bool,
-        every: Option<Duration>,
-    ) {
-        if self.process().is_none() || incarnation != self.incarnation {
+    pub(super) fn notified(&mut self, ctx: &mut JobCtx<'_>, run: &Run, said: Notification) {
+        if run.process().is_none() {
             return;
         }
         for check in 0..ctx.plan.checks.len() {
             let (Some(plan), Some(state)) =
-                (ctx.plan.checks.get(check), self.checks.get_mut(check))
+                (ctx.plan.checks.get(check), self.states.get_mut(check))
             else {
                 continue;
             };
             match plan.probe {
                 Probe::Notify => {
-                    state.passed |= ready;
-                    let known = state.watchdog.map(|dog| dog.every).or(plan.watchdog);
-                    if watchdog || every.is_some() || (ready && known.is_some()) {
-                        let every = every.or(known).unwrap_or(plan.timeout);
-                        state.watchdog = Some(Watchdog { every, heard: ctx.mono() });
-                    }
-                    let passes = ready || (watchdog && state.passed);
-                    self.listen(ctx, check, ctx.mono());
+                    let passes = state.notified(plan, said, ctx.mono());
+                    self.listen(ctx, run, check, ctx.mono());
                     if passes {
-                        self.decide(ctx, check, Verdict::Passing, "");
+                        self.decide(ctx, run, check, Verdict::Passing, "");
                     }
                 }
                 Probe::Fd(_) => {
-                    if ready {
+                    if said.ready {
                         state.passed = true;
-                        self.decide(ctx, check, Verdict::Passing, "");
+                        self.decide(ctx, run, check, Verdict::Passing, "");
                     }
                 }
                 Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_) => {}
@@ -282,44 +325,51 @@ impl Job {
     }
 
     /// What a silent agent may have missed is not held against the job.
-    pub(super) fn resume_checks(&mut self, ctx: &mut JobCtx<'_>) {
+    pub(super) fn resume(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
         let now = ctx.mono();
-        for dog in self.checks.iter_mut().filter_map(|state| state.watchdog.as_mut()) {
+        for dog in self.states.iter_mut().filter_map(|state| state.watchdog.as_mut()) {
             dog.heard = now;
         }
         for check in 0..ctx.plan.checks.len() {
             match ctx.plan.checks.get(check).is_some_and(Check::is_told) {
-                true => self.listen(ctx, check, now.after(CATCH_UP)),
-                false => self.ask(ctx, check),
+                true => self.listen(ctx, run, check, now.after(CATCH_UP)),
+                false => self.ask(ctx, run, check),
             }
         }
     }
 
     /// The plan has other checks now: those that are the same keep what they know.
-    pub(crate) fn change_checks(&mut self, ctx: &mut JobCtx<'_>, before: &[Check]) {
-        let known: Vec<CheckState> = std::mem::take(&mut self.checks);
-        let unknown = CheckState { since: ctx.out.now.wall, ..CheckState::default() };
+    pub(super) fn change(&mut self, ctx: &mut JobCtx<'_>, run: &Run, before: &[Check]) {
+        let known: Vec<CheckState> = std::mem::take(&mut self.states);
+        let unknown = CheckState { since: ctx.wall(), ..CheckState::default() };
         let kept = |check: &Check| {
             let at = before.iter().position(|other| other == check)?;
             known.get(at).cloned()
         };
         let checks = ctx.plan.checks.iter();
-        self.checks = checks.map(|it| kept(it).unwrap_or_else(|| unknown.clone())).collect();
-        if self.process().is_some() {
-            self.resume_checks(ctx);
-            self.weigh(ctx);
+        self.states = checks.map(|it| kept(it).unwrap_or_else(|| unknown.clone())).collect();
+        if run.process().is_some() {
+            self.resume(ctx, run);
+            self.weigh(ctx, run);
         }
     }
 
-    fn decide(&mut self, ctx: &mut JobCtx<'_>, check: usize, verdict: Verdict, output: &str) {
-        let (Some(plan), Some(state)) = (ctx.plan.checks.get(check), self.checks.get_mut(check))
+    fn decide(
+        &mut self,
+        ctx: &mut JobCtx<'_>,
+        run: &Run,
+        check: usize,
+        verdict: Verdict,
+        output: &str,
+    ) {
+        let (Some(plan), Some(state)) = (ctx.plan.checks.get(check), self.states.get_mut(check))
         else {
             return;
         };
         if state.verdict == verdict {
             return;
         }
-        (state.verdict, state.against, state.since) = (verdict, 0, ctx.out.now.wall);
+        (state.verdict, state.against, state.since) = (verdict, 0, ctx.wall());
         bounded(output, &mut state.output);
         let output = state.output.clone();
         ctx.emit(Kind::Check {
@@ -327,49 +377,38 @@ impl Job {
             passing: verdict == Verdict::Passing,
             output,
         });
-        self.weigh(ctx);
+        self.weigh(ctx, run);
     }
 
     /// What all checks together say.
-    pub(super) fn weigh(&mut self, ctx: &mut JobCtx<'_>) {
-        let verdict = |of| self.checks.iter().any(|check| check.verdict == of);
-        if verdict(Verdict::Failing) {
+    pub(super) fn weigh(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
+        let any = |verdict| self.states.iter().any(|check| check.verdict == verdict);
+        if any(Verdict::Failing) {
             self.lose_health(ctx);
             self.health = Health::Unhealthy;
-        } else if !verdict(Verdict::Unknown) {
+        } else if !any(Verdict::Unknown) && run.is_running() {
             self.gain_health(ctx);
         }
     }
 
     fn gain_health(&mut self, ctx: &mut JobCtx<'_>) {
-        match (self.health, &self.state) {
-            (Health::Unknown | Health::Unhealthy, State::Running { .. }) => {
+        match self.health {
+            Health::Unknown | Health::Unhealthy => {
                 self.health = Health::Healthy;
                 ctx.emit(Kind::Healthy);
             }
-            (Health::Healthy, State::Running { .. })
-            | (
-                Health::Unknown | Health::Healthy | Health::Unhealthy,
-                State::Stopped
-                | State::Starting { .. }
-                | State::Backoff { .. }
-                | State::Stopping { .. }
-                | State::Exited { .. }
-                | State::Fatal,
-            ) => {}
+            Health::Healthy => {}
         }
     }
 
-    /// The process that is up and shall stay so.
-    pub(super) fn process(&self) -> Option<Process> {
-        match self.state {
-            State::Starting { process } => process,
-            State::Running { process } => Some(process),
-            State::Stopped
-            | State::Backoff { .. }
-            | State::Stopping { .. }
-            | State::Exited { .. }
-            | State::Fatal => None,
+    /// `unhealthy` is only said of what was healthy.
+    pub(super) fn lose_health(&mut self, ctx: &mut JobCtx<'_>) {
+        match self.health {
+            Health::Healthy => {
+                self.health = Health::Unhealthy;
+                ctx.emit(Kind::Unhealthy);
+            }
+            Health::Unknown | Health::Unhealthy => {}
         }
     }
 }

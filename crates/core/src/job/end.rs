@@ -1,0 +1,310 @@
+//! From the end of an incarnation to rest, or to the next one.
+//!
+//! | it was | and | then |
+//! |---|---|---|
+//! | STOPPING | | STOPPED; it waits for its launch if it is desired by now |
+//! | up | somebody asked for the end behind our back | STOPPED, at rest |
+//! | up | policy wants a restart | BACKOFF, or STARTING when there is nothing to wait for |
+//! | up | policy wants one, its limit is used up | FATAL |
+//! | up | policy wants none, or the node stops | EXITED; FATAL if it never ran |
+//! | at rest | a run that the journal did not know | only told |
+
+use super::{
+    Desired, Force, Job, JobCtx, PendingRestart, STABLE, StopStage, gate::is_triggered, run::State,
+    stop::StopTarget,
+};
+use crate::{
+    clock::Mono,
+    event::Kind,
+    exit::{Asked, Exit},
+    node::Wait,
+    plan::{Awaited, JobPlan, Restart, RestartOn},
+};
+use std::time::Duration;
+
+impl Job {
+    /// The process and its whole tree are gone, or it never ran.
+    pub(super) fn exited(
+        &mut self,
+        ctx: &mut JobCtx<'_>,
+        incarnation: u64,
+        exit: &Exit,
+        asked: Asked,
+    ) {
+        if self.run.has_ended(incarnation) {
+            return;
+        }
+        let expected = is_expected(ctx.plan, exit);
+        ctx.emit(if expected {
+            Kind::ExitSuccess { incarnation, exit: exit.clone() }
+        } else {
+            Kind::ExitFailed { incarnation, exit: exit.clone() }
+        });
+        if !self.run.end(incarnation, exit) {
+            return;
+        }
+        self.checks.lose_health(ctx);
+        // The kill of a run that was too long is not what anybody wanted of the job.
+        let asked = if self.run.overran() { Asked::None } else { asked };
+        match self.run.state() {
+            State::Stopping { .. } => self.finish_stop(ctx),
+            State::Starting { .. } | State::Running { .. } | State::Backoff { .. } => {
+                self.pending_restart = PendingRestart::None;
+                match asked {
+                    Asked::Stop | Asked::Kill => self.end_desire(ctx, State::Stopped),
+                    // Before its turn to be stopped has come.
+                    Asked::None if ctx.leaving => self.end_desire(ctx, State::Stopped),
+                    Asked::None => self.follow_policy(ctx, exit, expected),
+                }
+            }
+            State::Stopped | State::Exited { .. } | State::Fatal => {
+                self.pending_restart = PendingRestart::None;
+            }
+        }
+    }
+
+    fn follow_policy(&mut self, ctx: &mut JobCtx<'_>, exit: &Exit, expected: bool) {
+        if ctx.shutting.is_some() || !wants_restart(ctx.plan, expected) {
+            let ran = match exit {
+                Exit::Code { .. } | Exit::Signal { .. } => true,
+                Exit::Error { .. } => false,
+            };
+            let end = if ran { State::Exited { well: expected } } else { State::Fatal };
+            return self.end_run(ctx, end);
+        }
+        let stable = self.was_stable(ctx.mono());
+        match self.budget.spend(&ctx.plan.restart, ctx.mono(), stable) {
+            // Nothing has failed: it has run as often as it was to.
+            None if expected && self.has_started(ctx) => {
+                self.end_run(ctx, State::Exited { well: true });
+            }
+            None => self.end_run(ctx, State::Fatal),
+            Some(Duration::ZERO) => {
+                self.run.count_restart();
+                self.launch(ctx);
+            }
+            Some(delay) => self.back_off(ctx, delay),
+        }
+    }
+
+    fn back_off(&mut self, ctx: &mut JobCtx<'_>, delay: Duration) {
+        let until = ctx.mono().after(delay);
+        self.run.enter(ctx, State::Backoff { until });
+        ctx.wake(self.incarnation(), Wait::Backoff, until);
+    }
+
+    /// Its app does not want to be without it: it comes back after a while, ever more slowly.
+    pub(super) fn try_again(&mut self, ctx: &mut JobCtx<'_>) {
+        let policy = Restart::on(RestartOn::Any);
+        let delay = self.budget.spend(&policy, ctx.mono(), false);
+        self.wish.run();
+        self.back_off(ctx, delay.unwrap_or(Restart::MAX_DELAY));
+    }
+
+    /// It got past `start_seconds`.
+    fn has_started(&self, ctx: &JobCtx<'_>) -> bool {
+        match self.run.state() {
+            State::Running { .. } => true,
+            State::Starting { .. } => ctx.plan.start_seconds.is_zero(),
+            State::Stopped
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => false,
+        }
+    }
+
+    /// One that never got past `start_seconds` was not stable, however long they are.
+    fn was_stable(&self, now: Mono) -> bool {
+        match self.run.state() {
+            State::Running { process } => now.since(process.since) >= STABLE,
+            State::Stopped
+            | State::Starting { .. }
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => false,
+        }
+    }
+
+    /// No restart follows. A job with a trigger stays desired: the next one starts it.
+    fn end_run(&mut self, ctx: &mut JobCtx<'_>, end: State) {
+        match self.desired() {
+            Desired::Run if is_triggered(ctx.plan) && ctx.shutting.is_none() => {
+                ctx.emit(Kind::Stopping);
+                self.come_to_rest(ctx, end);
+            }
+            Desired::Run | Desired::Rest | Desired::Disabled => self.end_desire(ctx, end),
+        }
+    }
+
+    /// Nothing follows, and nothing is left to be stopped.
+    pub(super) fn end_desire(&mut self, ctx: &mut JobCtx<'_>, end: State) {
+        self.rest();
+        ctx.emit(Kind::Stopping);
+        self.come_to_rest(ctx, end);
+    }
+
+    /// From now on nothing but a user makes it run.
+    pub(super) fn rest(&mut self) {
+        self.wish.rest();
+        self.gate.close();
+        self.pending_restart = PendingRestart::None;
+    }
+
+    /// What was being stopped is gone. One that is desired by now waits for its launch.
+    pub(super) fn finish_stop(&mut self, ctx: &mut JobCtx<'_>) {
+        if ctx.leaving {
+            self.pending_restart = PendingRestart::None;
+        }
+        self.come_to_rest(ctx, State::Stopped);
+    }
+
+    fn come_to_rest(&mut self, ctx: &mut JobCtx<'_>, end: State) {
+        self.gate.end_hook_run();
+        self.checks.rest();
+        ctx.emit(Kind::Stopped);
+        self.run.enter(ctx, end);
+    }
+
+    /// It shall rest.
+    pub(super) fn stop(&mut self, ctx: &mut JobCtx<'_>, force: Force) {
+        let wanted = self.desired();
+        self.rest();
+        match self.run.state() {
+            State::Stopped => {}
+            State::Exited { .. } | State::Fatal => match wanted {
+                // It was between two runs, which it is no longer.
+                Desired::Run => self.run.enter(ctx, State::Stopped),
+                Desired::Rest | Desired::Disabled => {}
+            },
+            State::Backoff { .. } => self.end_desire(ctx, State::Stopped),
+            State::Starting { .. } | State::Running { .. } => self.begin_stop(ctx, force),
+            State::Stopping { .. } => {
+                self.advance_stop(ctx, |stage, ctx, target| stage.ask_again(ctx, target, force));
+            }
+        }
+    }
+
+    /// A user does not want to see it run until further notice.
+    pub(super) fn disable(&mut self, ctx: &mut JobCtx<'_>) {
+        if self.desired() == Desired::Disabled {
+            return;
+        }
+        ctx.emit(Kind::Disabled);
+        self.stop(ctx, Force::Grace);
+        self.wish.disable();
+    }
+
+    /// What it follows is down: it goes down as well, and comes back with it.
+    pub(super) fn follow_down(&mut self, ctx: &mut JobCtx<'_>) {
+        match self.run.state() {
+            State::Starting { .. } | State::Running { .. } => {
+                self.gate.reopen();
+                self.begin_stop(ctx, Force::Grace);
+            }
+            State::Backoff { .. } => {
+                self.gate.reopen();
+                ctx.emit(Kind::Stopping);
+                self.come_to_rest(ctx, State::Stopped);
+            }
+            State::Stopped | State::Stopping { .. } | State::Exited { .. } | State::Fatal => {}
+        }
+    }
+
+    /// What it follows is back, and it shall begin anew with it.
+    pub(super) fn follow_up(&mut self, ctx: &mut JobCtx<'_>) {
+        match (self.run.state(), self.desired()) {
+            (State::Starting { .. } | State::Running { .. }, Desired::Run) => {
+                self.gate.reopen();
+                self.begin_stop(ctx, Force::Grace);
+            }
+            (State::Starting { .. } | State::Running { .. }, Desired::Rest | Desired::Disabled)
+            | (
+                State::Stopped
+                | State::Backoff { .. }
+                | State::Stopping { .. }
+                | State::Exited { .. }
+                | State::Fatal,
+                Desired::Run | Desired::Rest | Desired::Disabled,
+            ) => {}
+        }
+    }
+
+    /// Only with a process that may exist.
+    pub(super) fn begin_stop(&mut self, ctx: &mut JobCtx<'_>, force: Force) {
+        let first = !self.has_said(Awaited::Stopping);
+        ctx.emit(Kind::Stopping);
+        self.announcement.withdraw(ctx);
+        let target = self.stop_target(ctx.mono());
+        let stage = StopStage::begin(ctx, target, force, first);
+        self.run.enter(ctx, State::Stopping { pid: target.pid, stage });
+    }
+
+    pub(super) fn stop_target(&self, now: Mono) -> StopTarget {
+        StopTarget {
+            incarnation: self.incarnation(),
+            pid: self.pid(),
+            withdrawing_until: self.announcement.withdrawing_until(now),
+        }
+    }
+
+    /// Something has happened to a stop that is under way.
+    pub(super) fn advance_stop(
+        &mut self,
+        ctx: &mut JobCtx<'_>,
+        next: impl FnOnce(StopStage, &mut JobCtx<'_>, StopTarget) -> StopStage,
+    ) {
+        if let State::Stopping { pid, stage } = self.run.state() {
+            let target = self.stop_target(ctx.mono());
+            self.run.go_on_stopping(pid, next(stage, ctx, target));
+        }
+    }
+
+    /// The stop timeout, of a stop or of what is left running for one.
+    pub(super) fn stop_timeout_over(&mut self, ctx: &mut JobCtx<'_>) {
+        match self.run.state() {
+            State::Stopping { .. } => self.advance_stop(ctx, StopStage::timeout_over),
+            State::Starting { .. } | State::Running { .. } => self.wait_no_longer(ctx),
+            State::Stopped | State::Backoff { .. } | State::Exited { .. } | State::Fatal => {}
+        }
+    }
+
+    /// The node stops, and whatever this job was left running for has had its time.
+    fn wait_no_longer(&mut self, ctx: &mut JobCtx<'_>) {
+        let Some(shutting) = ctx.shutting else {
+            return self.gate.hook_run_over(ctx, self.run.incarnation());
+        };
+        if ctx.mono() < shutting.latest_signal(ctx.plan.stop.timeout) {
+            self.run.be_quick(ctx);
+        } else {
+            self.stop(ctx, Force::Grace);
+        }
+    }
+
+    /// A run that is longer than `timeout` is killed. Nobody wanted that end: it is a failure, and
+    /// policy decides what follows.
+    pub(super) fn longest_run_over(&mut self, ctx: &mut JobCtx<'_>) {
+        let (Some(process), Some(timeout)) = (self.run.process(), ctx.plan.timeout) else { return };
+        let at = process.since.after(timeout);
+        if ctx.mono() < at {
+            return ctx.wake(self.incarnation(), Wait::Longest, at);
+        }
+        self.run.overrun(ctx);
+    }
+}
+
+fn is_expected(plan: &JobPlan, exit: &Exit) -> bool {
+    match exit {
+        Exit::Code { code } => plan.exit_codes.contains(code),
+        Exit::Signal { .. } | Exit::Error { .. } => false,
+    }
+}
+
+fn wants_restart(plan: &JobPlan, expected: bool) -> bool {
+    match plan.restart.on {
+        RestartOn::Never => false,
+        RestartOn::Failure => !expected,
+        RestartOn::Any => true,
+    }
+}

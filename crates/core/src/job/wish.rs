@@ -1,0 +1,63 @@
+//! What is desired of a job, apart from what is observed of it.
+
+use super::{Desired, Resting};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Wish {
+    desired: Desired,
+    /// A user's arguments, behind the plan's, for as long as it is desired.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    args: Vec<String>,
+    #[serde(default, skip_serializing_if = "Resting::is_default")]
+    resting: Resting,
+}
+
+impl Wish {
+    pub(super) fn new(desired: Desired, resting: Resting) -> Wish {
+        Wish { desired, args: Vec::new(), resting }
+    }
+
+    pub(super) fn desired(&self) -> Desired {
+        self.desired
+    }
+
+    pub(super) fn args(&self) -> &[String] {
+        &self.args
+    }
+
+    /// Why it rests, if it does.
+    pub(super) fn resting(&self) -> Resting {
+        self.resting
+    }
+
+    pub(super) fn run(&mut self) {
+        self.desired = Desired::Run;
+    }
+
+    /// Somebody asks for a run; arguments stay as they are unless there are others.
+    pub(super) fn run_with(&mut self, args: Option<Vec<String>>) {
+        self.run();
+        if let Some(args) = args {
+            self.args = args;
+        }
+    }
+
+    /// From now on nothing but a user makes it run.
+    pub(super) fn rest(&mut self) {
+        self.desired = match self.desired {
+            Desired::Run | Desired::Rest => Desired::Rest,
+            Desired::Disabled => Desired::Disabled,
+        };
+        self.resting = Resting::User;
+        self.args.clear();
+    }
+
+    pub(super) fn rest_because(&mut self, resting: Resting) {
+        self.resting = resting;
+    }
+
+    pub(super) fn disable(&mut self) {
+        self.desired = Desired::Disabled;
+    }
+}
