@@ -522,7 +522,8 @@ impl Job {
     }
 
     /// A run on behalf of another job's end.
-    pub(crate) fn is_hook_run(&self) -> bool {
+    #[must_use]
+    pub fn is_hook_run(&self) -> bool {
         self.gate.is_hook_run()
     }
 

@@ -9,7 +9,7 @@ use crate::{
 use mainstay_core::{
     clock::{Mono, Now},
     exit::{Asked, Exit},
-    job::{Desired, Job, Phase},
+    job::{Desired, Job, Phase, StopStage},
     name::Name,
     node::{
         Command, Effect, Input, JobPreview, Node, NodePhase, Outcome, ReloadPreview, Request,
@@ -346,8 +346,8 @@ impl<'a> Kind<'a> {
     /// A stop that waits for a hook that does not end: its time passes.
     fn overdue(&mut self, node: &Node) -> Option<(Token, Mono)> {
         self.timers.retain(|job, _| {
-            let job = serde_json::to_value(node.job(job.as_str())).expect("a job");
-            job["state"]["stopping"]["ladder"]["hooks"].is_object()
+            let stage = node.job(job.as_str()).and_then(Job::stopping);
+            matches!(stage, Some(StopStage::Hooks { .. }))
         });
         Some(self.timers.pop_last()?.1)
     }
@@ -396,8 +396,7 @@ impl<'a> Kind<'a> {
         let plan = node.job_plan(name.as_str()).expect("it is in the plan");
         let job = || name.clone();
         self.say(job(), Input::Spawned { job: job(), incarnation, pid: world::pid(incarnation) });
-        let errand = serde_json::to_value(node.job(name.as_str())).expect("a job");
-        if errand["gate"]["errand"] == true {
+        if node.job(name.as_str()).is_some_and(Job::is_hook_run) {
             let (exit, asked) = (Exit::Code { code: 0 }, Asked::None);
             return self.say(job(), Input::Exited { job: job(), incarnation, exit, asked });
         }
