@@ -1,11 +1,11 @@
 //! The main thread: one loop that sleeps until something happens to what it holds.
 //!
 //! ```text
-//!   signals ─┐                      ┌─► life.rs    spawn, up, ended, gone
-//!   link ────┤                      ├─► stop.rs    stops that nobody else carries out
-//!   sockets ─┼─► Keeper::dispatch ──────┼─► talk.rs    clients of control sockets, sd_notify
-//!   pipes ───┤                      ├─► node.rs    the agent, keeper.sock, the end of the run
-//!   clock ───┘                      └─► keeper_clients.rs, upgrade.rs, end.rs
+//!   signals ─┐                          ┌─► process/   spawn, up, ended, gone; stops; tasks; sd_notify
+//!   link ────┤                          ├─► link/      the agent: its orders, its process
+//!   sockets ─┼─► Keeper::dispatch ──────┼─► control/   clients of control sockets, keeper.sock
+//!   pipes ───┤                          ├─► upgrade/   the next binary
+//!   clock ───┘                          └─► run/       the end of the run
 //! ```
 //!
 //! Nothing here waits, retries or decides: what fails becomes an exit record.

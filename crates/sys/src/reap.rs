@@ -6,14 +6,14 @@ use std::{io, mem, time::Duration};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Death {
     pub pid: u32,
-    pub how: How,
+    pub how: ExitStatus,
     pub user: Duration,
     pub system: Duration,
     pub max_rss_kib: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum ExitStatus {
     Code(i32),
     Signal(i32),
 }
@@ -79,9 +79,9 @@ fn wait(pid: u32, flags: i32) -> io::Result<Death> {
         }
     };
     let how = if libc::WIFSIGNALED(status) {
-        How::Signal(libc::WTERMSIG(status))
+        ExitStatus::Signal(libc::WTERMSIG(status))
     } else {
-        How::Code(libc::WEXITSTATUS(status))
+        ExitStatus::Code(libc::WEXITSTATUS(status))
     };
     Ok(Death {
         pid,

@@ -6,8 +6,8 @@ use crate::{
         reserve::Accepted,
     },
     keeper::{Keeper, Role},
-    link::node::{Node, UpgradeRequester},
-    upgrade::BinaryCheck,
+    link::node::Node,
+    upgrade::{BinaryCheck, UpgradeRequester},
 };
 use mainstay_core::signal::Signal;
 use mainstay_sys::credentials;

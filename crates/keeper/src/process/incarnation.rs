@@ -27,7 +27,7 @@ use mainstay_core::{
 use mainstay_sys::{
     cgroup::Group,
     clock,
-    reap::{self, How},
+    reap::{self, ExitStatus},
     spawn::Failure,
 };
 use mainstay_wire::{
@@ -205,8 +205,8 @@ impl Keeper {
         let Some(process) = job.process.as_mut() else { return };
         let exit = match (&process.phase, death.as_ref().map(|death| death.how)) {
             (Phase::Failed { exit }, _) => exit.clone(),
-            (_, Some(How::Code(code))) => Exit::Code { code },
-            (_, Some(How::Signal(number))) => {
+            (_, Some(ExitStatus::Code(code))) => Exit::Code { code },
+            (_, Some(ExitStatus::Signal(number))) => {
                 let ooms = process.tree.group().map_or(0, Group::oom_kills);
                 let oom = number == tree::KILL && ooms > process.oom_before;
                 job.ooms += u64::from(oom);

@@ -19,8 +19,8 @@ use crate::{
 };
 use mainstay_core::{exit::Exit, node::TaskKind, signal::Signal};
 use mainstay_sys::{
-    reap::{self, How},
-    spawn::{self, Descriptors, Failure, Into},
+    reap::{self, ExitStatus},
+    spawn::{self, Descriptors, Failure, IntoCgroup},
 };
 use mainstay_wire::link::RunTask;
 use std::{collections::HashMap, io, os::fd::AsFd, time::Duration};
@@ -64,7 +64,7 @@ impl Keeper {
         let group = self.context.cgroup.as_ref().and_then(|root| root.task(id).ok());
         let open = group.as_ref().and_then(|group| Some((group, group.open().ok()?)));
         let into = open.as_ref().and_then(|(group, fd)| {
-            Some(Into { group: fd.as_fd(), procs: launch::c_path(&group.procs_file()).ok()? })
+            Some(IntoCgroup { group: fd.as_fd(), procs: launch::c_path(&group.procs_file()).ok()? })
         });
         let descriptors = Descriptors { stdio, extra: Vec::new(), placed: None };
         let cloned = spawn::spawn(&program, &descriptors, into.as_ref());
@@ -148,7 +148,7 @@ impl Keeper {
         if !alone {
             self.kill_task(id);
         }
-        let how = reap::reap(pid).map_or(How::Code(1), |death| death.how);
+        let how = reap::reap(pid).map_or(ExitStatus::Code(1), |death| death.how);
         let Some(mut task) = self.tasks.remove(&id) else { return };
         task.output.read_rest();
         if let Some(pipe) = &task.output.pipe {
@@ -161,11 +161,11 @@ impl Keeper {
             (Some(failed), _) => {
                 Exit::Error { error: task.exec_context.describe(failed), errno: failed.errno }
             }
-            (None, How::Code(code)) => Exit::Code { code },
-            (None, How::Signal(_)) if task.timed_out => {
+            (None, ExitStatus::Code(code)) => Exit::Code { code },
+            (None, ExitStatus::Signal(_)) if task.timed_out => {
                 Exit::Error { error: "its time was up: it was killed".to_owned(), errno: 110 }
             }
-            (None, How::Signal(number)) => Exit::Signal {
+            (None, ExitStatus::Signal(number)) => Exit::Signal {
                 signal: Signal::from_number(number).unwrap_or(Signal::KILL),
                 oom: false,
             },

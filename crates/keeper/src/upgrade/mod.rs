@@ -16,17 +16,17 @@ use crate::{
         poller::{Interest, Source},
     },
     keeper::{Child, Keeper, Role},
-    link::node::UpgradeRequester,
     process::{launch, task::CapturedOutput, tree},
 };
 use mainstay_sys::{
     fd,
-    reap::{self, How},
+    reap::{self, ExitStatus},
     signal,
     spawn::{self, Descriptors, Program},
 };
 use mainstay_wire::link::{KeeperResponse, ToAgent, Upgraded};
 use rustix::fs::MemfdFlags;
+use serde::{Deserialize, Serialize};
 use snapshot::Handover;
 use std::{
     ffi::OsString,
@@ -43,6 +43,14 @@ pub(crate) const VARIABLE: &str = "MAINSTAY_HANDOVER";
 const CHECK_TIME: Duration = Duration::from_secs(10);
 /// Where a checking binary finds the snapshot.
 const SNAPSHOT_FD: RawFd = 3;
+
+/// Who wants an upgrade and hears how it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum UpgradeRequester {
+    #[serde(rename = "Asker")]
+    KeeperClient(u64),
+    Agent(u64),
+}
 
 /// A new binary that is being looked at.
 #[derive(Debug)]
@@ -152,7 +160,7 @@ impl Keeper {
     }
 
     pub(crate) fn check_died(&mut self, pid: u32) {
-        let how = reap::reap(pid).map_or(How::Code(1), |death| death.how);
+        let how = reap::reap(pid).map_or(ExitStatus::Code(1), |death| death.how);
         let Keeper { role: Role::Node(node), poller, .. } = self else { return };
         let Some(check) = &mut node.check else { return };
         check.output.read_rest();
@@ -161,16 +169,16 @@ impl Keeper {
         }
         let output = check.output.to_text().trim().to_owned();
         // Many programs end well whatever they are asked.
-        if how == How::Code(0) && output.ends_with(&confirmation(&self.context.run)) {
+        if how == ExitStatus::Code(0) && output.ends_with(&confirmation(&self.context.run)) {
             check.passed = true;
             return;
         }
         let requester = check.requester;
         node.check = None;
         let how = match how {
-            How::Code(0) => "it is no mainstay".to_owned(),
-            How::Code(code) => format!("code {code}"),
-            How::Signal(number) => format!("signal {number}"),
+            ExitStatus::Code(0) => "it is no mainstay".to_owned(),
+            ExitStatus::Code(code) => format!("code {code}"),
+            ExitStatus::Signal(number) => format!("signal {number}"),
         };
         self.refuse_upgrade(
             requester,

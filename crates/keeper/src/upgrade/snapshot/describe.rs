@@ -8,12 +8,13 @@ use super::{
 use crate::{
     control::client::Client,
     keeper::{Keeper, Role},
-    link::node::{Node, Resources, UpgradeRequester},
+    link::node::{Node, Resources},
     output::{Stream, WriteEnd, WriterEvent},
     process::{
         job::{Job, Phase, Process},
         task::Task,
     },
+    upgrade::UpgradeRequester,
 };
 use mainstay_sys::fd;
 use mainstay_wire::link::FORMAT;

@@ -8,16 +8,14 @@ mod restore;
 use crate::{
     RunOptions,
     event_loop::deadline::Deadline,
-    link::{
-        log_gaps::LogGaps,
-        node::{PendingRequest, UpgradeRequester},
-    },
+    link::{log_gaps::LogGaps, node::PendingRequest},
     output::{Channel, Gap, Owner},
     process::{
         exec_error::ExecContext,
         job::{Ended, StopRule},
         task::TaskDone,
     },
+    upgrade::UpgradeRequester,
 };
 use mainstay_core::{
     exit::{Asked, Exit},

@@ -15,8 +15,8 @@ use crate::{
     },
     keeper::{Child, Keeper, Role},
     link::{
-        agent::Succession,
         node::{Node, Resources},
+        succession::Succession,
     },
     output::{Output, OutputState, Stream, WriteEnd},
     process::{
@@ -44,7 +44,7 @@ use std::{
 
 /// What a keeper needs besides what is handed over. All that can fail for want of something
 /// (threads, descriptors) is in here.
-pub(in crate::upgrade) struct Prepared {
+pub(in crate::upgrade) struct FreshResources {
     output: Output,
     exe: OwnedFd,
     poller: Poller,
@@ -57,7 +57,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Handover {
-    pub(in crate::upgrade) fn prepare(&self) -> io::Result<Prepared> {
+    pub(in crate::upgrade) fn prepare(&self) -> io::Result<FreshResources> {
         let end = Instant::now() + PATIENCE;
         loop {
             match self.try_prepare() {
@@ -69,7 +69,7 @@ impl Handover {
         }
     }
 
-    fn try_prepare(&self) -> io::Result<Prepared> {
+    fn try_prepare(&self) -> io::Result<FreshResources> {
         let rest = OutputState {
             streams: Vec::new(),
             figures: self.figures.clone(),
@@ -78,7 +78,7 @@ impl Handover {
             forward: self.forward.clone().map(Vec::from),
             forward_dropped: self.forward_dropped,
         };
-        Ok(Prepared {
+        Ok(FreshResources {
             output: Output::start(self.state_dir.join("logs"), rest)?,
             exe: crate::own_executable()?,
             poller: Poller::new()?,
@@ -88,8 +88,8 @@ impl Handover {
     }
 
     /// A keeper that goes on where the other one stopped.
-    pub(in crate::upgrade) fn restore(self, fresh: Prepared) -> io::Result<Keeper> {
-        let Prepared { output, exe, poller, deadlines, signals } = fresh;
+    pub(in crate::upgrade) fn restore(self, fresh: FreshResources) -> io::Result<Keeper> {
+        let FreshResources { output, exe, poller, deadlines, signals } = fresh;
         for held in self.streams {
             output.open(restore_stream(held)?);
         }

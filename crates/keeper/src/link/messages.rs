@@ -1,0 +1,264 @@
+//! Messages over the link: what the agent orders, and what it is told.
+
+use crate::{
+    event_loop::{
+        deadline::Deadline,
+        poller::{Interest, Ready, Source},
+    },
+    keeper::{Keeper, Role},
+    link::{
+        agent::{Agent, LinkRead},
+        node::PendingRequest,
+    },
+    process::{job::Phase, task::TaskDone, tree},
+    upgrade::UpgradeRequester,
+};
+use mainstay_core::{
+    exit::{Asked, Exit},
+    name::Name,
+};
+use mainstay_sys::signal;
+use mainstay_wire::link::{ExitRecord, FORMAT, HeldJob, LiveProcess, ToAgent, ToKeeper, Welcome};
+use std::{collections::BTreeMap, time::Duration};
+
+/// Frames handled in one turn, so that spawning a thousand jobs does not keep the dead waiting.
+const FRAMES: usize = 16;
+/// Between the end of the link and the end of the agent.
+const DYING: Duration = Duration::from_millis(500);
+/// Ends that an agent without room for its journal does not acknowledge.
+const RECORDS: usize = 8192;
+
+impl Keeper {
+    /// Queues a message for the agent; one that does not listen gets it all when it says hello.
+    pub(crate) fn send(&mut self, message: &ToAgent) {
+        let Some(node) = self.node() else { return };
+        if let Some(agent) = &mut node.agent {
+            agent.queue(message);
+        }
+    }
+
+    /// What is done once after every turn.
+    pub(crate) fn after_events(&mut self) {
+        self.flush_agent();
+        // Only to an agent that has read what came before, so after that was sent.
+        self.send_notifications();
+        self.send_log_gaps();
+        self.flush_agent();
+        self.try_end();
+    }
+
+    /// Sends what the agent takes now.
+    pub(crate) fn flush_agent(&mut self) {
+        let Keeper { role: Role::Node(node), poller, .. } = self else { return };
+        if let Some(agent) = &mut node.agent
+            && !agent.is_idle()
+        {
+            let interest = if agent.flush() { Interest::ReadWrite } else { Interest::Read };
+            if agent.listens_for(interest) {
+                poller.change(agent.fd(), Source::Link, 0, interest);
+            }
+        }
+    }
+
+    pub(crate) fn link_has_more(&self) -> bool {
+        matches!(&self.role, Role::Node(node) if node.frames_left && node.agent.is_some())
+    }
+
+    pub(crate) fn link_ready(&mut self, event: Ready) {
+        let Some(agent) = self.node().and_then(|node| node.agent.as_mut()) else { return };
+        if event.readable && agent.read() == LinkRead::End {
+            // Usually it is dying, and its exit code counts: it gets a moment for that.
+            let Keeper { role: Role::Node(node), poller, deadlines, .. } = self else { return };
+            if let Some(agent) = &node.agent {
+                poller.remove(agent.fd());
+                deadlines.after(DYING, Deadline::AgentDying { pid: agent.pid });
+            }
+        }
+        self.handle_frames();
+    }
+
+    pub(crate) fn handle_frames(&mut self) {
+        for _ in 0..FRAMES {
+            if !self.handle_frame() {
+                return;
+            }
+        }
+    }
+
+    /// Handles the next frame of the agent; false when there is none.
+    fn handle_frame(&mut self) -> bool {
+        let Some(node) = self.node() else { return false };
+        let Some(agent) = &mut node.agent else { return false };
+        let next = agent.next();
+        node.frames_left = matches!(next, Ok(Some(_)));
+        match next {
+            Ok(Some(message)) => {
+                self.on_message(message);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                let pid = agent.pid;
+                self.log(format!("the agent talks nonsense and is replaced: {error}"));
+                let _ = signal::send(pid, tree::KILL);
+                false
+            }
+        }
+    }
+
+    /// Handles everything that the agent has sent.
+    pub(crate) fn drain_link(&mut self) {
+        loop {
+            while self.handle_frame() {}
+            match self.node().and_then(|node| node.agent.as_mut()).map(Agent::read) {
+                Some(LinkRead::Some) => {}
+                Some(LinkRead::Nothing | LinkRead::End) | None => return,
+            }
+        }
+    }
+
+    fn on_message(&mut self, message: ToKeeper) {
+        match message {
+            ToKeeper::Hello { format, version: _ } => self.welcome(format),
+            ToKeeper::Ready { stop_timeout_ms } => {
+                if let Some(node) = self.node() {
+                    node.stop_timeout = Duration::from_millis(stop_timeout_ms);
+                    node.succession.became_ready();
+                    // It has written down that there was an upgrade.
+                    node.upgraded.clear();
+                    if let Some(agent) = &mut node.agent {
+                        agent.ready = true;
+                    }
+                }
+            }
+            ToKeeper::Spawn(spawn) => self.spawn(&spawn),
+            ToKeeper::Stop { job, incarnation, signal, to } => {
+                self.signal_job(&job, incarnation, signal, to, Asked::Stop);
+            }
+            ToKeeper::Kill { job, incarnation } => self.kill_job(&job, incarnation),
+            ToKeeper::Signal { job, incarnation, signal, to } => {
+                self.signal_job(&job, incarnation, signal, to, Asked::None);
+            }
+            ToKeeper::Extend { job, incarnation, fence_at } => {
+                self.extend(&job, incarnation, fence_at)
+            }
+            ToKeeper::UpdateSettings { job, settings } => self.update_settings(&job, &settings),
+            ToKeeper::Forget { job } => self.forget(&job),
+            ToKeeper::RunTask(task) => self.run_task(&task),
+            ToKeeper::TaskTaken { id } => {
+                if let Some(node) = self.node() {
+                    node.done.retain(|done| done.id != id);
+                }
+            }
+            ToKeeper::Ack { record } => {
+                if let Some(node) = self.node() {
+                    node.records.retain(|kept| kept.record != record);
+                }
+            }
+            ToKeeper::Taken { token } => {
+                if let Some(node) = self.node() {
+                    node.pending_requests.remove(&token);
+                    node.log_gaps.taken(token);
+                }
+            }
+            ToKeeper::Inspect { id } => {
+                let figures = self.figures();
+                self.send(&ToAgent::Figures { id, figures });
+            }
+            ToKeeper::RotateLogs => {
+                if let Some(output) = self.output() {
+                    output.rotate();
+                }
+            }
+            ToKeeper::Upgrade { id, binary } => {
+                self.begin_upgrade(binary, UpgradeRequester::Agent(id))
+            }
+            ToKeeper::Exit { code } => self.end(code),
+        }
+    }
+
+    fn welcome(&mut self, format: u32) {
+        let jobs = self.jobs.values().map(|job| HeldJob {
+            job: job.name.clone(),
+            highest: job.highest,
+            live: job.process.as_ref().map(|process| LiveProcess {
+                incarnation: process.incarnation,
+                pid: process.pid,
+                tree: process.tree.kind(),
+                unenforced: process.unenforced.clone(),
+                spawned: matches!(process.phase, Phase::Up | Phase::Clearing { .. }),
+                notified: process.notified.clone(),
+                settings: process.settings(),
+            }),
+        });
+        let jobs = jobs.collect();
+        let run = self.context.run.clone();
+        let names: BTreeMap<u64, Name> =
+            self.jobs.values().map(|job| (job.id, job.name.clone())).collect();
+        let Some(node) = self.node() else { return };
+        let signals = node.pending_requests.iter().filter_map(|(token, pending)| match pending {
+            PendingRequest::Signal(signal) => Some((*token, *signal)),
+            PendingRequest::Control { .. } => None,
+        });
+        let welcome = Welcome {
+            format: FORMAT,
+            run,
+            run_dir: node.resources.dir.path().to_owned(),
+            state_dir: node.state_dir.clone(),
+            agent_restarts: node.succession.restarts,
+            upgraded: node.upgraded.clone(),
+            jobs,
+            records: node.records.iter().cloned().collect(),
+            signals: signals.collect(),
+        };
+        let asks = node.pending_requests.iter().filter_map(|(token, pending)| match pending {
+            PendingRequest::Signal(_) => None,
+            PendingRequest::Control { job, incarnation, request } => Some(ToAgent::Asked {
+                token: *token,
+                job: names.get(job)?.clone(),
+                incarnation: *incarnation,
+                request: *request,
+            }),
+        });
+        let asks: Vec<ToAgent> = asks.chain(node.log_gaps.messages()).collect();
+        let done: Vec<ToAgent> = node.done.iter().map(TaskDone::message).collect();
+        let Some(agent) = &mut node.agent else { return };
+        if format != FORMAT {
+            let _ = signal::send(agent.pid, tree::KILL);
+            return;
+        }
+        if !agent.queue(&ToAgent::Welcome(Box::new(welcome))) {
+            let pid = agent.pid;
+            let _ = signal::send(pid, tree::KILL);
+            self.log("there is too much to tell a new agent: it is replaced");
+            return;
+        }
+        for message in asks.iter().chain(&done) {
+            agent.queue(message);
+        }
+    }
+
+    /// An incarnation has ended: kept until an agent has written it down.
+    pub(crate) fn ended(&mut self, mut record: ExitRecord, main: bool) {
+        match &mut self.role {
+            Role::Hold(_) => {
+                if let Exit::Error { error, .. } = &record.exit {
+                    eprintln!("mainstay: {error}");
+                }
+                self.exit = Some(record.exit.shell_code());
+            }
+            Role::Node(node) => {
+                node.next_record += 1;
+                record.record = node.next_record;
+                if main {
+                    node.main_exit = Some(record.exit.shell_code());
+                }
+                if node.records.len() == RECORDS {
+                    node.records.pop_front();
+                }
+                node.records.push_back(record.clone());
+                self.send(&ToAgent::Exited(record));
+            }
+        }
+    }
+}

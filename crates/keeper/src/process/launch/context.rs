@@ -1,0 +1,98 @@
+//! What holds for everything that is started in a run: its environment, its limits, its cgroup.
+
+use super::c_path;
+use crate::{
+    event_loop::reserve::DescriptorTable,
+    process::tree::{COOKIE_JOB, COOKIE_RUN, COOKIE_TASK},
+};
+use mainstay_core::name::Name;
+use mainstay_sys::{
+    cgroup,
+    spawn::{self, Program},
+};
+use mainstay_wire::link::Exec;
+use rustix::fs::{Mode, OFlags};
+use std::{collections::BTreeMap, io, os::fd::OwnedFd};
+
+/// What holds for everything that is started in this run.
+#[derive(Debug)]
+pub(crate) struct RunContext {
+    pub(crate) run: String,
+    /// The environment that the keeper was started with.
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) ignored: Vec<i32>,
+    pub(crate) nofile: Option<(u64, u64)>,
+    pub(crate) cgroup: Option<cgroup::Root>,
+    pub(crate) null: OwnedFd,
+}
+
+impl RunContext {
+    pub(crate) fn new(run: String, cgroup: Option<cgroup::Root>) -> io::Result<RunContext> {
+        Ok(RunContext {
+            run,
+            env: environment(),
+            ignored: mainstay_sys::signal::ignored(),
+            nofile: spawn::raise_nofile(),
+            cgroup,
+            null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
+        })
+    }
+
+    /// Our own table of descriptors, whose limit was raised as far as it goes.
+    pub(crate) fn table(&self) -> DescriptorTable {
+        DescriptorTable::new(self.nofile.map_or(u64::MAX, |(_, hard)| hard))
+    }
+
+    /// The program of a job or task, without its descriptors.
+    pub(crate) fn program(
+        &self,
+        exec: &Exec,
+        job: &Name,
+        more: &[(String, String)],
+    ) -> io::Result<Program> {
+        let mut env: BTreeMap<&str, &str> = BTreeMap::new();
+        for (name, value) in &self.env {
+            env.insert(name, value);
+        }
+        for name in &exec.unset {
+            env.remove(name.as_str());
+        }
+        for (name, value) in exec.env.iter().chain(more) {
+            env.insert(name, value);
+        }
+        env.insert(COOKIE_RUN, &self.run);
+        env.insert(COOKIE_JOB, job.as_str());
+        let env: Vec<(String, String)> =
+            env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let mut program = Program::new(&exec.argv, &env)?;
+        program.cwd = exec.cwd.as_deref().map(c_path).transpose()?;
+        program.identity = exec.identity.as_ref().map(|id| (id.uid, id.gid, id.groups.clone()));
+        program.umask = exec.umask;
+        program.nice = exec.nice;
+        program.original_nofile = self.nofile;
+        program.ignored.clone_from(&self.ignored);
+        Ok(program)
+    }
+}
+
+/// Not what we tell ourselves over an upgrade, and not what was meant for us as a service.
+fn environment() -> Vec<(String, String)> {
+    const OURS: [&str; 10] = [
+        crate::upgrade::VARIABLE,
+        COOKIE_RUN,
+        COOKIE_JOB,
+        COOKIE_TASK,
+        "NOTIFY_SOCKET",
+        "LISTEN_FDS",
+        "LISTEN_PID",
+        "LISTEN_FDNAMES",
+        "WATCHDOG_USEC",
+        "WATCHDOG_PID",
+    ];
+    std::env::vars_os()
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
+        .filter(|(name, _)| !OURS.contains(&name.as_str()))
+        .collect()
+}

@@ -1,0 +1,121 @@
+//! What a process needs before it is cloned: sockets, program, cgroup.
+
+use super::{LaunchError, RunContext, c_path, doing};
+use crate::{
+    process::{job::Job, listen_sockets},
+    run::dirs,
+};
+use mainstay_core::plan::Stdin;
+use mainstay_sys::{
+    cgroup::{self, Group},
+    spawn::{Program, Resource},
+};
+use mainstay_wire::link::Spawn;
+use rustix::net::SocketType;
+use std::{io, os::fd::OwnedFd, path::Path};
+
+/// A program that can be cloned.
+pub(super) struct Prepared {
+    pub(super) program: Program,
+    pub(super) group: Option<Group>,
+    /// Limits that nobody enforces here.
+    pub(super) unenforced: Vec<String>,
+}
+
+pub(super) fn prepare(
+    context: &RunContext,
+    job: &mut Job,
+    spawn: &Spawn,
+    notify_path: &Path,
+) -> Result<Prepared, LaunchError> {
+    listen_sockets::hold(&mut job.sockets, &spawn.sockets)
+        .map_err(|(what, error)| LaunchError { doing: what, error })?;
+    if spawn.notify && job.notify.is_none() {
+        let bound = bind_notify(notify_path, spawn).map_err(doing("make its notify socket"))?;
+        job.notify = Some(bound);
+    }
+    let program = program(context, spawn, notify_path)?;
+    let (group, unenforced) = enter_group(context, spawn);
+    Ok(Prepared { program, group, unenforced })
+}
+
+fn program(
+    context: &RunContext,
+    spawn: &Spawn,
+    notify_path: &Path,
+) -> Result<Program, LaunchError> {
+    let told = protocol_env(spawn, notify_path);
+    let mut program =
+        context.program(&spawn.exec, &spawn.job, &told).map_err(doing("prepare its command"))?;
+    if !spawn.sockets.is_empty() {
+        program.tell_listen_pid();
+    }
+    program.session = spawn.session;
+    program.terminal = spawn.tty;
+    program.stdin = match &spawn.stdin {
+        Stdin::Null | Stdin::Inherit => None,
+        Stdin::File(path) => Some(c_path(path).map_err(doing("name its input"))?),
+    };
+    for (name, limit) in &spawn.limits.rlimits {
+        if name == "nofile" {
+            program.original_nofile = None;
+        }
+        program.rlimits.extend(Resource::named(name).map(|resource| (resource, *limit)));
+    }
+    Ok(program)
+}
+
+/// The variables by which a process learns of its notify socket, watchdog and listening sockets.
+fn protocol_env(spawn: &Spawn, notify_path: &Path) -> Vec<(String, String)> {
+    let mut env = Vec::new();
+    if spawn.notify {
+        env.push(("NOTIFY_SOCKET".to_owned(), notify_path.display().to_string()));
+    }
+    if let Some(every) = spawn.watchdog_us {
+        // Without WATCHDOG_PID: whoever of its tree finds it may speak for the job.
+        env.push(("WATCHDOG_USEC".to_owned(), every.to_string()));
+    }
+    if !spawn.sockets.is_empty() {
+        let names: Vec<&str> = spawn.sockets.iter().map(|socket| socket.name.as_str()).collect();
+        env.push(("LISTEN_FDS".to_owned(), names.len().to_string()));
+        env.push(("LISTEN_FDNAMES".to_owned(), names.join(":")));
+    }
+    env
+}
+
+/// The job's cgroup with its limits, and which of them nobody enforces.
+fn enter_group(context: &RunContext, spawn: &Spawn) -> (Option<Group>, Vec<String>) {
+    let wanted = cgroup::Limits {
+        memory: spawn.limits.memory,
+        cpus: spawn.limits.cpus,
+        pids: spawn.limits.pids,
+    };
+    let names = [
+        ("memory", wanted.memory.is_some()),
+        ("cpus", wanted.cpus.is_some()),
+        ("pids", wanted.pids.is_some()),
+    ];
+    let any = names.iter().any(|(_, given)| *given);
+    match context.cgroup.as_ref().and_then(|root| root.job(spawn.job.as_str()).ok()) {
+        Some(group) => {
+            let unenforced =
+                if any || spawn.incarnation > 1 { group.limit(&wanted) } else { Vec::new() };
+            (Some(group), unenforced.into_iter().map(str::to_owned).collect())
+        }
+        None => {
+            let given = names.into_iter().filter(|(_, given)| *given);
+            (None, given.map(|(name, _)| name.to_owned()).collect())
+        }
+    }
+}
+
+fn bind_notify(path: &Path, spawn: &Spawn) -> io::Result<OwnedFd> {
+    use std::os::unix::fs::PermissionsExt;
+    let socket = dirs::bind(path, SocketType::DGRAM)?;
+    rustix::net::sockopt::set_socket_passcred(&socket, true)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    if let Some(identity) = &spawn.exec.identity {
+        std::os::unix::fs::chown(path, Some(identity.uid), Some(identity.gid))?;
+    }
+    Ok(socket)
+}

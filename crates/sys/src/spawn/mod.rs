@@ -1,0 +1,287 @@
+//! Starting a process: clone, a few raw system calls, exec.
+//!
+//! Everything that needs memory is prepared before the clone. The child shares no memory with us
+//! (a hung exec must not freeze the keeper) and makes raw system calls only, since other threads
+//! may have held any lock at the moment of the clone. What fails between clone and exec comes back
+//! as a [`Failure`] through a pipe that exec closes.
+
+mod child;
+mod program;
+
+pub use program::{Program, Resource};
+
+use child::Child;
+use program::LISTEN_PID_DIGITS;
+use std::{
+    cell::Cell,
+    ffi::CString,
+    io, mem,
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    ptr,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// stdio and the sockets of one job.
+pub const MAX_DESCRIPTORS: usize = 64;
+
+/// Where the child's descriptors come from.
+#[derive(Debug)]
+pub struct Descriptors<'a> {
+    /// `None`: inherited.
+    pub stdio: Option<[BorrowedFd<'a>; 3]>,
+    /// Become 3, 4, …
+    pub extra: Vec<BorrowedFd<'a>>,
+    /// One more, with the number that it gets: above those of `extra`.
+    pub placed: Option<(BorrowedFd<'a>, RawFd)>,
+}
+
+/// The group to start in: by descriptor where clone3 can do it, else by its `cgroup.procs`.
+#[derive(Debug)]
+pub struct IntoCgroup<'a> {
+    pub group: BorrowedFd<'a>,
+    pub procs: CString,
+}
+
+/// A child that has been cloned. Read `failure` to the end to know whether exec succeeded.
+#[derive(Debug)]
+pub struct Cloned {
+    pub pid: u32,
+    /// At its end without data: exec has succeeded.
+    pub failure: OwnedFd,
+    /// It was started in the group that was asked for.
+    pub in_group: bool,
+}
+
+/// What failed between clone and exec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure {
+    pub step: Step,
+    pub errno: i32,
+}
+
+macro_rules! steps {
+    ($($name:ident $text:literal),* $(,)?) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Step { $($name),* }
+
+        impl Step {
+            const ALL: &[Step] = &[$(Step::$name),*];
+
+            /// What was being done, for people.
+            #[must_use]
+            pub fn text(self) -> &'static str {
+                match self { $(Step::$name => $text),* }
+            }
+        }
+    };
+}
+
+steps! {
+    Session "start a session",
+    Group "enter the cgroup",
+    Descriptors "set up its file descriptors",
+    Nice "set its nice value",
+    Limits "set its resource limits",
+    Groups "set its supplementary groups",
+    Gid "set its group",
+    Uid "set its user",
+    Parent "tie it to the keeper",
+    Cwd "enter its working directory",
+    Exec "execute it",
+    Terminal "give it its terminal",
+    Stdin "open its input",
+}
+
+impl Failure {
+    const SIZE: usize = 5;
+
+    fn to_bytes(self) -> [u8; Failure::SIZE] {
+        let [a, b, c, d] = self.errno.to_ne_bytes();
+        [self.step as u8, a, b, c, d]
+    }
+
+    /// What was read from [`Cloned::failure`]; `None`: exec has succeeded.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Failure> {
+        let (step, errno) = bytes.split_first()?;
+        let step = *Step::ALL.get(usize::from(*step))?;
+        Some(Failure { step, errno: i32::from_ne_bytes(errno.try_into().ok()?) })
+    }
+}
+
+/// Starts it in a session or process group of its own. Call this from the main thread only: with
+/// `die_with_parent` the child's life is tied to the calling thread.
+///
+/// # Errors
+/// When nothing was started: EAGAIN, ENOMEM, EMFILE and the like.
+pub fn spawn(
+    program: &Program,
+    descriptors: &Descriptors<'_>,
+    into: Option<&IntoCgroup<'_>>,
+) -> io::Result<Cloned> {
+    let (failure, failure_write) = rustix::pipe::pipe_with(
+        rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK,
+    )?;
+    // Out of the way of the numbers that the child gives to what it inherits.
+    let above = RawFd::try_from(MAX_DESCRIPTORS).unwrap_or(RawFd::MAX);
+    // Not to be had where only few descriptors are allowed.
+    let failure_write =
+        rustix::io::fcntl_dupfd_cloexec(&failure_write, above).unwrap_or(failure_write);
+    let argv = pointers(&program.argv);
+    let mut env_bytes: Vec<CString> = program.env.clone();
+    let env = pointers(&env_bytes);
+    let listen_pid = program.listen_pid.and_then(|index| {
+        let entry = env_bytes.get_mut(index)?;
+        let end = entry.as_bytes().len() - LISTEN_PID_DIGITS;
+        // The child writes into its own copy of these bytes.
+        Some(entry.as_ptr().cast_mut().wrapping_add(end))
+    });
+    let child = Child {
+        program,
+        argv: argv.as_ptr(),
+        env: env.as_ptr(),
+        listen_pid,
+        descriptors,
+        failure: Cell::new(failure_write.as_raw_fd()),
+        parent: std::process::id(),
+    };
+
+    let mut in_group = into.is_some();
+    let mut pid = match into {
+        Some(into) => clone3(into.group.as_raw_fd()),
+        None => clone(),
+    };
+    let mut procs = None;
+    if let (Some(into), Err(error)) = (into, &pid) {
+        // Not there, forbidden (seccomp answers ENOSYS), or not into this group.
+        match error.raw_os_error() {
+            Some(libc::ENOSYS | libc::EPERM | libc::EINVAL | libc::E2BIG) => {
+                procs = Some(into.procs.as_ptr())
+            }
+            Some(libc::EACCES | libc::EBUSY | libc::EOPNOTSUPP | libc::ENODEV) => in_group = false,
+            _ => {
+                return Err(io::Error::from_raw_os_error(
+                    error.raw_os_error().unwrap_or(libc::EAGAIN),
+                ));
+            }
+        }
+        pid = clone();
+    }
+    match pid? {
+        0 => {
+            // SAFETY: we are the child; all pointers are to our copies of what the parent prepared.
+            unsafe { child.run(procs) }
+        }
+        pid => {
+            FORKS.fetch_add(1, Ordering::Relaxed);
+            Ok(Cloned { pid, failure, in_group })
+        }
+    }
+}
+
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// How many processes this one has started.
+#[must_use]
+pub fn forks() -> u64 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+}
+
+fn clone3(group: RawFd) -> io::Result<u32> {
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+    /// `struct clone_args` up to its `cgroup` member.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Arguments {
+        flags: u64,
+        pidfd: u64,
+        child_tid: u64,
+        parent_tid: u64,
+        exit_signal: u64,
+        stack: u64,
+        stack_size: u64,
+        tls: u64,
+        set_tid: u64,
+        set_tid_size: u64,
+        cgroup: u64,
+    }
+    let arguments = Arguments {
+        flags: CLONE_INTO_CGROUP,
+        exit_signal: libc::SIGCHLD as u64,
+        cgroup: u64::try_from(group).unwrap_or(0),
+        ..Arguments::default()
+    };
+    // SAFETY: without CLONE_VM the child gets its own copy of everything, as with fork.
+    answer(unsafe {
+        libc::syscall(libc::SYS_clone3, &raw const arguments, mem::size_of::<Arguments>())
+    })
+}
+
+fn clone() -> io::Result<u32> {
+    // SAFETY: as above; a null stack means our own, copied.
+    answer(unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            libc::SIGCHLD as libc::c_ulong,
+            0usize,
+            0usize,
+            0usize,
+            0usize,
+        )
+    })
+}
+
+fn answer(answer: libc::c_long) -> io::Result<u32> {
+    u32::try_from(answer).map_err(|_| io::Error::last_os_error())
+}
+
+/// Replaces this process with what `fd` is open on; returns only if that failed.
+#[must_use]
+pub fn become_descriptor(
+    fd: BorrowedFd<'_>,
+    argv: &[String],
+    env: &[(String, String)],
+) -> io::Error {
+    let c_strings = |texts: &mut dyn Iterator<Item = String>| {
+        texts.map(CString::new).collect::<Result<Vec<_>, _>>()
+    };
+    let (Ok(argv), Ok(env)) = (
+        c_strings(&mut argv.iter().cloned()),
+        c_strings(&mut env.iter().map(|(name, value)| format!("{name}={value}"))),
+    ) else {
+        return io::Error::from(io::ErrorKind::InvalidInput);
+    };
+    // SAFETY: NUL-terminated strings and null-terminated arrays that live until exec.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            fd.as_raw_fd(),
+            c"".as_ptr(),
+            pointers(&argv).as_ptr(),
+            pointers(&env).as_ptr(),
+            libc::AT_EMPTY_PATH,
+        );
+    }
+    io::Error::last_os_error()
+}
+
+/// Raises the soft limit of open files to the hard one; returns what it was (soft, hard).
+#[must_use]
+pub fn raise_nofile() -> Option<(u64, u64)> {
+    // SAFETY: the kernel fills and reads plain records of ours.
+    unsafe {
+        let mut limit: libc::rlimit64 = mem::zeroed();
+        if libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return None;
+        }
+        let before = (limit.rlim_cur, limit.rlim_max);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit64(libc::RLIMIT_NOFILE, &raw const limit);
+        Some(before)
+    }
+}
