@@ -1,7 +1,7 @@
 //! The agent's own log: one plain line each on stderr. The keeper captures and stamps it.
 
 use mainstay_core::{
-    event::{Event, Kind},
+    event::{Event, Kind, RunEnd},
     exit::Asked,
     job::Phase,
     node::Input,
@@ -80,16 +80,16 @@ pub(crate) fn set_level(level: &str) {
 pub(crate) fn event(event: &Event, cause: &Input, early: bool, overran: bool) {
     let source = event.source.as_str();
     let asked_for = matches!(cause, Input::Exited { asked: Asked::Stop | Asked::Kill, .. });
-    match &event.kind {
-        Kind::ExitFailed { incarnation, exit } if overran => {
+    if let Some(RunEnd { incarnation, exit, expected: false }) = event.kind.run_end() {
+        return if overran {
             tracing::warn!("{source}: run {incarnation} took longer than its timeout: {exit}");
-        }
-        Kind::ExitFailed { incarnation, exit } if asked_for => {
+        } else if asked_for {
             tracing::debug!("{source}: run {incarnation} stopped: {exit}");
-        }
-        Kind::ExitFailed { incarnation, exit } => {
+        } else {
             tracing::warn!("{source}: run {incarnation} failed: {exit}");
-        }
+        };
+    }
+    match &event.kind {
         Kind::State { to: Phase::Fatal, .. } => tracing::error!("{source}: given up"),
         Kind::State { to: Phase::Running, pid: Some(pid), incarnation, .. } => {
             tracing::debug!("{source}: running, pid {pid}, run {incarnation}");
@@ -118,16 +118,6 @@ pub(crate) fn event(event: &Event, cause: &Input, early: bool, overran: bool) {
         }
         Kind::Signal { signal } => tracing::info!("received {signal}"),
         Kind::Changed { instances } => tracing::info!("{source}: {instances} instances"),
-        Kind::Startup
-        | Kind::ExitSuccess { .. }
-        | Kind::Healthy
-        | Kind::Unhealthy
-        | Kind::Stopping
-        | Kind::Stopped
-        | Kind::EnterMaintenance
-        | Kind::ExitMaintenance
-        | Kind::Enabled
-        | Kind::Disabled
-        | Kind::State { .. } => tracing::debug!("{source}: {:?}", event.kind),
+        _ => tracing::debug!("{source}: {:?}", event.kind),
     }
 }

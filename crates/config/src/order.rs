@@ -7,9 +7,10 @@ use crate::{
     node::Place,
     reader::Reader,
     value::Span,
-    when::{SIGNALS, Sentence, Start},
+    when::{Sentence, Start, events_of_jobs, events_of_node, events_of_watches},
 };
 use mainstay_core::{
+    event::{EventName, Speaker},
     name::Name,
     plan::{Awaited, Condition, OnLoss, SourceRef, Trigger, WatchPlan, While},
 };
@@ -71,7 +72,7 @@ fn settle_one(r: &mut Reader<'_>, known: &Jobs, placed: &mut Placed) {
         Some(Start::Cron(cron)) => Some(Trigger::Cron(cron)),
         Some(Start::Each(sentence)) => {
             let found = r.within("when", |r| known.conditions(r, &sentence, &plan.name));
-            if sentence.event == Awaited::Startup {
+            if sentence.event == Awaited::Event(EventName::Startup) {
                 r.within("when", |r| {
                     r.warn(
                         sentence.span,
@@ -113,7 +114,7 @@ impl Jobs {
         own: &Name,
     ) -> Option<Vec<Condition>> {
         let event = sentence.event;
-        let of_node = is_of_node(event);
+        let of_node = event.is_said_by(Speaker::Node);
         let Some((source, span)) = &sentence.source else {
             if of_node {
                 return Some(vec![Condition { source: SourceRef::Node, event }]);
@@ -126,10 +127,7 @@ impl Jobs {
                 return Some(vec![Condition { source: SourceRef::Node, event }]);
             }
             let message = format!("'{event}' is said by a job, not by the node");
-            let help = format!(
-                "name a job as source; the node says startup, enterMaintenance, exitMaintenance, {}",
-                SIGNALS.join(", ")
-            );
+            let help = format!("name a job as source; the node says {}", events_of_node());
             return r.wrong(*span, message, help);
         }
         let names = match self.look_up(r, source, *span)? {
@@ -140,12 +138,9 @@ impl Jobs {
             let message = format!("'{event}' is said by the node, not by a job");
             return r.wrong(*span, message, "remove source, or write source = \"global\"");
         }
-        if event == Awaited::Changed {
-            return r.wrong(
-                sentence.span,
-                "'changed' is said by a watch, not by a job",
-                "use healthy, unhealthy, exitSuccess, exitFailed, stopping or stopped",
-            );
+        if !event.is_said_by(Speaker::Job) {
+            let message = format!("'{event}' is said by a watch, not by a job");
+            return r.wrong(sentence.span, message, format!("use {}", events_of_jobs()));
         }
         if names == [own.clone()] {
             return r.wrong(
@@ -227,42 +222,11 @@ enum Found<'a> {
 
 fn of_watch(r: &mut Reader<'_>, sentence: &Sentence, watch: Name) -> Option<Vec<Condition>> {
     let event = sentence.event;
-    match event {
-        Awaited::Healthy | Awaited::Unhealthy | Awaited::Changed => {
-            Some(vec![Condition { source: SourceRef::Watch(watch), event }])
-        }
-        Awaited::Startup
-        | Awaited::ExitSuccess
-        | Awaited::ExitFailed
-        | Awaited::Stopping
-        | Awaited::Stopped
-        | Awaited::EnterMaintenance
-        | Awaited::ExitMaintenance
-        | Awaited::TimerExpired
-        | Awaited::Signal(_) => r.wrong(
-            sentence.span,
-            format!("'{event}' is not said by a watch"),
-            "use changed, healthy or unhealthy",
-        ),
+    if event.is_said_by(Speaker::Watch) {
+        return Some(vec![Condition { source: SourceRef::Watch(watch), event }]);
     }
-}
-
-/// Events that the node says, and nobody else.
-fn is_of_node(event: Awaited) -> bool {
-    match event {
-        Awaited::Startup
-        | Awaited::EnterMaintenance
-        | Awaited::ExitMaintenance
-        | Awaited::Signal(_) => true,
-        Awaited::ExitSuccess
-        | Awaited::ExitFailed
-        | Awaited::Healthy
-        | Awaited::Unhealthy
-        | Awaited::Changed
-        | Awaited::Stopping
-        | Awaited::Stopped
-        | Awaited::TimerExpired => false,
-    }
+    let message = format!("'{event}' is not said by a watch");
+    r.wrong(sentence.span, message, format!("use {}", events_of_watches()))
 }
 
 /// Reports each circle of jobs that wait for each other, once.

@@ -1,6 +1,10 @@
 //! The reference page, written from the registry.
 
-use crate::key::{Key, Kind, Reload, keys};
+use crate::{
+    key::{Key, Kind, Reload, keys},
+    when::SIGNALS,
+};
+use mainstay_core::event::{EventName, Speaker};
 use std::fmt::Write as _;
 
 const HEAD: &str = "# Configuration reference
@@ -32,6 +36,30 @@ pub fn reference() -> String {
             out.push_str("| key | type | default | on reload | meaning |\n|---|---|---|---|---|\n");
         }
         out.push_str(&row(key));
+    }
+    out.push_str(&events());
+    out
+}
+
+fn events() -> String {
+    let signals: Vec<String> = SIGNALS.iter().map(|it| format!("`{it}`")).collect();
+    let mut out = format!(
+        "\n## Events\n\nWhat `mainstay events` shows. A job can wait for those that say so, and for the \
+         signals {} of the node.\n\n| event | of | in `when` | happens |\n|---|---|---|---|\n",
+        signals.join(" ")
+    );
+    for event in EventName::ALL {
+        let said = |speaker, word| event.is_said_by(speaker).then_some(word);
+        let speakers = [
+            said(Speaker::Job, "a job"),
+            said(Speaker::Watch, "a watch"),
+            said(Speaker::Node, "the node"),
+        ];
+        let speakers: Vec<&str> = speakers.into_iter().flatten().collect();
+        let awaited = if event.can_be_awaited() { "yes" } else { "" };
+        let doc = event.doc().replace('|', "\\|");
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "| `{event}` | {} | {awaited} | {doc} |", speakers.join(", "));
     }
     out
 }
@@ -72,10 +100,8 @@ fn about(table: &str) -> &'static str {
         }
         "jobs.NAME.when" => {
             "A table, or a list of tables: `once` conditions must all have been met, and at most one \
-             `each`, `interval` or `cron` starts the job again and again. Events of jobs: \
-             `exitSuccess` `exitFailed` `healthy` `unhealthy` `stopping` `stopped` `timerExpired`; of \
-             watches: `changed` `healthy` `unhealthy`; of the node: `startup` `enterMaintenance` `exitMaintenance` `SIGHUP` `SIGUSR2` \
-             `SIGWINCH`.\n\n"
+             `each`, `interval` or `cron` starts the job again and again. The events are listed \
+             [below](#events).\n\n"
         }
         "jobs.NAME.while" => {
             "The standing form of `when`: it follows its source down and back.\n\n"

@@ -5,7 +5,7 @@
 
 use crate::{
     key::{Key, Kind, keys},
-    when::{EVENTS, SIGNALS},
+    when::{SIGNALS, events},
 };
 use serde_json::{Map, Value, json};
 
@@ -118,7 +118,7 @@ fn kind(key: &Key) -> Value {
             json!({ "type": "array", "items": { "type": "string" } }),
         ]),
         Kind::Event => {
-            let words: Vec<&str> = EVENTS.iter().map(|(name, _)| *name).chain(SIGNALS).collect();
+            let words: Vec<&str> = events().chain(SIGNALS).collect();
             // A signal may be written in other ways.
             either(&[json!({ "enum": words }), pattern("^((SIG)?[A-Za-z0-9]+|[0-9]+)$")])
         }

@@ -10,25 +10,43 @@ use crate::{
     value::{Span, Value},
 };
 use mainstay_core::{
+    event::{During, EventName, Speaker},
     plan::{Awaited, Cron, OnLoss},
     signal::Signal,
 };
 use std::time::Duration;
 
-/// Events by name; signals come on top.
-pub(crate) const EVENTS: [(&str, Awaited); 11] = [
-    ("startup", Awaited::Startup),
-    ("exitSuccess", Awaited::ExitSuccess),
-    ("exitFailed", Awaited::ExitFailed),
-    ("healthy", Awaited::Healthy),
-    ("unhealthy", Awaited::Unhealthy),
-    ("changed", Awaited::Changed),
-    ("stopping", Awaited::Stopping),
-    ("stopped", Awaited::Stopped),
-    ("enterMaintenance", Awaited::EnterMaintenance),
-    ("exitMaintenance", Awaited::ExitMaintenance),
-    ("timerExpired", Awaited::TimerExpired),
-];
+/// The names of events that a job can wait for; signals come on top.
+pub(crate) fn events() -> impl Iterator<Item = &'static str> {
+    EventName::ALL.iter().filter(|it| it.can_be_awaited()).map(|it| it.as_str())
+}
+
+/// `a, b or c`: what a job says while it runs and ends.
+pub(crate) fn events_of_jobs() -> String {
+    choice(EventName::ALL.iter().filter(|it| {
+        it.can_be_awaited() && it.is_said_by(Speaker::Job) && it.during() != Some(During::Wait)
+    }))
+}
+
+/// `a, b or c`: what a watch says.
+pub(crate) fn events_of_watches() -> String {
+    choice(EventName::ALL.iter().filter(|it| it.is_said_by(Speaker::Watch)))
+}
+
+/// `a, b, c`: what the node says.
+pub(crate) fn events_of_node() -> String {
+    let said = EventName::ALL.iter().filter(|it| it.is_said_by(Speaker::Node));
+    let said = said.filter(|it| it.can_be_awaited()).map(|it| it.as_str());
+    said.chain(SIGNALS).collect::<Vec<_>>().join(", ")
+}
+
+fn choice<'a>(events: impl Iterator<Item = &'a EventName>) -> String {
+    let names: Vec<&str> = events.map(|it| it.as_str()).collect();
+    match names.split_last() {
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
 
 /// The signals that are events; the others have work of their own.
 pub(crate) const SIGNALS: [&str; 3] = ["SIGHUP", "SIGUSR2", "SIGWINCH"];
@@ -377,10 +395,7 @@ impl Written {
             Start::Each(sentence) => Some(sentence),
             Start::Interval(_) | Start::Cron(_) => None,
         });
-        self.once
-            .iter()
-            .chain(each)
-            .any(|it| matches!(it.event, Awaited::Stopping | Awaited::Stopped))
+        self.once.iter().chain(each).any(|it| it.event.ends())
     }
 }
 
@@ -396,21 +411,20 @@ impl Start {
 
 fn event(v: Value<'_>, r: &mut Reader<'_>) -> Option<Awaited> {
     let text = r.text(v)?;
-    if let Some((_, event)) = EVENTS.iter().find(|(name, _)| *name == text) {
-        return Some(*event);
+    match EventName::find(&text) {
+        Some(event) if event.can_be_awaited() => return Some(Awaited::Event(event)),
+        // A signal is awaited by its own name.
+        Some(EventName::Signal) | None => {}
+        Some(event) => {
+            let message = format!("'{event}' is for observers and starts nothing");
+            return r.wrong(v.span, message, format!("use {}", events_of_jobs()));
+        }
     }
-    if text == "state" {
-        return r.wrong(
-            v.span,
-            "'state' is for observers and starts nothing",
-            "use healthy, unhealthy, exitSuccess, exitFailed, stopping or stopped",
-        );
-    }
-    let near = nearest(&text, EVENTS.iter().map(|(name, _)| *name));
+    let near = nearest(&text, events());
     if let (None, Ok(signal)) = (near, text.parse::<Signal>()) {
         let name = signal.to_string();
         if SIGNALS.contains(&name.as_str()) {
-            return Some(Awaited::Signal(signal));
+            return Some(Awaited::Signal { signal });
         }
         let why = match name.as_str() {
             "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGRTMIN+3" => "shuts the node down",
@@ -423,8 +437,8 @@ fn event(v: Value<'_>, r: &mut Reader<'_>) -> Option<Awaited> {
     let help = match near {
         Some(near) => format!("did you mean '{near}'?"),
         None => {
-            let names: Vec<&str> = EVENTS.iter().map(|(name, _)| *name).collect();
-            format!("use one of: {} {}", names.join(" "), SIGNALS.join(" "))
+            let names: Vec<&str> = events().chain(SIGNALS).collect();
+            format!("use one of: {}", names.join(" "))
         }
     };
     r.wrong(v.span, format!("'{text}' is not an event"), help)

@@ -1,12 +1,13 @@
-//! What happened, for jobs to react to and for people to read.
+//! What happened, for jobs to react to and for people to read. Which events there are is in the
+//! `table`.
 
-use crate::{
-    exit::Exit,
-    job::Phase,
-    name::{Name, NameError},
-    signal::Signal,
-};
+mod table;
+
+pub use table::{During, EventName, Kind, RunEnd, Tone};
+
+use crate::name::{Name, NameError};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Numbered from 1 within a run of the node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +18,14 @@ pub struct Event {
     pub source: Source,
     #[serde(flatten)]
     pub kind: Kind,
+}
+
+/// What kind of source says an event; a fleet and a roll-out will be others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    Job,
+    Node,
+    Watch,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,67 +91,19 @@ impl Source {
     }
 }
 
-/// Serialised as `"event": name` and, where there is more to say, `"detail": {…}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", content = "detail", rename_all = "camelCase")]
-pub enum Kind {
-    Startup,
-    ExitSuccess {
-        incarnation: u64,
-        exit: Exit,
-    },
-    ExitFailed {
-        incarnation: u64,
-        exit: Exit,
-    },
-    Healthy,
-    Unhealthy,
-    /// A watch has other instances than before; how many now.
-    Changed {
-        instances: usize,
-    },
-    Stopping,
-    Stopped,
-    /// The job has waited for its conditions as long as `when.timeout` lets it.
-    TimerExpired,
-    EnterMaintenance,
-    ExitMaintenance,
-    /// A check has changed its mind.
-    Check {
-        name: String,
-        passing: bool,
-        output: String,
-    },
-    Enabled,
-    Disabled,
-    /// A new plan is in force.
-    Reloaded {
-        added: Vec<Name>,
-        changed: Vec<Name>,
-        removed: Vec<Name>,
-    },
-    /// For observers: cannot be waited for by a job.
-    State {
-        from: Phase,
-        to: Phase,
-        pid: Option<u32>,
-        incarnation: u64,
-    },
-    Signal {
-        signal: Signal,
-    },
-    AgentRestarted {
-        restarts: u64,
-    },
-    Upgraded {
-        from: String,
-        to: String,
-    },
-    LogGap {
-        lines: u64,
-    },
-    StrayKilled {
-        pid: u32,
-        command: String,
-    },
+impl EventName {
+    /// It belongs to the end of its source: who waits for it is a hook.
+    #[must_use]
+    pub fn ends(self) -> bool {
+        match self.during() {
+            Some(During::Stop | During::Gone) => true,
+            Some(During::Wait | During::Run) | None => false,
+        }
+    }
+}
+
+impl fmt::Display for EventName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }

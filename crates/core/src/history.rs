@@ -3,16 +3,12 @@
 //! It is kept with the source, one bit an event, so that a journal record of a job stays as small
 //! as the job and a condition needs no memory of its own.
 
-use crate::{
-    event::{Event, Kind},
-    plan::Awaited,
-    signal::Signal,
-};
+use crate::{event::EventName, plan::Awaited, signal::Signal};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct History(u16);
+pub(crate) struct History(u32);
 
 /// The signals that the node has received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,53 +44,12 @@ impl Signals {
 }
 
 /// Signals have bits of their own.
-fn bit(event: Awaited) -> Option<u16> {
-    let place = match event {
-        Awaited::Startup => 0,
-        Awaited::ExitSuccess => 1,
-        Awaited::ExitFailed => 2,
-        Awaited::Healthy => 3,
-        Awaited::Unhealthy => 4,
-        Awaited::Changed => 5,
-        Awaited::Stopping => 6,
-        Awaited::Stopped => 7,
-        Awaited::EnterMaintenance => 8,
-        Awaited::ExitMaintenance => 9,
-        Awaited::TimerExpired => 10,
-        Awaited::Signal(_) => return None,
-    };
-    Some(1 << place)
+fn bit(event: Awaited) -> Option<u32> {
+    event.name().and_then(EventName::bit)
 }
 
 fn signal_bit(signal: Signal) -> u64 {
     u32::try_from(signal.number() - 1).ok().and_then(|place| 1u64.checked_shl(place)).unwrap_or(0)
-}
-
-/// The event in the words of a condition; `None` for what is only told to observers.
-pub(crate) fn awaited(event: &Event) -> Option<Awaited> {
-    match &event.kind {
-        Kind::Startup => Some(Awaited::Startup),
-        Kind::ExitSuccess { .. } => Some(Awaited::ExitSuccess),
-        Kind::ExitFailed { .. } => Some(Awaited::ExitFailed),
-        Kind::Healthy => Some(Awaited::Healthy),
-        Kind::Unhealthy => Some(Awaited::Unhealthy),
-        Kind::Changed { .. } => Some(Awaited::Changed),
-        Kind::Stopping => Some(Awaited::Stopping),
-        Kind::Stopped => Some(Awaited::Stopped),
-        Kind::TimerExpired => Some(Awaited::TimerExpired),
-        Kind::EnterMaintenance => Some(Awaited::EnterMaintenance),
-        Kind::ExitMaintenance => Some(Awaited::ExitMaintenance),
-        Kind::Signal { signal } => Some(Awaited::Signal(*signal)),
-        Kind::Check { .. }
-        | Kind::Enabled
-        | Kind::Disabled
-        | Kind::Reloaded { .. }
-        | Kind::State { .. }
-        | Kind::AgentRestarted { .. }
-        | Kind::Upgraded { .. }
-        | Kind::LogGap { .. }
-        | Kind::StrayKilled { .. } => None,
-    }
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub use stop::StopStage;
 use crate::{
     clock::Mono,
     discovery::Standing,
-    event::Kind,
+    event::{EventName, Kind},
     exit::Exit,
     history::History,
     node::{Refusal, TaskKind, Wait},
@@ -460,7 +460,9 @@ impl Job {
     #[must_use]
     pub fn was_given_up_waiting(&self) -> bool {
         let given_up = self.phase() == Phase::Fatal && self.desired() != Desired::Run;
-        given_up && self.incarnation() == 0 && self.has_said(Awaited::TimerExpired)
+        given_up
+            && self.incarnation() == 0
+            && self.has_said(Awaited::Event(EventName::TimerExpired))
     }
 
     /// When its interval starts it next.

@@ -37,9 +37,8 @@ use crate::{
     clock::Now,
     discovery::Instance,
     environ::Environ,
-    event::{Event, Kind, Source},
+    event::{Event, EventName, Kind, Source},
     exit::Exit,
-    history::awaited,
     job::{Desired, Job, JobCtx, JobInput, Notification},
     name::Name,
     outbox::Outbox,
@@ -238,7 +237,7 @@ impl Node {
 
     fn begin(&mut self, out: &mut Outbox) {
         out.emit(Source::NODE, Kind::Startup);
-        self.state.note(Awaited::Startup);
+        self.state.note(Awaited::Event(EventName::Startup));
         self.state.stage = NodeStage::Running;
     }
 
@@ -319,7 +318,7 @@ impl Node {
         };
         let answer = job.step(ctx, input);
         let said = &out.events[told..];
-        said.iter().filter_map(awaited).for_each(|event| job.note(event));
+        said.iter().filter_map(|it| it.kind.awaited()).for_each(|event| job.note(event));
         if let Some(exit) = last_exit(said).filter(|_| !job.holds()) {
             Node::process_ended(&mut self.state, plan, exit);
         }
@@ -349,26 +348,5 @@ impl Node {
 }
 
 fn last_exit(events: &[Event]) -> Option<&Exit> {
-    events.iter().rev().find_map(|event| match &event.kind {
-        Kind::ExitSuccess { exit, .. } | Kind::ExitFailed { exit, .. } => Some(exit),
-        Kind::Startup
-        | Kind::Healthy
-        | Kind::Unhealthy
-        | Kind::Changed { .. }
-        | Kind::Stopping
-        | Kind::Stopped
-        | Kind::TimerExpired
-        | Kind::EnterMaintenance
-        | Kind::ExitMaintenance
-        | Kind::Check { .. }
-        | Kind::Enabled
-        | Kind::Disabled
-        | Kind::Reloaded { .. }
-        | Kind::State { .. }
-        | Kind::Signal { .. }
-        | Kind::AgentRestarted { .. }
-        | Kind::Upgraded { .. }
-        | Kind::LogGap { .. }
-        | Kind::StrayKilled { .. } => None,
-    })
+    events.iter().rev().find_map(|event| event.kind.run_end()).map(|end| end.exit)
 }

@@ -12,7 +12,7 @@ use crate::{
     metrics::histogram::{Histogram, PATIENT, QUICK},
 };
 use mainstay_core::{
-    event::{Event, Kind, Source},
+    event::{Event, EventName, Kind, RunEnd, Source},
     exit::Exit,
     job::{Desired, Health, Job, Phase, Verdict},
     name::Name,
@@ -24,69 +24,24 @@ use std::{
     time::Duration,
 };
 
-/// The words of all events, in the order of their places.
-const EVENTS: [&str; 21] = [
-    "startup",
-    "exitSuccess",
-    "exitFailed",
-    "healthy",
-    "unhealthy",
-    "stopping",
-    "stopped",
-    "timerExpired",
-    "enterMaintenance",
-    "exitMaintenance",
-    "check",
-    "enabled",
-    "disabled",
-    "reloaded",
-    "state",
-    "signal",
-    "agentRestarted",
-    "upgraded",
-    "logGap",
-    "strayKilled",
-    "changed",
-];
-
 /// How often each event was seen.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EventCounts([u64; EVENTS.len()]);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventCounts([u64; EventName::ALL.len()]);
 
-impl EventCounts {
-    /// Those that were seen at all.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        EVENTS.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
-    }
-
-    fn note(&mut self, kind: &Kind) {
-        self.0[place(kind)] += 1;
+impl Default for EventCounts {
+    fn default() -> EventCounts {
+        EventCounts([0; EventName::ALL.len()])
     }
 }
 
-fn place(kind: &Kind) -> usize {
-    match kind {
-        Kind::Startup => 0,
-        Kind::ExitSuccess { .. } => 1,
-        Kind::ExitFailed { .. } => 2,
-        Kind::Healthy => 3,
-        Kind::Unhealthy => 4,
-        Kind::Stopping => 5,
-        Kind::Stopped => 6,
-        Kind::TimerExpired => 7,
-        Kind::EnterMaintenance => 8,
-        Kind::ExitMaintenance => 9,
-        Kind::Check { .. } => 10,
-        Kind::Enabled => 11,
-        Kind::Disabled => 12,
-        Kind::Reloaded { .. } => 13,
-        Kind::State { .. } => 14,
-        Kind::Signal { .. } => 15,
-        Kind::AgentRestarted { .. } => 16,
-        Kind::Upgraded { .. } => 17,
-        Kind::LogGap { .. } => 18,
-        Kind::StrayKilled { .. } => 19,
-        Kind::Changed { .. } => 20,
+impl EventCounts {
+    /// Those that were seen at all.
+    pub fn iter(&self) -> impl Iterator<Item = (EventName, u64)> {
+        EventName::ALL.iter().copied().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+
+    fn note(&mut self, kind: &Kind) {
+        self.0[kind.name() as usize] += 1;
     }
 }
 
@@ -105,13 +60,13 @@ pub struct Exits {
 
 impl Exits {
     fn note(&mut self, kind: &Kind) {
-        match kind {
-            Kind::ExitSuccess { .. } => self.success += 1,
-            Kind::ExitFailed { exit: Exit::Code { .. }, .. } => self.failure += 1,
-            Kind::ExitFailed { exit: Exit::Signal { oom: true, .. }, .. } => self.oom += 1,
-            Kind::ExitFailed { exit: Exit::Signal { oom: false, .. }, .. } => self.signal += 1,
-            Kind::ExitFailed { exit: Exit::Error { .. }, .. } => self.error += 1,
-            _ => {}
+        let Some(RunEnd { exit, expected, .. }) = kind.run_end() else { return };
+        match exit {
+            _ if expected => self.success += 1,
+            Exit::Code { .. } => self.failure += 1,
+            Exit::Signal { oom: true, .. } => self.oom += 1,
+            Exit::Signal { oom: false, .. } => self.signal += 1,
+            Exit::Error { .. } => self.error += 1,
         }
     }
 }

@@ -71,7 +71,7 @@ fn node(out: &mut Exposition, Gathered { measures, processes, .. }: &Gathered) {
     let mut family = out.family("mainstay_events_total", MetricType::Counter, help);
     for (source, seen) in sources(measures) {
         for (event, count) in seen.iter() {
-            family.count(&[("event", event), ("source", &source)], count);
+            family.count(&[("event", event.as_str()), ("source", &source)], count);
         }
     }
     let help = "Instances that a watch sees.";
@@ -311,31 +311,12 @@ fn agent(out: &mut Exposition, gathered: &Gathered) {
     );
 }
 
-/// The names that ContainerPilot has for these events; it has no others.
-fn containerpilot_code(event: &str) -> Option<&'static str> {
-    Some(match event {
-        "startup" => "Startup",
-        "exitSuccess" => "ExitSuccess",
-        "exitFailed" => "ExitFailed",
-        "healthy" => "StatusHealthy",
-        "unhealthy" => "StatusUnhealthy",
-        "changed" => "StatusChanged",
-        "stopping" => "Stopping",
-        "stopped" => "Stopped",
-        "timerExpired" => "TimerExpired",
-        "enterMaintenance" => "EnterMaintenance",
-        "exitMaintenance" => "ExitMaintenance",
-        "signal" => "Signal",
-        _ => return None,
-    })
-}
-
 fn containerpilot(out: &mut Exposition, Gathered { measures, requests, .. }: &Gathered) {
     let mut family =
         out.family("containerpilot_events", MetricType::Counter, "As mainstay_events_total.");
     for (source, seen) in sources(measures) {
         for (event, count) in seen.iter() {
-            if let Some(code) = containerpilot_code(event) {
+            if let Some(code) = event.containerpilot() {
                 family.count(&[("code", code), ("source", &source)], count);
             }
         }

@@ -3,6 +3,7 @@
 use super::{job, loaded, plan, refused};
 use mainstay_config::{Key, Kind, Reload as OnReload, keys};
 use mainstay_core::{
+    event::EventName,
     plan::{
         Awaited, Change, Condition, Cron, ExitRule, FileFormat, ForwardFormat, JobPlan, OnFailure,
         OnLoss, Probe, Reach, Reload, RestartOn, SourceRef, Stderr, Stdin, StopOrder, Trigger,
@@ -328,14 +329,15 @@ fn conditions_and_triggers_are_read_as_written() {
         "#,
     );
     let a = plan.job("a").unwrap();
-    let node = Condition { source: SourceRef::Node, event: Awaited::EnterMaintenance };
-    assert_eq!(a.when.once, [of("db", Awaited::Healthy), node]);
+    let node =
+        Condition { source: SourceRef::Node, event: Awaited::Event(EventName::EnterMaintenance) };
+    assert_eq!(a.when.once, [of("db", Awaited::Event(EventName::Healthy)), node]);
     assert_eq!(a.when.timeout, Some(Duration::from_secs(60)));
     let cron = Cron { expression: "0 3 * * *".into(), tz: Some("UTC".into()) };
     assert_eq!(a.when.trigger, Some(Trigger::Cron(cron)));
     let source = SourceRef::Job("db".to_owned().try_into().unwrap());
     assert_eq!(a.follows, Some(While { source, on_loss: OnLoss::Stop }));
-    let hup = Condition { source: SourceRef::Node, event: Awaited::Signal(Signal::HUP) };
+    let hup = Condition { source: SourceRef::Node, event: Awaited::Signal { signal: Signal::HUP } };
     assert_eq!(plan.job("b").unwrap().when.trigger, Some(Trigger::Each(vec![hup])));
     let rules: Vec<RestartOn> = plan.jobs.iter().map(|job| job.restart.on).collect();
     let never = RestartOn::Never;
@@ -396,11 +398,23 @@ fn instances_are_jobs_with_numbers_and_a_source_means_all_or_any_of_them() {
     assert_eq!(second.sockets[0].address, "127.0.0.1:8082");
     assert_eq!(second.checks[0].probe, Probe::Tcp("127.0.0.1:8082".into()));
     assert_eq!(second.instance_of.as_ref().map(|name| name.as_str()), Some("web"));
-    assert_eq!(plan.job("pair-2").unwrap().when.once, [of("web-2", Awaited::Healthy)]);
+    assert_eq!(
+        plan.job("pair-2").unwrap().when.once,
+        [of("web-2", Awaited::Event(EventName::Healthy))]
+    );
     let all = plan.job("all").unwrap();
     assert_eq!(all.exec, ["all", "{instance}"]);
-    assert_eq!(all.when.once, [of("web-1", Awaited::Healthy), of("web-2", Awaited::Healthy)]);
-    let any = vec![of("web-1", Awaited::ExitFailed), of("web-2", Awaited::ExitFailed)];
+    assert_eq!(
+        all.when.once,
+        [
+            of("web-1", Awaited::Event(EventName::Healthy)),
+            of("web-2", Awaited::Event(EventName::Healthy))
+        ]
+    );
+    let any = vec![
+        of("web-1", Awaited::Event(EventName::ExitFailed)),
+        of("web-2", Awaited::Event(EventName::ExitFailed)),
+    ];
     assert_eq!(plan.job("any").unwrap().when.trigger, Some(Trigger::Each(any)));
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock::Mono,
-    event::Kind,
+    event::{EventName, Kind},
     exit::{Asked, Exit},
     node::Wait,
     plan::{Awaited, JobPlan, Restart, RestartOn},
@@ -233,7 +233,7 @@ impl Job {
 
     /// Only with a process that may exist.
     pub(super) fn begin_stop(&mut self, ctx: &mut JobCtx<'_>, force: Force) {
-        let first = !self.has_said(Awaited::Stopping);
+        let first = !self.has_said(Awaited::Event(EventName::Stopping));
         ctx.emit(Kind::Stopping);
         self.announcement.withdraw(ctx);
         let target = self.stop_target(ctx.mono());

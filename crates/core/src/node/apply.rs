@@ -18,7 +18,7 @@
 
 use super::{
     Command, Node, Refusal,
-    wiring::{Wiring, ends, triggers},
+    wiring::{Wiring, triggers},
 };
 use crate::{
     event::{Kind, Source},
@@ -300,7 +300,7 @@ fn keep_hooked(plan: &mut JobPlan, before: &JobPlan, gone: &[Name]) {
         SourceRef::Job(name) => gone.contains(name),
         SourceRef::Node | SourceRef::Watch(_) => false,
     };
-    let same = |it: &&Condition| ends(it.event) && now.iter().any(|now| now.event == it.event);
+    let same = |it: &&Condition| it.event.ends() && now.iter().any(|now| now.event == it.event);
     let kept: Vec<Condition> =
         triggers(before).iter().filter(leaves).filter(same).cloned().collect();
     now.extend(kept);

@@ -11,8 +11,9 @@
 
 use super::{Node, wiring};
 use crate::{
+    event::During,
     job::{Desired, Job, Phase, Resting},
-    plan::{Awaited, Condition, JobPlan, SourceRef, Trigger},
+    plan::{Condition, JobPlan, SourceRef, Trigger},
 };
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
@@ -114,7 +115,7 @@ impl Node {
         if let Some(follows) = &plan.follows
             && !self.is_up(&follows.source)
         {
-            all.push(to_come(&up(&follows.source)));
+            all.push(to_come(&Condition::up(&follows.source)));
         }
         let restarted = self.awaited_restart(at).and_then(|source| self.plan.jobs.get(source));
         all.extend(restarted.map(|source| waiting(source.name.as_str(), "restart", None)));
@@ -203,7 +204,7 @@ impl Node {
         let may = |it: &Condition| self.may_happen(startable, it);
         let again = |it: &Condition| self.may_come(startable, it);
         // That it was up once does not help.
-        let followed = |source| self.is_up(source) || again(&up(source));
+        let followed = |source| self.is_up(source) || again(&Condition::up(source));
         let each = wiring::triggers(plan);
         self.unmet(plan, job).all(may)
             && plan.follows.as_ref().is_none_or(|it| followed(&it.source))
@@ -222,18 +223,12 @@ impl Node {
             SourceRef::Job(name) => self.wiring.place(name.as_str()).is_some_and(|at| {
                 let gives_up =
                     self.jobs.get(at).is_some_and(|job| job.waits() && job.will_give_up());
-                match condition.event {
-                    Awaited::ExitSuccess
-                    | Awaited::ExitFailed
-                    | Awaited::Healthy
-                    | Awaited::Unhealthy => startable.may_start(at),
-                    Awaited::Stopping | Awaited::Stopped => startable.may_start(at) || gives_up,
-                    Awaited::TimerExpired => gives_up,
-                    Awaited::Startup
-                    | Awaited::Changed
-                    | Awaited::EnterMaintenance
-                    | Awaited::ExitMaintenance
-                    | Awaited::Signal(_) => false,
+                match condition.event.during() {
+                    Some(During::Run) => startable.may_start(at),
+                    Some(During::Stop | During::Gone) => startable.may_start(at) || gives_up,
+                    Some(During::Wait) => gives_up,
+                    // No job says it.
+                    None => false,
                 }
             }),
         }
@@ -320,8 +315,11 @@ impl Node {
 
     fn blocked_by(&self, startable: &Startable, plan: &JobPlan, job: &Job) -> Option<Condition> {
         let never = |it: &Condition| !self.may_come(startable, it);
-        let follows =
-            plan.follows.iter().map(|it| up(&it.source)).filter(|it| !self.is_up(&it.source));
+        let follows = plan
+            .follows
+            .iter()
+            .map(|it| Condition::up(&it.source))
+            .filter(|it| !self.is_up(&it.source));
         let latch = self.unmet(plan, job).cloned().chain(follows).find(never);
         latch.or_else(|| wiring::triggers(plan).first().cloned())
     }
@@ -337,9 +335,4 @@ fn rests(plan: &JobPlan, job: &Job) -> Option<String> {
         }
         Resting::User | Resting::Turn => None,
     }
-}
-
-/// What is up says that it is healthy.
-fn up(source: &SourceRef) -> Condition {
-    Condition { source: source.clone(), event: Awaited::Healthy }
 }

@@ -12,8 +12,7 @@
 
 use super::{Node, state::NodeStage, wiring};
 use crate::{
-    event::{Event, Kind, Source},
-    history::awaited,
+    event::{During, Event, EventName, Kind, Source},
     job::{Health, HookRun, JobInput, Permit, Phase, is_triggered},
     outbox::Outbox,
     plan::{Awaited, Condition, OnLoss, SourceRef},
@@ -54,7 +53,7 @@ impl Node {
         if let (Some(at), Kind::State { .. }) = (source, &event.kind) {
             self.has_moved(out, at);
         }
-        let Some(awaited) = awaited(event) else { return };
+        let Some(awaited) = event.kind.awaited() else { return };
         let listeners = match (&event.source, source) {
             (Source::Job(_), Some(at)) => self.wiring.listeners(at).to_vec(),
             (Source::Job(_), None) => return,
@@ -81,11 +80,11 @@ impl Node {
         if triggered {
             self.step_job(out, at, JobInput::Triggered);
         }
-        match (on_loss, event) {
-            (Some(OnLoss::Stop), Awaited::Unhealthy) => {
+        match (on_loss, event.name()) {
+            (Some(OnLoss::Stop), Some(EventName::Unhealthy)) => {
                 self.step_job(out, at, JobInput::SourceLost);
             }
-            (Some(OnLoss::Restart), Awaited::Healthy) => {
+            (Some(OnLoss::Restart), Some(EventName::Healthy)) => {
                 self.step_job(out, at, JobInput::SourceBack);
             }
             (Some(OnLoss::Stop | OnLoss::Restart | OnLoss::Keep) | None, _) => {}
@@ -195,7 +194,9 @@ impl Node {
         };
         let Some(name) = self.plan.jobs.get(source).map(|it| it.name.clone()) else { return false };
         let source = Source::Job(name);
-        let each = wiring::triggers(plan).iter().any(|it| is(it, &source, Awaited::Stopping));
+        let first = |it: &&Condition| it.event.during() == Some(During::Stop);
+        let mut firsts = wiring::triggers(plan).iter().filter(first);
+        let each = firsts.any(|it| is_source(&it.source, &source));
         job.waits_for_hooks().is_some_and(|first| first || each)
     }
 

@@ -122,23 +122,13 @@ impl NodeState {
 
     pub(super) fn has_said(&self, event: Awaited) -> bool {
         match event {
-            Awaited::Signal(signal) => self.signals.has(signal),
-            Awaited::Startup
-            | Awaited::ExitSuccess
-            | Awaited::ExitFailed
-            | Awaited::Healthy
-            | Awaited::Unhealthy
-            | Awaited::Changed
-            | Awaited::Stopping
-            | Awaited::Stopped
-            | Awaited::EnterMaintenance
-            | Awaited::ExitMaintenance
-            | Awaited::TimerExpired => self.history.has(event),
+            Awaited::Signal { signal } => self.signals.has(signal),
+            Awaited::Event(_) => self.history.has(event),
         }
     }
 
     pub(super) fn note(&mut self, event: Awaited) {
-        if let Awaited::Signal(signal) = event {
+        if let Awaited::Signal { signal } = event {
             self.signals.note(signal);
         }
         self.history.note(event);

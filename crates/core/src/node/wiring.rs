@@ -6,8 +6,9 @@
 //! is a hook of: it stops before they do.
 
 use crate::{
+    event::During,
     name::Name,
-    plan::{Awaited, Condition, JobPlan, Plan, SourceRef, Trigger},
+    plan::{Condition, JobPlan, Plan, SourceRef, Trigger},
 };
 use std::collections::BTreeMap;
 
@@ -73,18 +74,10 @@ impl Wiring {
     }
 
     fn depend(&mut self, at: usize, condition: &Condition) {
-        match condition.event {
-            Awaited::Stopping | Awaited::Stopped => self.hook(at, condition),
-            Awaited::Startup
-            | Awaited::ExitSuccess
-            | Awaited::ExitFailed
-            | Awaited::Healthy
-            | Awaited::Unhealthy
-            | Awaited::Changed
-            | Awaited::EnterMaintenance
-            | Awaited::ExitMaintenance
-            | Awaited::TimerExpired
-            | Awaited::Signal(_) => self.need(at, &condition.source),
+        if condition.event.ends() {
+            self.hook(at, condition);
+        } else {
+            self.need(at, &condition.source);
         }
     }
 
@@ -92,11 +85,11 @@ impl Wiring {
         let SourceRef::Job(name) = &condition.source else { return };
         let Some(source) = self.place(name.as_str()) else { return };
         // A job cannot run before its own stop signal.
-        if condition.event == Awaited::Stopping && source != at {
+        if condition.event.during() == Some(During::Stop) && source != at {
             add(&mut self.jobs[source].stopping_hooks, at);
             add(&mut self.jobs[at].stopping_hook_of, source);
         }
-        if ends(condition.event) {
+        if condition.event.ends() {
             add(&mut self.jobs[at].hook_of, source);
             self.jobs[at].hook = true;
         }
@@ -152,23 +145,6 @@ pub(super) fn triggers(job: &JobPlan) -> &[Condition] {
     match &job.when.trigger {
         Some(Trigger::Each(conditions)) => conditions,
         Some(Trigger::Interval(_) | Trigger::Cron(_)) | None => &[],
-    }
-}
-
-/// The event belongs to the end of its source.
-pub(super) fn ends(event: Awaited) -> bool {
-    match event {
-        Awaited::Stopping | Awaited::Stopped => true,
-        Awaited::Startup
-        | Awaited::ExitSuccess
-        | Awaited::ExitFailed
-        | Awaited::Healthy
-        | Awaited::Unhealthy
-        | Awaited::Changed
-        | Awaited::EnterMaintenance
-        | Awaited::ExitMaintenance
-        | Awaited::TimerExpired
-        | Awaited::Signal(_) => false,
     }
 }
 

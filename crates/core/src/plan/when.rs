@@ -1,6 +1,10 @@
 //! When a job starts, and what it follows.
 
-use crate::{name::Name, signal::Signal};
+use crate::{
+    event::{During, EventName, Speaker},
+    name::Name,
+    signal::Signal,
+};
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 
@@ -50,21 +54,12 @@ pub enum SourceRef {
     Watch(Name),
 }
 
+/// What a job can wait for: `"healthy"`, `{"signal": "SIGHUP"}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(untagged)]
 pub enum Awaited {
-    Startup,
-    ExitSuccess,
-    ExitFailed,
-    Healthy,
-    Unhealthy,
-    Changed,
-    Stopping,
-    Stopped,
-    EnterMaintenance,
-    ExitMaintenance,
-    TimerExpired,
-    Signal(Signal),
+    Event(EventName),
+    Signal { signal: Signal },
 }
 
 /// The standing form: the source is up while it is healthy (a watch: while it has an instance).
@@ -95,21 +90,63 @@ impl fmt::Display for SourceRef {
     }
 }
 
+impl Condition {
+    /// What is up says that it is healthy.
+    #[must_use]
+    pub fn up(source: &SourceRef) -> Condition {
+        Condition { source: source.clone(), event: Awaited::Event(EventName::Healthy) }
+    }
+}
+
+impl Awaited {
+    /// The event whose name is awaited; a signal has its own name.
+    #[must_use]
+    pub fn name(self) -> Option<EventName> {
+        match self {
+            Awaited::Event(name) => Some(name),
+            Awaited::Signal { .. } => None,
+        }
+    }
+
+    #[must_use]
+    pub fn is_said_by(self, speaker: Speaker) -> bool {
+        self.name().unwrap_or(EventName::Signal).is_said_by(speaker)
+    }
+
+    /// It belongs to the end of its source: who waits for it is a hook.
+    #[must_use]
+    pub fn ends(self) -> bool {
+        self.name().is_some_and(EventName::ends)
+    }
+
+    #[must_use]
+    pub fn during(self) -> Option<During> {
+        self.name().and_then(EventName::during)
+    }
+}
+
 impl fmt::Display for Awaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Awaited::Startup => "startup",
-            Awaited::ExitSuccess => "exitSuccess",
-            Awaited::ExitFailed => "exitFailed",
-            Awaited::Healthy => "healthy",
-            Awaited::Unhealthy => "unhealthy",
-            Awaited::Changed => "changed",
-            Awaited::Stopping => "stopping",
-            Awaited::Stopped => "stopped",
-            Awaited::EnterMaintenance => "enterMaintenance",
-            Awaited::ExitMaintenance => "exitMaintenance",
-            Awaited::TimerExpired => "timerExpired",
-            Awaited::Signal(signal) => return write!(f, "{signal}"),
-        })
+        match self {
+            Awaited::Event(name) => write!(f, "{name}"),
+            Awaited::Signal { signal } => write!(f, "{signal}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_awaited_is_written_as_before() {
+        let signal = Awaited::Signal { signal: Signal::TERM };
+        for (awaited, json) in [
+            (Awaited::Event(EventName::Healthy), r#""healthy""#),
+            (signal, r#"{"signal":"SIGTERM"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&awaited).expect("written"), json);
+            assert_eq!(serde_json::from_str::<Awaited>(json).expect("read"), awaited);
+        }
     }
 }

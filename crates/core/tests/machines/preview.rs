@@ -8,6 +8,7 @@ use crate::{
 };
 use mainstay_core::{
     clock::{Mono, Now},
+    event::EventName,
     exit::{Asked, Exit},
     job::{Desired, Job, Phase, StopStage},
     name::Name,
@@ -276,11 +277,7 @@ impl Watch {
         let mut open = vec![job.clone()];
         while let Some(at) = open.pop() {
             let Some(plan) = self.plan.job(at.as_str()) else { continue };
-            let once = plan
-                .when
-                .once
-                .iter()
-                .filter(|it| !matches!(it.event, Awaited::Stopping | Awaited::Stopped));
+            let once = plan.when.once.iter().filter(|it| !it.event.ends());
             let sources = once.map(|it| &it.source).chain(plan.follows.iter().map(|it| &it.source));
             for source in sources {
                 if let SourceRef::Job(name) = source
@@ -448,7 +445,9 @@ fn lively_plan() -> impl Strategy<Value = Plan> {
             match (how, source) {
                 (0 | 1, Some(source)) => job.follows = Some(While { source, on_loss }),
                 (2, Some(source)) => {
-                    job.when.once.push(Condition { source, event: Awaited::Healthy });
+                    job.when
+                        .once
+                        .push(Condition { source, event: Awaited::Event(EventName::Healthy) });
                 }
                 _ => {}
             }
@@ -461,10 +460,10 @@ fn edit() -> impl Strategy<Value = Edit> {
     let (at, to) = (|| 0..4usize, || 0..4usize);
     let event = || {
         prop_oneof![
-            Just(Awaited::Healthy),
-            Just(Awaited::ExitSuccess),
-            Just(Awaited::Stopping),
-            Just(Awaited::Stopped),
+            Just(Awaited::Event(EventName::Healthy)),
+            Just(Awaited::Event(EventName::ExitSuccess)),
+            Just(Awaited::Event(EventName::Stopping)),
+            Just(Awaited::Event(EventName::Stopped)),
         ]
     };
     let on_loss = prop_oneof![Just(OnLoss::Stop), Just(OnLoss::Restart), Just(OnLoss::Keep)];

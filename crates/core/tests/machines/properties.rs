@@ -6,7 +6,7 @@ use crate::{
 };
 use mainstay_core::{
     clock::{Mono, Now},
-    event::{Kind, Source},
+    event::{EventName, Kind, Source},
     exit::{Asked, Exit},
     job::Job,
     name::Name,
@@ -294,7 +294,7 @@ pub(crate) fn rich_plan() -> impl Strategy<Value = Plan> {
                 job.when.trigger = Some(Trigger::Interval(interval));
             }
             if global {
-                let event = Awaited::Signal(Signal::HUP);
+                let event = Awaited::Signal { signal: Signal::HUP };
                 job.when.once.push(Condition { source: SourceRef::Node, event });
                 job.reload = Some(Reload::Exec(vec!["./reload".to_owned()]));
                 job.exec.push("--global".to_owned());
@@ -325,13 +325,13 @@ fn subset() -> impl Strategy<Value = Plan> {
 
 fn event() -> impl Strategy<Value = Awaited> {
     prop_oneof![
-        3 => Just(Awaited::Healthy),
-        1 => Just(Awaited::Unhealthy),
-        1 => Just(Awaited::ExitSuccess),
-        1 => Just(Awaited::ExitFailed),
-        2 => Just(Awaited::Stopping),
-        2 => Just(Awaited::Stopped),
-        1 => Just(Awaited::TimerExpired),
+        3 => Just(Awaited::Event(EventName::Healthy)),
+        1 => Just(Awaited::Event(EventName::Unhealthy)),
+        1 => Just(Awaited::Event(EventName::ExitSuccess)),
+        1 => Just(Awaited::Event(EventName::ExitFailed)),
+        2 => Just(Awaited::Event(EventName::Stopping)),
+        2 => Just(Awaited::Event(EventName::Stopped)),
+        1 => Just(Awaited::Event(EventName::TimerExpired)),
     ]
 }
 

@@ -32,6 +32,7 @@
 use mainstay_core::{
     clock::Mono,
     discovery::{Instance, Standing},
+    event::EventName,
     exit::{Asked, Exit},
     name::Name,
     node::{Held, Input, Request, TaskId, TaskKind, Token, Wait},
@@ -390,19 +391,9 @@ fn check(text: &str) -> Check {
 
 pub(crate) fn condition(text: &str) -> Condition {
     let (source, event) = text.split_once(':').expect("source:event");
-    let event = match event {
-        "startup" => Awaited::Startup,
-        "exitSuccess" => Awaited::ExitSuccess,
-        "exitFailed" => Awaited::ExitFailed,
-        "healthy" => Awaited::Healthy,
-        "unhealthy" => Awaited::Unhealthy,
-        "changed" => Awaited::Changed,
-        "stopping" => Awaited::Stopping,
-        "stopped" => Awaited::Stopped,
-        "enterMaintenance" => Awaited::EnterMaintenance,
-        "exitMaintenance" => Awaited::ExitMaintenance,
-        "timerExpired" => Awaited::TimerExpired,
-        signal => Awaited::Signal(signal.parse().expect("an event")),
+    let event = match EventName::find(event).filter(|it| it.can_be_awaited()) {
+        Some(name) => Awaited::Event(name),
+        None => Awaited::Signal { signal: event.parse().expect("an event") },
     };
     Condition { source: self::source(source), event }
 }

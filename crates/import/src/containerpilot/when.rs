@@ -9,37 +9,21 @@ use super::{
 };
 use crate::draft::{inline, pair, quoted};
 use mainstay_config::nearest;
+use mainstay_core::event::{During, EventName, Speaker};
 use std::time::Duration;
 
 const KEYS: &[&str] = &["interval", "source", "once", "each", "event", "timeout"];
 const GLOBAL: &str = "global";
 const WATCH: &str = "watch.";
 
-/// Events by name, and who says them.
-const EVENTS: [(&str, Speaker); 11] = [
-    ("startup", Speaker::Node),
-    ("enterMaintenance", Speaker::Node),
-    ("exitMaintenance", Speaker::Node),
-    ("exitSuccess", Speaker::Job),
-    ("exitFailed", Speaker::Job),
-    ("stopping", Speaker::Job),
-    ("stopped", Speaker::Job),
-    ("timerExpired", Speaker::Job),
-    ("healthy", Speaker::Any),
-    ("unhealthy", Speaker::Any),
-    ("changed", Speaker::Watch),
-];
+/// The events that ContainerPilot has as well; its signals are sources.
+fn events() -> impl Iterator<Item = EventName> {
+    let known = |it: &EventName| it.containerpilot().is_some() && it.can_be_awaited();
+    EventName::ALL.iter().copied().filter(known)
+}
+
 /// The signals that are events.
 const SIGNALS: [&str; 2] = ["SIGHUP", "SIGUSR2"];
-
-#[derive(Clone, Copy, PartialEq)]
-enum Speaker {
-    Node,
-    Job,
-    Watch,
-    /// A job or a watch.
-    Any,
-}
 
 /// As it is written.
 pub(super) struct Written {
@@ -142,8 +126,8 @@ impl Written {
             return self.signal(r, source, span);
         }
         let Some((key, event, span)) = &self.event else { return self.nothing(r) };
-        let speaker = speaker(r, event, span)?;
-        let (source, event_at) = (self.source(r, event, span, speaker, jobs, watches)?, span);
+        let event = known(r, event, span)?;
+        let (source, event_at) = (self.source(r, event, span, jobs, watches)?, span);
         if let Source::Job(at) = source
             && at == own
         {
@@ -154,9 +138,9 @@ impl Written {
         let each = *key == "each";
         let mut when = When { each, ..When::default() };
         self.notes(r, &mut when, event, event_at, &source, jobs);
-        let hook = matches!(event.as_str(), "stopping" | "stopped");
+        let hook = event.ends();
         if let (Source::Job(of), true) = (&source, hook) {
-            when.hook = Some(Hook { of: *of, before: event == "stopping" });
+            when.hook = Some(Hook { of: *of, before: event.during() == Some(During::Stop) });
         }
         if let (Source::Job(at), false) = (&source, each) {
             when.waits_for = Some(*at);
@@ -169,7 +153,7 @@ impl Written {
             }
             Source::Watch(name) => pairs.push(pair("source", quoted(&format!("{WATCH}{name}")))),
         }
-        pairs.push(pair(if each { "each" } else { "once" }, quoted(event)));
+        pairs.push(pair(if each { "each" } else { "once" }, quoted(event.as_str())));
         if let Some((timeout, span)) = &self.timeout {
             if hook {
                 let message = "timeout: does not hold for a job that runs when another one stops";
@@ -178,7 +162,7 @@ impl Written {
                 pairs.push(pair("timeout", super::duration::written(*timeout)));
             }
         }
-        if event == "startup" && !each && self.timeout.is_none() {
+        if event == EventName::Startup && !each && self.timeout.is_none() {
             return Some(when);
         }
         when.clause = Some(inline(&pairs));
@@ -234,33 +218,32 @@ impl Written {
     fn source(
         &self,
         r: &mut Reader<'_>,
-        event: &str,
+        event: EventName,
         event_at: &Span,
-        speaker: Speaker,
         jobs: &[Job],
         watches: &[Watch],
     ) -> Option<Source> {
         let Some((source, span)) = &self.source else {
-            if speaker == Speaker::Node {
+            if event.is_said_by(Speaker::Node) {
                 return Some(Source::Node);
             }
             let message = format!("whose '{event}'? The job would never start");
             return r.wrong(event_at, message, "add source: \"JOB\" or source: \"watch.NAME\"");
         };
-        match (source.as_str(), speaker) {
-            (GLOBAL, Speaker::Node) => return Some(Source::Node),
-            (GLOBAL, _) => {
+        match (source.as_str(), event.is_said_by(Speaker::Node)) {
+            (GLOBAL, true) => return Some(Source::Node),
+            (GLOBAL, false) => {
                 let message = format!("'{event}' is said by a job or a watch, not by 'global'");
                 return r.wrong(span, message, "name a job, or a watch as watch.NAME");
             }
-            (_, Speaker::Node) => {
+            (_, true) => {
                 let message = format!("'{event}' is said by 'global', not by '{source}'");
                 return r.wrong(span, message, "remove source, or write source: \"global\"");
             }
-            (_, Speaker::Job | Speaker::Watch | Speaker::Any) => {}
+            (_, false) => {}
         }
         if let Some(name) = source.strip_prefix(WATCH) {
-            return self.watch(r, name, event, event_at, span, speaker, watches);
+            return self.watch(r, name, event, event_at, span, watches);
         }
         if let Some(job) = source.strip_prefix("check.").filter(|job| is_job(jobs, job)) {
             let message = format!("'{source}' is a health check, which says nothing here");
@@ -268,7 +251,7 @@ impl Written {
             return r.wrong(span, message, help);
         }
         if let Some(at) = jobs.iter().position(|job| job.name == *source) {
-            if speaker == Speaker::Watch {
+            if !event.is_said_by(Speaker::Job) {
                 let message = format!("'{event}' is said by a watch, and '{source}' is a job");
                 let help = format!("write source: \"watch.{source}\", and a watch of that name");
                 return r.wrong(event_at, message, help);
@@ -276,7 +259,7 @@ impl Written {
             return Some(Source::Job(at));
         }
         // The seed lets a source be a job here or a service elsewhere.
-        if speaker != Speaker::Job
+        if event.is_said_by(Speaker::Watch)
             && let Some(watch) = watches.iter().find(|watch| watch.name == *source)
         {
             return Some(Source::Watch(watch.own.clone()));
@@ -290,18 +273,16 @@ impl Written {
         r.wrong(span, message, help)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the second half of `source`")]
     fn watch(
         &self,
         r: &mut Reader<'_>,
         name: &str,
-        event: &str,
+        event: EventName,
         event_at: &Span,
         span: &Span,
-        speaker: Speaker,
         watches: &[Watch],
     ) -> Option<Source> {
-        if speaker == Speaker::Job {
+        if !event.is_said_by(Speaker::Watch) {
             let message = format!("'{event}' is said by a job, not by a watch");
             return r.wrong(event_at, message, "use changed, healthy or unhealthy");
         }
@@ -320,7 +301,7 @@ impl Written {
         &self,
         r: &Reader<'_>,
         when: &mut When,
-        event: &str,
+        event: EventName,
         at: &Span,
         source: &Source,
         jobs: &[Job],
@@ -333,7 +314,7 @@ impl Written {
             )),
             Source::Node => {}
             Source::Watch(_) => {
-                if event != "changed" && when.each {
+                if event.is_health() && when.each {
                     note(format!(
                         "{event} of a watch comes when the first instance comes or the last one \
                          goes; 3.8.0 repeated it at every change"
@@ -343,23 +324,23 @@ impl Written {
             Source::Job(at) => {
                 let Some(job) = jobs.get(*at) else { return };
                 let repeated = job.when.as_ref().is_some_and(Written::is_repeated);
-                match event {
-                    "stopping" | "stopped" if repeated => note(format!(
+                match event.during() {
+                    Some(During::Stop | During::Gone) if repeated => note(format!(
                         "{event} comes at the end of each run of '{}'; 3.8.0 said it once, when \
                          there would be no more runs",
                         job.name
                     )),
-                    "stopped" => note(format!(
+                    Some(During::Gone) => note(format!(
                         "stopped of '{}' comes when its processes are gone; 3.8.0 did not wait for \
                          that",
                         job.name
                     )),
-                    "healthy" | "unhealthy" if !job.is_checked() => note(format!(
+                    _ if event.is_health() && !job.is_checked() => note(format!(
                         "'{}' has no health check: it is healthy while it runs; 3.8.0 never said \
                          {event} of it",
                         job.name
                     )),
-                    "healthy" | "unhealthy" if when.each => note(format!(
+                    _ if event.is_health() && when.each => note(format!(
                         "{event} comes when the health changes; 3.8.0 repeated it at every check"
                     )),
                     _ => {}
@@ -381,11 +362,11 @@ fn one_of(r: &mut Reader<'_>, fields: &Fields<'_>, what: &str) -> Option<()> {
     }
 }
 
-fn speaker(r: &mut Reader<'_>, event: &str, span: &Span) -> Option<Speaker> {
-    if let Some((_, speaker)) = EVENTS.iter().find(|(name, _)| *name == event) {
-        return Some(*speaker);
+fn known(r: &mut Reader<'_>, event: &str, span: &Span) -> Option<EventName> {
+    if let Some(event) = events().find(|it| it.as_str() == event) {
+        return Some(event);
     }
-    let help = match (event, nearest(event, EVENTS.iter().map(|(name, _)| *name))) {
+    let help = match (event, nearest(event, events().map(EventName::as_str))) {
         ("shutdown", _) => {
             "nothing starts after a shutdown has begun: use source: \"JOB\", once: \"stopping\""
                 .to_owned()
@@ -396,7 +377,7 @@ fn speaker(r: &mut Reader<'_>, event: &str, span: &Span) -> Option<Speaker> {
         }
         (_, Some(near)) => format!("did you mean '{near}'?"),
         (_, None) => {
-            let names: Vec<&str> = EVENTS.iter().map(|(name, _)| *name).collect();
+            let names: Vec<&str> = events().map(EventName::as_str).collect();
             format!("use one of: {}", names.join(" "))
         }
     };

@@ -9,6 +9,7 @@ use crate::{
     failure::Failure,
     term::{Tint, print, stdout_color, tinted},
 };
+use mainstay_core::event::{EventName, Tone};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Read},
@@ -96,10 +97,12 @@ fn show(data: &str, json: bool) -> Result<(), Failure> {
     let name = text("event");
     let time = text("time");
     let time = time.get(..23).map_or(time.clone(), |to_millis| format!("{to_millis}Z"));
-    let tint = match name.as_str() {
-        "exitFailed" | "unhealthy" | "logGap" | "gap" => Tint::Red,
-        "healthy" | "exitSuccess" => Tint::Green,
-        _ => Tint::Plain,
+    let tint = match EventName::find(&name).map(EventName::tone) {
+        Some(Tone::Bad) => Tint::Red,
+        // No event: some are missing.
+        None if name == "gap" => Tint::Red,
+        Some(Tone::Good) => Tint::Green,
+        Some(Tone::Plain) | None => Tint::Plain,
     };
     print(&format!(
         "{}  {:>6}  {:<16} {}{}\n",
