@@ -135,21 +135,6 @@ pub enum Health {
     Unhealthy,
 }
 
-/// Why a job rests that has not ended by itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Resting {
-    /// Somebody wanted that.
-    #[default]
-    User,
-    /// Its app has not come to it.
-    Turn,
-    /// The start of its app was aborted before it came to it.
-    Aborted,
-    /// Its app was stopped, because one of its jobs failed.
-    AppFailed,
-}
-
 /// Serialised into the journal, so it is a format: see `wire::link::FORMAT`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
@@ -171,32 +156,25 @@ pub struct Job {
     announcement: Announcement,
 }
 
-impl Resting {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_default(&self) -> bool {
-        *self == Resting::default()
-    }
-}
-
 impl Job {
     /// A job that has not run yet. The plan wants it to run, unless an app has to say when.
     pub(crate) fn new(plan: &JobPlan) -> Job {
         match plan.app {
-            None => Job::with_wish(Desired::Run, Resting::User),
-            Some(_) => Job::with_wish(Desired::Rest, Resting::Turn),
+            None => Job::with_wish(Desired::Run),
+            Some(_) => Job::with_wish(Desired::Rest),
         }
     }
 
     /// One that a user has disabled in an earlier run.
     #[must_use]
     pub fn disabled() -> Job {
-        Job::with_wish(Desired::Disabled, Resting::User)
+        Job::with_wish(Desired::Disabled)
     }
 
-    fn with_wish(desired: Desired, resting: Resting) -> Job {
+    fn with_wish(desired: Desired) -> Job {
         Job {
             run: Run::new(),
-            wish: Wish::new(desired, resting),
+            wish: Wish::new(desired),
             budget: Budget::default(),
             gate: Gate::default(),
             checks: Checks::new(),
@@ -272,8 +250,6 @@ impl Job {
             }
             JobInput::MaintenanceChanged | JobInput::PlanLingers => {}
             JobInput::Ordered => self.order(ctx),
-            JobInput::StoppedWithApp { failed } => self.stop_with_app(ctx, failed),
-            JobInput::TurnNeverComes => self.turn_never_comes(),
             JobInput::TryAgain => self.try_again(ctx),
             JobInput::PlanChanged { before } => self.change_plan(ctx, before),
             JobInput::PlanRevives { before } => {
@@ -330,25 +306,6 @@ impl Job {
                 self.advance_stop(ctx, StopStage::task_done);
             }
             TaskKind::StopExec | TaskKind::Reload | TaskKind::Check(_) => {}
-        }
-    }
-
-    fn stop_with_app(&mut self, ctx: &mut JobCtx<'_>, failed: bool) {
-        let before = self.resting();
-        self.stop(ctx, Force::Grace);
-        self.wish.rest_because(match before {
-            Some(Resting::User) => Resting::User,
-            Some(Resting::Turn | Resting::Aborted | Resting::AppFailed) | None if failed => {
-                Resting::AppFailed
-            }
-            Some(Resting::Turn | Resting::Aborted | Resting::AppFailed) | None => Resting::User,
-        });
-    }
-
-    /// The start of its app ends before its turn.
-    fn turn_never_comes(&mut self) {
-        if self.resting() == Some(Resting::Turn) {
-            self.wish.rest_because(Resting::Aborted);
         }
     }
 
@@ -548,28 +505,16 @@ impl Job {
         self.pending_restart.is_due()
     }
 
-    /// It is there, will be again, or rests until somebody or its app comes to it.
-    pub(crate) fn may_run_anyway(&self) -> bool {
-        let called_for = match self.resting() {
-            Some(Resting::User | Resting::Turn) => true,
-            Some(Resting::Aborted | Resting::AppFailed) | None => false,
-        };
-        self.holds() || self.backs_off() || called_for
-    }
-
     /// Its last run ended as expected, and nothing follows it.
     #[must_use]
     pub fn ended_well(&self) -> bool {
         self.ended_for_good() == Some(true)
     }
 
-    /// Why it rests, if it does and has not ended by itself.
+    /// It rests, and has not ended by itself.
     #[must_use]
-    pub fn resting(&self) -> Option<Resting> {
-        match (self.desired(), self.ended_for_good()) {
-            (Desired::Rest, None) => Some(self.wish.resting()),
-            (Desired::Rest, Some(_)) | (Desired::Run | Desired::Disabled, _) => None,
-        }
+    pub fn rests(&self) -> bool {
+        self.desired() == Desired::Rest && self.ended_for_good().is_none()
     }
 
     /// `Some` once it has ended by itself and nothing but a user brings it back: did it end well?

@@ -5,6 +5,7 @@
 //! journaled, and taken up again by the next agent.
 #![forbid(unsafe_code)]
 
+pub mod app;
 pub mod clock;
 pub mod discovery;
 pub mod environ;

@@ -9,7 +9,7 @@
 //! 3. publish the events, acknowledge the keeper, carry the commands out.
 //!
 //! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
-//! them: boot and takeover, what people ask for (`request`), what follows from an event (`settle`,
+//! them: boot and takeover, what people ask for (`request`), what follows from an event (`propagate`,
 //! along the `wiring` of the plan), what can still happen (`blockers`), apps (`apps`), a new plan
 //! (`apply`, told before in `preview`), and the end (`shutdown`, in which `order`).
 
@@ -26,7 +26,6 @@ mod shutdown;
 mod state;
 mod wiring;
 
-pub use apps::AppPhase;
 pub use blockers::{Blockers, Waiting};
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
 pub use input::{Held, Input, Refusal, Request};
@@ -87,14 +86,33 @@ impl Node {
     #[must_use]
     pub fn restore(plan: Plan, mut state: NodeState, mut states: BTreeMap<Name, Job>) -> Node {
         let wiring = Wiring::new(&plan);
-        let restored = |job: &JobPlan| states.remove(&job.name).unwrap_or_else(|| Job::new(job));
+        let mut added = Vec::new();
+        let restored = |job: &JobPlan| {
+            states.remove(&job.name).unwrap_or_else(|| {
+                added.push(job.name.clone());
+                Job::new(job)
+            })
+        };
         let jobs: Vec<Job> = plan.jobs.iter().map(restored).collect();
         let absent = states.into_iter().filter(|(_, job)| job.desired() == Desired::Disabled);
         state.disabled_absent.extend(absent.map(|(name, _)| name));
         let restarting = jobs.iter().filter(|job| job.has_pending_restart()).count();
         let (touched, moved, restarted, stuck) = (BTreeMap::new(), false, false, Vec::new());
         let environ = Environ::default();
-        Node { plan, state, environ, jobs, wiring, touched, moved, restarting, restarted, stuck }
+        let mut node = Node {
+            plan,
+            state,
+            environ,
+            jobs,
+            wiring,
+            touched,
+            moved,
+            restarting,
+            restarted,
+            stuck,
+        };
+        node.change_members(&added);
+        node
     }
 
     /// With the environment that users had changed when it was journaled.
@@ -329,6 +347,11 @@ impl Node {
                 self.restarted = true;
             }
             (false, false) | (true, true) => {}
+        }
+        if !job.rests()
+            && let Some(app) = plan.app.as_ref().and_then(|app| self.state.apps.get_mut(app))
+        {
+            app.release(&plan.name);
         }
         // Whoever waited for its hook run waits for its end now.
         self.moved |= before.is_hook_run() && !job.is_hook_run();

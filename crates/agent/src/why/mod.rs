@@ -7,8 +7,9 @@
 
 use crate::{inputs::cron, view::Why};
 use mainstay_core::{
+    app::RestReason,
     clock::{Mono, Now},
-    job::{Desired, Health, Job, Phase, Resting, StopStage, Verdict},
+    job::{Desired, Health, Job, Phase, StopStage, Verdict},
     name::Name,
     node::{Node, NodePhase, Waiting},
     plan::{JobPlan, RestartOn, Trigger},
@@ -142,15 +143,15 @@ impl Asked<'_> {
     /// Nobody wants it to run, and it has not ended by itself.
     fn resting(&self) -> Vec<String> {
         let app = self.plan.app.as_ref().map_or("", Name::as_str);
-        let line = match self.job.resting() {
-            Some(Resting::User) | None => "it was stopped on request".to_owned(),
-            Some(Resting::Aborted) => {
+        let line = match self.node.rest_reason(self.plan.name.as_str()) {
+            None => "it was stopped on request".to_owned(),
+            Some(RestReason::StartAborted) => {
                 format!("the start of its app {app} was aborted{}", self.failed_mate(app))
             }
-            Some(Resting::AppFailed) => {
+            Some(RestReason::AppFailed) => {
                 format!("its app {app} was stopped{}", self.failed_mate(app))
             }
-            Some(Resting::Turn) => return vec![self.turn(app)],
+            Some(RestReason::NotReached) => return vec![self.turn(app)],
         };
         vec![line]
     }
@@ -302,14 +303,14 @@ impl Asked<'_> {
 
     fn advice(&self) -> Option<String> {
         let name = &self.plan.name;
-        match (self.job.desired(), self.job.phase(), self.job.resting()) {
+        match (self.job.desired(), self.job.phase(), self.job.rests()) {
             (Desired::Disabled, ..) => {
                 Some(format!("`mainstay enable {name}` lets it be started again"))
             }
             (Desired::Rest, Phase::Fatal, _) => {
                 Some(format!("`mainstay start {name}` tries again"))
             }
-            (Desired::Rest, Phase::Stopped, Some(_)) => {
+            (Desired::Rest, Phase::Stopped, true) => {
                 Some(format!("`mainstay start {name}` starts it"))
             }
             (Desired::Rest | Desired::Run, ..) => None,
@@ -387,7 +388,7 @@ fn link(node: &Node, source: &str, event: &str) -> Option<(String, Option<(Strin
             let text = format!("{source} is to be started again, its last run ended{exit}");
             return Some((text, None));
         }
-        Phase::Stopped if job.resting() == Some(Resting::User) => {
+        Phase::Stopped if job.rests() && node.rest_reason(source).is_none() => {
             return Some((format!("{source} was stopped on request"), None));
         }
         Phase::Stopped | Phase::Stopping | Phase::Exited | Phase::Fatal | Phase::Unknown => {}

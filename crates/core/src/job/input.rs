@@ -86,14 +86,8 @@ pub(crate) enum JobInput<'a> {
     MaintenanceChanged,
 
     // Its app.
-    /// Its turn has come.
+    /// Its sequence has come.
     Ordered,
-    /// The app goes down, maybe because it has failed.
-    StoppedWithApp {
-        failed: bool,
-    },
-    /// The start of the app ends before its turn.
-    TurnNeverComes,
     /// The app does not want to be without it: it comes back after a while, ever more slowly.
     TryAgain,
 

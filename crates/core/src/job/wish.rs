@@ -1,6 +1,6 @@
 //! What is desired of a job, apart from what is observed of it.
 
-use super::{Desired, Resting};
+use super::Desired;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -9,13 +9,11 @@ pub(super) struct Wish {
     /// A user's arguments, behind the plan's, for as long as it is desired.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     args: Vec<String>,
-    #[serde(default, skip_serializing_if = "Resting::is_default")]
-    resting: Resting,
 }
 
 impl Wish {
-    pub(super) fn new(desired: Desired, resting: Resting) -> Wish {
-        Wish { desired, args: Vec::new(), resting }
+    pub(super) fn new(desired: Desired) -> Wish {
+        Wish { desired, args: Vec::new() }
     }
 
     pub(super) fn desired(&self) -> Desired {
@@ -24,11 +22,6 @@ impl Wish {
 
     pub(super) fn args(&self) -> &[String] {
         &self.args
-    }
-
-    /// Why it rests, if it does.
-    pub(super) fn resting(&self) -> Resting {
-        self.resting
     }
 
     pub(super) fn run(&mut self) {
@@ -49,12 +42,7 @@ impl Wish {
             Desired::Run | Desired::Rest => Desired::Rest,
             Desired::Disabled => Desired::Disabled,
         };
-        self.resting = Resting::User;
         self.args.clear();
-    }
-
-    pub(super) fn rest_because(&mut self, resting: Resting) {
-        self.resting = resting;
     }
 
     pub(super) fn disable(&mut self) {

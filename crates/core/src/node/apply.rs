@@ -189,11 +189,15 @@ impl Node {
             .map(|plan| plan.name.clone())
             .zip(std::mem::take(&mut self.jobs))
             .collect();
+        let mut added = Vec::new();
         let absent = &mut self.state.disabled_absent;
         let state = |plan: &JobPlan| match states.remove(&plan.name) {
             Some(job) => job,
             None if absent.remove(&plan.name) => Job::disabled(),
-            None => Job::new(plan),
+            None => {
+                added.push(plan.name.clone());
+                Job::new(plan)
+            }
         };
         self.jobs = self.plan.jobs.iter().map(state).collect();
         let staying = self.jobs.len();
@@ -210,6 +214,7 @@ impl Node {
             before.get(&plan.name).into_iter().for_each(|before| keep_hooked(plan, before, &gone));
         }
         self.wiring = Wiring::new(&self.plan);
+        self.change_members(&added);
         let plan = &self.plan;
         self.state.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
         before

@@ -1,80 +1,48 @@
-//! Apps on one node: jobs that start and stop together, in order.
-//!
-//! ```text
-//!   DOWN ──start──► STARTING(sequence) ──all sequences done──► UP
-//!    ▲                 │ a required job failed: abort ─────────►│
-//!    └── all down ── STOPPING ◄──────── stop ───────────────────┘
-//! ```
-//!
-//! A job of an app rests until it is its turn (or a user starts it by itself); its `when` then gates
-//! it. A sequence is done when each of its jobs runs, waits for nothing but its trigger, or has
-//! ended as expected (`wait_exit`: only that); jobs with sequence 0 are left alone. At boot the apps
-//! start one `start_sequence` after the other, each waiting until the one before has started or
-//! failed to.
-//!
-//! When a job of an app that is up ends for good and was not meant to, `on_failure` says what
-//! follows. To restart a process then waits like any back-off; an app that fails within ten seconds
-//! of having come up is stopped instead of restarted, since it would only fail again.
+//! The apps of one node: facts about its jobs go into [`crate::app`], its orders go to the jobs.
 
 use super::{Node, Refusal, state::NodeStage};
 use crate::{
-    clock::Mono,
-    job::{Desired, Job, JobInput, Phase, Resting, STABLE},
+    app::{
+        App, AppInput, AppOrder, AppPhase, Facts, Member, MemberProcess, MemberState, RestReason,
+    },
+    job::{Desired, Force, Job, JobInput, Phase},
     name::Name,
     outbox::Outbox,
-    plan::{AppPlan, JobPlan, OnFailure, OnStartFailure},
+    plan::{AppPlan, JobPlan},
 };
-use serde::{Deserialize, Serialize};
-
-/// As observers see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AppPhase {
-    Stopped,
-    Starting,
-    Running,
-    Stopping,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum AppCourse {
-    #[default]
-    Down,
-    Starting {
-        sequence: u32,
-    },
-    Up {
-        since: Mono,
-    },
-    Stopping {
-        /// It is started again when it is down.
-        again: bool,
-        /// One of its jobs has failed, and nobody asked for the stop.
-        #[serde(default)]
-        failed: bool,
-    },
-}
 
 impl Node {
     /// In the order of the file.
     pub fn apps(&self) -> impl Iterator<Item = (&AppPlan, AppPhase)> {
-        self.plan.apps.iter().map(|app| {
-            let phase = match self.course_of(&app.name) {
-                AppCourse::Down => AppPhase::Stopped,
-                AppCourse::Starting { .. } => AppPhase::Starting,
-                AppCourse::Up { .. } => AppPhase::Running,
-                AppCourse::Stopping { .. } => AppPhase::Stopping,
-            };
-            (app, phase)
-        })
+        let phase = |app: &AppPlan| self.app(&app.name).map_or(AppPhase::Stopped, App::phase);
+        self.plan.apps.iter().map(move |app| (app, phase(app)))
+    }
+
+    /// The jobs that an app which is starting waits for, and their sequence.
+    #[must_use]
+    pub fn starting(&self, app: &str) -> Option<(u32, Vec<&Name>)> {
+        let app = &self.plan.app(app)?.name;
+        let sequence = self.app(app)?.starting()?;
+        let members = self.members(app).map(|(_, member)| member);
+        let awaited = members.filter(|it| it.place.start_sequence == sequence && it.is_awaited());
+        Some((sequence, awaited.map(|member| member.name).collect()))
+    }
+
+    /// Why a job rests, where that is the doing of its app.
+    #[must_use]
+    pub fn rest_reason(&self, job: &str) -> Option<RestReason> {
+        self.rest_reason_of(self.job_plan(job)?, self.job(job)?)
+    }
+
+    pub(super) fn rest_reason_of(&self, plan: &JobPlan, job: &Job) -> Option<RestReason> {
+        self.app(plan.app.as_ref()?)?.reason(&plan.name).filter(|_| job.rests())
     }
 
     pub(super) fn app_asked(
         &mut self,
         out: &mut Outbox,
         app: &Name,
-        f: fn(&mut Node, &mut Outbox, &Name),
+        input: AppInput<'_>,
     ) -> Result<(), Refusal> {
         if self.plan.app(app.as_str()).is_none() {
             return Err(Refusal::NoSuchApp(app.to_string()));
@@ -82,42 +50,13 @@ impl Node {
         if self.state.shutting().is_some() {
             return Err(Refusal::NodeStopping);
         }
-        f(self, out, app);
+        self.step_app(out, app, input);
         Ok(())
-    }
-
-    pub(super) fn start_app(&mut self, out: &mut Outbox, app: &Name) {
-        match self.course_of(app) {
-            AppCourse::Down | AppCourse::Up { .. } => self.begin_sequence(out, app, 0),
-            AppCourse::Starting { .. } => {}
-            AppCourse::Stopping { failed, .. } => {
-                self.set_course(app, AppCourse::Stopping { again: true, failed });
-            }
-        }
-    }
-
-    pub(super) fn stop_app(&mut self, out: &mut Outbox, app: &Name) {
-        self.bring_down(out, app, false, false);
-    }
-
-    pub(super) fn restart_app(&mut self, out: &mut Outbox, app: &Name) {
-        self.bring_down(out, app, true, false);
-    }
-
-    fn bring_down(&mut self, out: &mut Outbox, app: &Name, again: bool, failed: bool) {
-        self.set_course(app, AppCourse::Stopping { again, failed });
-        for at in self.members(app) {
-            let up = self.jobs.get(at).is_some_and(Job::holds);
-            if !up {
-                self.step_job(out, at, JobInput::StoppedWithApp { failed });
-            }
-        }
-        self.go_on_with_app(out, app);
     }
 
     /// The apps that start by themselves, lowest sequence first.
     pub(super) fn start_apps(&mut self, out: &mut Outbox) {
-        self.state.apps_from = self.plan.apps.iter().any(|app| app.start_sequence > 0).then_some(0);
+        self.state.boot.begin(&self.plan.apps);
         self.go_on_with_boot(out);
     }
 
@@ -127,147 +66,123 @@ impl Node {
             NodeStage::Starting | NodeStage::Stopping(_) => return,
             NodeStage::Running => {}
         }
-        for app in self.plan.apps.iter().map(|app| app.name.clone()).collect::<Vec<_>>() {
-            self.go_on_with_app(out, &app);
+        for at in 0..self.plan.apps.len() {
+            let Some(name) = self.plan.apps.get(at).map(|app| &app.name) else { continue };
+            if self.app(name).is_some_and(App::is_moving) {
+                self.step_app(out, &name.clone(), AppInput::Moved);
+            }
         }
         self.go_on_with_boot(out);
     }
 
     fn go_on_with_boot(&mut self, out: &mut Outbox) {
-        while let Some(current) = self.state.apps_from {
-            let starting = self.plan.apps.iter().any(|app| {
-                let busy = matches!(self.course_of(&app.name), AppCourse::Starting { .. });
-                app.start_sequence == current && current > 0 && busy
+        loop {
+            let mut boot = self.state.boot;
+            let due = boot.step(&self.plan.apps, |app| {
+                self.app(app).is_some_and(|app| app.starting().is_some())
             });
-            if starting {
-                return;
-            }
-            let later = self.plan.apps.iter().map(|app| app.start_sequence);
-            self.state.apps_from = later.filter(|sequence| *sequence > current).min();
-            let due = self.state.apps_from;
-            let due: Vec<Name> = self
-                .plan
-                .apps
-                .iter()
-                .filter(|app| Some(app.start_sequence) == due)
-                .map(|app| app.name.clone())
-                .collect();
-            for app in due {
-                self.start_app(out, &app);
-            }
-        }
-    }
-
-    fn go_on_with_app(&mut self, out: &mut Outbox, app: &Name) {
-        match self.course_of(app) {
-            AppCourse::Down | AppCourse::Up { .. } => {}
-            AppCourse::Starting { sequence } => self.go_on_starting(out, app, sequence),
-            AppCourse::Stopping { again, failed } => {
-                self.go_on_bringing_down(out, app, again, failed);
-            }
-        }
-    }
-
-    /// The next sequence after this one: its jobs have their turn.
-    fn begin_sequence(&mut self, out: &mut Outbox, app: &Name, after: u32) {
-        let members = self.members(app);
-        let sequence = |at: &usize| self.plan.jobs.get(*at).map(|job| job.place.start_sequence);
-        let next = members.iter().filter_map(sequence).filter(|it| *it > after).min();
-        let Some(next) = next else {
-            return self.set_course(app, AppCourse::Up { since: out.now.mono });
-        };
-        let due: Vec<usize> =
-            members.iter().copied().filter(|at| sequence(at) == Some(next)).collect();
-        self.set_course(app, AppCourse::Starting { sequence: next });
-        for at in due {
-            self.step_job(out, at, JobInput::Ordered);
-            self.try_launch(out, at);
-        }
-        self.go_on_starting(out, app, next);
-    }
-
-    fn go_on_starting(&mut self, out: &mut Outbox, app: &Name, sequence: u32) {
-        let mut under_way = false;
-        let mut failed = false;
-        for at in self.members(app) {
-            let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
-                continue;
-            };
-            if plan.place.start_sequence == sequence {
-                match progress(plan, job) {
-                    Progress::Done => {}
-                    Progress::UnderWay => under_way = true,
-                    Progress::Failed => failed |= plan.place.required,
-                }
-            }
-        }
-        let rule = self.plan.app(app.as_str()).map(|app| app.on_start_failure);
-        match (failed, rule) {
-            (true, Some(OnStartFailure::Stop)) => self.bring_down(out, app, false, true),
-            (true, Some(OnStartFailure::Abort)) => {
-                for at in self.members(app) {
-                    self.step_job(out, at, JobInput::TurnNeverComes);
-                }
-                self.set_course(app, AppCourse::Up { since: out.now.mono });
-            }
-            (true, Some(OnStartFailure::Continue) | None) | (false, _) => {
-                if !under_way {
-                    self.begin_sequence(out, app, sequence);
-                }
-            }
-        }
-    }
-
-    fn go_on_bringing_down(&mut self, out: &mut Outbox, app: &Name, again: bool, failed: bool) {
-        let members = self.members(app);
-        for at in self.next_to_stop(&members) {
-            self.step_job(out, at, JobInput::StoppedWithApp { failed });
-        }
-        if !members.iter().any(|at| self.jobs.get(*at).is_some_and(Job::holds)) {
-            self.set_course(app, AppCourse::Down);
-            if again {
-                self.start_app(out, app);
-            }
+            self.state.boot = boot;
+            let Some(due) = due else { return };
+            due.iter().for_each(|app| self.step_app(out, app, AppInput::Start));
         }
     }
 
     /// A job has come to another phase: has its app lost it?
-    pub(super) fn notice_failure(&mut self, out: &mut Outbox, at: usize) {
+    pub(super) fn tell_app_of_failure(&mut self, out: &mut Outbox, at: usize) {
         let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else { return };
-        let Some(app) = self.plan.app_of(plan) else { return };
-        let since = match self.course_of(&app.name) {
-            AppCourse::Up { since } => since,
-            AppCourse::Starting { sequence } if plan.place.start_sequence < sequence => {
-                out.now.mono
-            }
-            AppCourse::Down | AppCourse::Starting { .. } | AppCourse::Stopping { .. } => return,
-        };
-        if job.ended_for_good() != Some(false) || self.state.shutting().is_some() {
-            return;
+        let Some(app) = &plan.app else { return };
+        let failed = job.ended_for_good() == Some(false);
+        if failed && self.state.shutting().is_none() {
+            let (app, job) = (app.clone(), plan.name.clone());
+            self.step_app(out, &app, AppInput::Failed { job: &job });
         }
-        let stable = out.now.mono.since(since) >= STABLE;
-        let (name, rule) = (app.name.clone(), plan.place.on_failure.unwrap_or(app.on_failure));
-        match rule {
-            OnFailure::Continue => {}
-            OnFailure::RestartProcess => {
-                self.step_job(out, at, JobInput::TryAgain);
-            }
-            OnFailure::RestartApp if stable => self.bring_down(out, &name, true, true),
-            OnFailure::RestartApp | OnFailure::StopApp => {
-                self.bring_down(out, &name, false, true);
+    }
+
+    /// One decision of an app, and whatever it decides because of what has come of that.
+    fn step_app(&mut self, out: &mut Outbox, app: &Name, input: AppInput<'_>) {
+        let mut next = Some(input);
+        while let Some(input) = next.take() {
+            for order in self.decide_app(out, app, input) {
+                match order {
+                    AppOrder::Start { job } => {
+                        self.tell_job(out, &job, JobInput::Ordered);
+                        next = Some(AppInput::Moved);
+                    }
+                    AppOrder::Stop { job } => {
+                        self.order(out, &job, JobInput::Stop(Force::Grace));
+                    }
+                    AppOrder::Retry { job } => self.order(out, &job, JobInput::TryAgain),
+                }
             }
         }
+    }
+
+    fn decide_app(&mut self, out: &mut Outbox, app: &Name, input: AppInput<'_>) -> Vec<AppOrder> {
+        let mut machine = self.state.apps.remove(app).unwrap_or_default();
+        let outcome = self.plan.app(app.as_str()).map(|plan| {
+            let (places, members): (Vec<usize>, Vec<Member<'_>>) = self.members(app).unzip();
+            let name = |at: usize| self.plan.jobs.get(at).map(|job| job.name.clone());
+            let needed = || self.needed(&places).into_iter().filter_map(name).collect();
+            let facts = Facts { members, needed: &needed };
+            machine.step(out.now.mono, plan, &facts, input)
+        });
+        self.state.apps.insert(app.clone(), machine);
+        outcome.map_or_else(Vec::new, |outcome| outcome.orders)
+    }
+
+    /// As `tell_job`, but nothing is launched because of it.
+    fn order(&mut self, out: &mut Outbox, job: &Name, input: JobInput<'_>) {
+        if let Some(at) = self.wiring.place(job.as_str()) {
+            self.step_job(out, at, input);
+        }
+    }
+
+    /// Somebody else than its app has decided about a job.
+    pub(super) fn release(&mut self, job: &Name) {
+        let plan = self.wiring.place(job.as_str()).and_then(|at| self.plan.jobs.get(at));
+        let app = plan.and_then(|plan| plan.app.as_ref());
+        if let Some(app) = app.and_then(|app| self.state.apps.get_mut(app)) {
+            app.release(job);
+        }
+    }
+
+    /// The node stops: no app has a say any more.
+    pub(super) fn release_all(&mut self) {
+        self.state.apps.values_mut().for_each(App::release_all);
     }
 
     /// A new plan: new apps start, those that are gone are forgotten, and a new job of an app that
     /// is up starts with it.
     pub(super) fn change_apps(&mut self, out: &mut Outbox, before: &[AppPlan]) {
         let apps: Vec<AppPlan> = self.plan.apps.clone();
-        self.state.apps.retain(|name, _| apps.iter().any(|app| app.name == *name));
         for app in &apps {
             let known = before.iter().any(|other| other.name == app.name);
             if !known && app.start_sequence > 0 {
-                self.start_app(out, &app.name);
+                self.step_app(out, &app.name, AppInput::Start);
+            }
+        }
+    }
+
+    /// Another plan is in force: apps that are gone are forgotten, jobs that have changed their app
+    /// rest for the reason they had, and those that are new in one wait for their sequence.
+    pub(super) fn change_members(&mut self, added: &[Name]) {
+        let plan = &self.plan;
+        let mut moved = Vec::new();
+        for (name, app) in &mut self.state.apps {
+            let wiring = &self.wiring;
+            let stays = |job: &Name| {
+                let job = wiring.place(job.as_str()).and_then(|at| plan.jobs.get(at));
+                job.is_some_and(|job| job.app.as_ref() == Some(name))
+            };
+            moved.extend(app.release_unless(stays));
+        }
+        self.state.apps.retain(|name, _| plan.app(name.as_str()).is_some());
+        let added = added.iter().map(|name| (name.clone(), RestReason::NotReached));
+        for (name, reason) in moved.into_iter().chain(added) {
+            let job = self.wiring.place(name.as_str()).and_then(|at| self.plan.jobs.get(at));
+            let app = job.and_then(|job| self.plan.app_of(job)).map(|app| app.name.clone());
+            if let Some(app) = app {
+                self.state.apps.entry(app).or_default().admit(name, reason);
             }
         }
     }
@@ -277,78 +192,51 @@ impl Node {
         match (&job.app, self.plan.app_of(job)) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(app), Some(_)) => match self.course_of(app) {
-                AppCourse::Up { .. } => job.place.start_sequence > 0,
-                AppCourse::Down | AppCourse::Starting { .. } | AppCourse::Stopping { .. } => false,
-            },
+            (Some(app), Some(_)) => {
+                self.app(app).is_some_and(|app| app.starts_newcomer(&job.place))
+            }
         }
     }
 
     /// The sequence in which its app will come to it, while the app is on its way there.
-    pub(super) fn awaited_turn(&self, at: usize) -> Option<u32> {
+    pub(super) fn awaited_sequence(&self, at: usize) -> Option<u32> {
         let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get(at)?);
-        let (app, sequence) = (self.plan.app_of(plan)?, plan.place.start_sequence);
-        let comes = match self.course_of(&app.name) {
-            AppCourse::Starting { sequence: now } => sequence > now,
-            AppCourse::Down => {
-                let later = |from| app.start_sequence > from;
-                sequence > 0 && self.state.apps_from.is_some_and(later)
-            }
-            AppCourse::Stopping { again, .. } => sequence > 0 && again,
-            AppCourse::Up { .. } => false,
-        };
-        (comes && job.resting() == Some(Resting::Turn)).then_some(sequence)
-    }
-
-    /// The jobs that an app which is starting waits for, and their sequence.
-    #[must_use]
-    pub fn starting(&self, app: &str) -> Option<(u32, Vec<&Name>)> {
-        let app = self.plan.app(app)?;
-        let AppCourse::Starting { sequence } = self.course_of(&app.name) else { return None };
-        let holds_up = |(plan, job): &(&JobPlan, &Job)| {
-            let mate = plan.app.as_ref() == Some(&app.name);
-            mate && plan.place.start_sequence == sequence
-                && matches!(progress(plan, job), Progress::UnderWay)
-        };
-        Some((sequence, self.jobs().filter(holds_up).map(|(plan, _)| &plan.name).collect()))
+        let app = self.plan.app_of(plan)?;
+        let machine = self.app(&app.name)?;
+        let comes = machine.awaited_sequence(app, &self.state.boot, &plan.name, &plan.place);
+        comes.filter(|_| job.rests())
     }
 
     /// What is on its way out of the plan belongs to no app any more.
-    fn members(&self, app: &Name) -> Vec<usize> {
-        let jobs = self.jobs().enumerate();
-        let mate =
-            |(plan, job): &(&JobPlan, &Job)| plan.app.as_ref() == Some(app) && !job.is_leaving();
-        jobs.filter(|(_, it)| mate(it)).map(|(at, _)| at).collect()
+    fn members(&self, app: &Name) -> impl Iterator<Item = (usize, Member<'_>)> {
+        let mates = self
+            .jobs()
+            .enumerate()
+            .filter(move |(_, (plan, job))| plan.app.as_ref() == Some(app) && !job.is_leaving());
+        mates.map(|(at, (plan, job))| (at, member(plan, job)))
     }
 
-    fn course_of(&self, app: &Name) -> AppCourse {
-        self.state.apps.get(app).copied().unwrap_or_default()
-    }
-
-    fn set_course(&mut self, app: &Name, stage: AppCourse) {
-        self.state.apps.insert(app.clone(), stage);
+    /// `None`: it is down, and was never anything else.
+    fn app(&self, name: &Name) -> Option<&App> {
+        self.state.apps.get(name)
     }
 }
 
-enum Progress {
-    Done,
-    UnderWay,
-    Failed,
-}
-
-fn progress(plan: &JobPlan, job: &Job) -> Progress {
-    match (job.ended_for_good(), job.desired()) {
-        (Some(true), _) => Progress::Done,
-        (Some(false), _) => Progress::Failed,
-        // Somebody else wants it at rest.
-        (None, Desired::Disabled) => Progress::Done,
-        (None, Desired::Rest) if job.phase() == Phase::Stopped => Progress::Done,
-        (None, Desired::Run | Desired::Rest) => {
-            if job.is_as_desired() && !plan.place.wait_exit {
-                Progress::Done
-            } else {
-                Progress::UnderWay
-            }
+fn member<'a>(plan: &'a JobPlan, job: &Job) -> Member<'a> {
+    let state = match (job.ended_for_good(), job.desired()) {
+        (Some(well), _) => MemberState::Ended { well },
+        (None, Desired::Disabled) => MemberState::AtRest,
+        (None, Desired::Rest) if job.phase() == Phase::Stopped => MemberState::AtRest,
+        (None, Desired::Run | Desired::Rest) if job.is_as_desired() => MemberState::Up,
+        (None, Desired::Run | Desired::Rest) => MemberState::UnderWay,
+    };
+    let process = match job.phase() {
+        Phase::Starting | Phase::Running if job.is_hook_run() => MemberProcess::HookRun,
+        Phase::Starting | Phase::Running => MemberProcess::Up,
+        Phase::Stopping => MemberProcess::Stopping,
+        Phase::Stopped | Phase::Backoff | Phase::Exited | Phase::Fatal | Phase::Unknown => {
+            MemberProcess::None
         }
-    }
+    };
+    Member { name: &plan.name, place: &plan.place, state, process }
 }

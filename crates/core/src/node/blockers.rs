@@ -11,8 +11,9 @@
 
 use super::{Node, wiring};
 use crate::{
+    app::RestReason,
     event::During,
-    job::{Desired, Job, Phase, Resting},
+    job::{Desired, Job, Phase},
     plan::{Condition, JobPlan, SourceRef, Trigger},
 };
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,7 @@ impl Node {
             since,
             reason,
         };
-        if let Some(sequence) = self.awaited_turn(at) {
+        if let Some(sequence) = self.awaited_sequence(at) {
             let app = plan.app.as_ref().map_or_else(String::new, |app| format!("app.{app}"));
             return vec![waiting(&app, &format!("sequence {sequence}"), None)];
         }
@@ -147,7 +148,7 @@ impl Node {
     ) -> Option<String> {
         let name = &plan.name;
         let verdict = if job.incarnation() == 0 { "never ran" } else { "can run no more" };
-        if let Some(rests) = rests(plan, job) {
+        if let Some(rests) = self.left_at_rest(plan, job) {
             return (job.incarnation() == 0).then(|| format!("{name} {verdict}: {rests}"));
         }
         if job.was_given_up_waiting() {
@@ -185,7 +186,8 @@ impl Node {
     }
 
     pub(super) fn startable(&self) -> Startable {
-        let mut startable = Startable(self.jobs.iter().map(Job::may_run_anyway).collect());
+        let anyway = |(plan, job): (&JobPlan, &Job)| self.may_run_anyway(plan, job);
+        let mut startable = Startable(self.jobs().map(anyway).collect());
         let mut open: Vec<usize> = (0..self.jobs.len()).collect();
         while let Some(at) = open.pop() {
             let waits = self.jobs.get(at).is_some_and(Job::waits);
@@ -195,6 +197,15 @@ impl Node {
             }
         }
         startable
+    }
+
+    /// It is there, will be again, or rests until somebody or its app comes to it.
+    fn may_run_anyway(&self, plan: &JobPlan, job: &Job) -> bool {
+        let called_for = match self.rest_reason_of(plan, job) {
+            None | Some(RestReason::NotReached) => job.rests(),
+            Some(RestReason::StartAborted | RestReason::AppFailed) => false,
+        };
+        job.holds() || job.backs_off() || called_for
     }
 
     fn may_pass_once(&self, startable: &Startable, at: usize) -> bool {
@@ -277,7 +288,7 @@ impl Node {
         let SourceRef::Job(name) = &condition.source else { return None };
         let at = self.wiring.place(name.as_str())?;
         let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get(at)?);
-        let wanted = rests(plan, job).is_none() && job.desired() == Desired::Run;
+        let wanted = self.left_at_rest(plan, job).is_none() && job.desired() == Desired::Run;
         let stuck = wanted && job.waits() && !self.may_pass_once(startable, at);
         if stuck { self.blocked_by(startable, plan, job) } else { None }
     }
@@ -290,7 +301,7 @@ impl Node {
         let Some((at, (plan, job))) = found else {
             return format!("there is no job '{name}'");
         };
-        if let Some(rests) = rests(plan, job) {
+        if let Some(rests) = self.left_at_rest(plan, job) {
             return format!("{name} rests: {rests}");
         }
         let exit = job.last_exit().map_or_else(String::new, |exit| format!(", {exit}"));
@@ -313,6 +324,18 @@ impl Node {
         }
     }
 
+    /// Why a job rests that nobody has stopped and that its app will not come to any more.
+    fn left_at_rest(&self, plan: &JobPlan, job: &Job) -> Option<String> {
+        let app = plan.app.as_ref()?;
+        match self.rest_reason_of(plan, job)? {
+            RestReason::StartAborted => Some(format!("the start of its app {app} was aborted")),
+            RestReason::AppFailed => {
+                Some(format!("its app {app} was stopped, because a job of it failed"))
+            }
+            RestReason::NotReached => None,
+        }
+    }
+
     fn blocked_by(&self, startable: &Startable, plan: &JobPlan, job: &Job) -> Option<Condition> {
         let never = |it: &Condition| !self.may_come(startable, it);
         let follows = plan
@@ -322,17 +345,5 @@ impl Node {
             .filter(|it| !self.is_up(&it.source));
         let latch = self.unmet(plan, job).cloned().chain(follows).find(never);
         latch.or_else(|| wiring::triggers(plan).first().cloned())
-    }
-}
-
-/// Why a job rests that nobody has stopped and that its app will not come to any more.
-fn rests(plan: &JobPlan, job: &Job) -> Option<String> {
-    let app = plan.app.as_ref()?;
-    match job.resting()? {
-        Resting::Aborted => Some(format!("the start of its app {app} was aborted")),
-        Resting::AppFailed => {
-            Some(format!("its app {app} was stopped, because a job of it failed"))
-        }
-        Resting::User | Resting::Turn => None,
     }
 }

@@ -12,7 +12,7 @@ use super::{Node, state::NodeStage};
 use crate::{
     job::{Force, Job, JobInput, Phase},
     outbox::Outbox,
-    plan::{JobPlan, OnLoss, SourceRef, StopOrder},
+    plan::{OnLoss, SourceRef},
 };
 use std::collections::BTreeSet;
 
@@ -141,7 +141,7 @@ impl Node {
     }
 
     /// Whatever those of them that are there need, near or far.
-    fn needed(&self, by: &[usize]) -> BTreeSet<usize> {
+    pub(super) fn needed(&self, by: &[usize]) -> BTreeSet<usize> {
         let mut needed = BTreeSet::new();
         let there = |at: &usize| self.jobs.get(*at).is_some_and(Job::holds);
         let mut open: Vec<usize> = by.iter().copied().filter(there).collect();
@@ -157,14 +157,10 @@ impl Node {
     }
 
     /// Within its app, lowest first.
-    pub(super) fn sequence(&self, at: usize) -> u32 {
-        self.plan.jobs.get(at).map_or(0, |job| self.stop_sequence(job))
-    }
-
-    fn stop_sequence(&self, job: &JobPlan) -> u32 {
-        match self.plan.app_of(job).map(|app| app.stop_order) {
-            Some(StopOrder::Reverse) => u32::MAX - job.place.start_sequence,
-            Some(StopOrder::Sequence) | None => job.place.stop_sequence,
-        }
+    fn sequence(&self, at: usize) -> u32 {
+        self.plan.jobs.get(at).map_or(0, |job| {
+            let app = self.plan.app_of(job);
+            app.map_or(job.place.stop_sequence, |app| app.stop_sequence_of(&job.place))
+        })
     }
 }

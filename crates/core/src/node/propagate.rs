@@ -95,7 +95,7 @@ impl Node {
     /// A job is in another phase.
     fn has_moved(&mut self, out: &mut Outbox, at: usize) {
         self.moved = true;
-        self.notice_failure(out, at);
+        self.tell_app_of_failure(out, at);
         self.try_launch(out, at);
         self.attend_hooks(out, at);
         for source in self.wiring.stopping_hook_of(at).to_vec() {

@@ -2,6 +2,7 @@
 
 use super::{Command, Node, Refusal, Request};
 use crate::{
+    app::AppInput,
     event::{Kind, Source},
     job::{Desired, Force, JobInput},
     name::Name,
@@ -15,8 +16,8 @@ impl Node {
                 self.wanted(out, &job, JobInput::Start { args, now })
             }
             Request::Restart { job, args } => self.wanted(out, &job, JobInput::Restart { args }),
-            Request::Stop { job } => self.asked(out, &job, JobInput::Stop(Force::Grace)),
-            Request::Kill { job } => self.asked(out, &job, JobInput::Stop(Force::Kill)),
+            Request::Stop { job } => self.asked_to_stop(out, &job, Force::Grace),
+            Request::Kill { job } => self.asked_to_stop(out, &job, Force::Kill),
             Request::Signal { job, signal, to } => {
                 self.asked(out, &job, JobInput::Signal { signal, to })
             }
@@ -24,9 +25,9 @@ impl Node {
             Request::Disable { job } => self.able(out, &job, JobInput::Disable),
             Request::Enable { job } => self.able(out, &job, JobInput::Enable),
             Request::Maintenance { on } => self.maintain(out, on),
-            Request::StartApp { app } => self.app_asked(out, &app, Node::start_app),
-            Request::StopApp { app } => self.app_asked(out, &app, Node::stop_app),
-            Request::RestartApp { app } => self.app_asked(out, &app, Node::restart_app),
+            Request::StartApp { app } => self.app_asked(out, &app, AppInput::Start),
+            Request::StopApp { app } => self.app_asked(out, &app, AppInput::Stop),
+            Request::RestartApp { app } => self.app_asked(out, &app, AppInput::Restart),
             Request::Apply { plan } => self.apply(out, *plan),
             Request::Environ { changes } => Ok(self.environ.change(changes)?),
             Request::Shutdown => {
@@ -60,6 +61,17 @@ impl Node {
 
     fn asked(&mut self, out: &mut Outbox, name: &Name, input: JobInput<'_>) -> Result<(), Refusal> {
         self.tell_job(out, name, input).unwrap_or_else(|| Err(Refusal::NoSuchJob(name.to_string())))
+    }
+
+    /// From now on it rests because a user wants it to, whatever its app had in mind.
+    fn asked_to_stop(
+        &mut self,
+        out: &mut Outbox,
+        name: &Name,
+        force: Force,
+    ) -> Result<(), Refusal> {
+        self.release(name);
+        self.asked(out, name, JobInput::Stop(force))
     }
 
     /// Disables or enables, and has that kept over runs.

@@ -17,8 +17,9 @@ use super::{
     state::{NodeStage, Shutdown, Why},
 };
 use crate::{
+    app::RestReason,
     exit::Exit,
-    job::{Desired, Force, Job, JobInput, Phase, Resting, is_triggered},
+    job::{Desired, Force, Job, JobInput, Phase, is_triggered},
     outbox::Outbox,
     plan::{ExitRule, JobPlan},
 };
@@ -50,6 +51,7 @@ impl Node {
         let at = shutdown.deadline;
         self.state.stage = NodeStage::Stopping(shutdown);
         out.command(Command::SetTimer { token: Token::ShutdownDeadline, at });
+        self.release_all();
         for at in 0..self.jobs.len() {
             if !self.is_left_alone(at) {
                 self.step_job(out, at, JobInput::Stop(Force::Grace));
@@ -174,9 +176,10 @@ impl Node {
 
     fn all_ended(&self) -> Option<i32> {
         let mut all_well = true;
-        for job in &self.jobs {
+        for (plan, job) in self.jobs() {
             // What its app took down because another one failed had no say in that.
-            let taken_down = job.resting() == Some(Resting::AppFailed) && job.incarnation() > 0;
+            let app_failed = self.rest_reason_of(plan, job) == Some(RestReason::AppFailed);
+            let taken_down = app_failed && job.incarnation() > 0;
             all_well &= if taken_down && !job.holds() { true } else { job.ended_for_good()? };
         }
         Some(if all_well { 0 } else { 1 })
@@ -237,12 +240,12 @@ impl Node {
         let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
             return false;
         };
-        match (job.desired(), job.resting()) {
+        match (job.desired(), self.rest_reason_of(plan, job)) {
             (Desired::Run, _) => is_triggered(plan),
-            (Desired::Rest, Some(Resting::User)) => true,
+            (Desired::Rest, None) => job.rests(),
             // Its app comes to it, or will not: nobody has to.
-            (Desired::Rest, Some(Resting::Turn)) => self.awaited_turn(at).is_none(),
-            (Desired::Rest, Some(Resting::Aborted | Resting::AppFailed) | None) => false,
+            (Desired::Rest, Some(RestReason::NotReached)) => self.awaited_sequence(at).is_none(),
+            (Desired::Rest, Some(RestReason::StartAborted | RestReason::AppFailed)) => false,
             (Desired::Disabled, _) => true,
         }
     }

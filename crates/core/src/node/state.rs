@@ -1,7 +1,7 @@
 //! The state of a node itself, apart from its jobs.
 
-use super::apps::AppCourse;
 use crate::{
+    app::{App, BootSequence},
     clock::Mono,
     history::{History, Signals},
     job::Shutting,
@@ -41,10 +41,9 @@ pub struct NodeState {
     signals: Signals,
     /// Apps that are not down.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) apps: BTreeMap<Name, AppCourse>,
-    /// At boot: the sequence of apps that is starting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) apps_from: Option<u32>,
+    pub(super) apps: BTreeMap<Name, App>,
+    #[serde(default, skip_serializing_if = "BootSequence::is_idle")]
+    pub(super) boot: BootSequence,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) watches: BTreeMap<Name, Watch>,
     /// Jobs that a user disabled and that are not in the plan: they come back disabled.
@@ -89,7 +88,7 @@ impl NodeState {
             history: History::default(),
             signals: Signals::default(),
             apps: BTreeMap::new(),
-            apps_from: None,
+            boot: BootSequence::default(),
             watches: BTreeMap::new(),
             disabled_absent: BTreeSet::new(),
         }

@@ -82,4 +82,13 @@ impl AppPlan {
             on_failure: OnFailure::Continue,
         }
     }
+
+    /// When a job of the app is stopped, lowest first.
+    #[must_use]
+    pub fn stop_sequence_of(&self, place: &Place) -> u32 {
+        match self.stop_order {
+            StopOrder::Reverse => u32::MAX - place.start_sequence,
+            StopOrder::Sequence => place.stop_sequence,
+        }
+    }
 }
