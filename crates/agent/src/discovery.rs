@@ -14,6 +14,7 @@ use mainstay_core::{
     plan::{Advertise, JobPlan, Plan, WatchPlan, Watched},
 };
 use mainstay_discovery::{About, Catalogue, Documents, Report, addresses};
+use mainstay_wire::api::Announcement;
 use std::{
     collections::BTreeMap,
     fs::{self, Permissions},
@@ -63,20 +64,6 @@ struct Entry {
     note: String,
     /// Or why there is none.
     registration: Result<Arc<Registration>, String>,
-}
-
-/// An entry, for people.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Announced {
-    pub service: String,
-    pub id: String,
-    /// `None`: the host has none that fits.
-    pub address: Option<String>,
-    pub port: u16,
-    pub standing: Standing,
-    /// What keeps it from being told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
 }
 
 impl Discovery {
@@ -333,11 +320,11 @@ impl Discovery {
         }
     }
 
-    pub(crate) fn announced(&self, job: &str) -> Option<Announced> {
+    pub(crate) fn announced(&self, job: &str) -> Option<Announcement> {
         let (name, entry) = self.entries.get_key_value(job)?;
         let id = id(name, &self.node, &entry.advertise);
         let told = self.trouble.get(&About::Service(id.clone())).cloned();
-        Some(Announced {
+        Some(Announcement {
             service: entry.advertise.service.clone(),
             address: entry.registration.as_ref().ok().map(|it| it.address.clone()),
             port: entry.advertise.port,

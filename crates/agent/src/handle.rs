@@ -9,7 +9,6 @@ use crate::{
         Applied,
         source::{Loaded, Source},
     },
-    view::{Changes, JobStatus, Status, Why},
 };
 use mainstay_core::{
     environ::Environ,
@@ -17,7 +16,10 @@ use mainstay_core::{
     node::{Refusal, Request},
     plan::{ApiPlan, Plan},
 };
-use mainstay_wire::link::Figures;
+use mainstay_wire::{
+    api::{Changes, JobStatus, NodeStatus, Why},
+    link::Figures,
+};
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
@@ -26,7 +28,7 @@ const LINE: usize = 64;
 
 pub(crate) enum Call {
     Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
-    Status(oneshot::Sender<Status>),
+    Status(oneshot::Sender<NodeStatus>),
     Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
     Why(String, oneshot::Sender<Option<Why>>),
     Compare(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
@@ -139,7 +141,7 @@ impl Handle {
 
     /// # Errors
     /// [`Gone`]
-    pub async fn status(&self) -> Result<Status, Gone> {
+    pub async fn status(&self) -> Result<NodeStatus, Gone> {
         self.call(Call::Status).await
     }
 

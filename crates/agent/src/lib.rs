@@ -29,7 +29,7 @@ mod reload;
 mod replace;
 mod role;
 mod trace;
-pub mod view;
+mod view;
 mod wait;
 mod why;
 

@@ -1,202 +1,20 @@
-//! What people and programs see of a node: the JSON of `status` and `events`.
+//! What people and programs see of a node: core's state as values of the API's model.
 
-use crate::discovery::{Announced, Discovery};
+use crate::discovery::Discovery;
 use mainstay_core::{
     clock::Now,
     discovery::Backend,
-    event::{Event, Kind, Source},
-    exit::Exit,
-    job::{CheckState, Desired, Health, Job, Phase, Verdict},
+    job::{CheckState, Health, Job},
     name::Name,
-    node::{self, Blockers, Effect, JobPreview, Node, NodePhase, Refusal, ReloadPreview},
+    node::{self, Blockers, Effect, JobPreview, Node, Refusal, ReloadPreview},
     plan::{self, Check, JobChange, JobPlan, Plan, WatchPlan, Watched, diff},
 };
 use mainstay_wire::{
-    link::{LogFigures, Stray, TreeKind},
+    api::{Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, Waiting, WatchStatus},
+    link::TreeKind,
     stamp::rfc3339,
 };
-use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::PathBuf};
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Status {
-    pub node: String,
-    pub version: String,
-    pub state: NodePhase,
-    /// Identifies this run of the node.
-    pub run: String,
-    pub run_dir: PathBuf,
-    pub state_dir: PathBuf,
-    pub agent_restarts: u64,
-    /// `None`: the keeper did not answer in time.
-    pub keeper: Option<Keeper>,
-    pub jobs: Vec<JobStatus>,
-    /// Where telemetry is shown, if the plan says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub telemetry: Option<Door>,
-    /// The socket that speaks as ContainerPilot's does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub containerpilot: Option<Door>,
-    pub watches: Vec<WatchStatus>,
-    /// `None`: not configured.
-    #[serde(default)]
-    pub discovery: Option<DiscoveryStatus>,
-    pub fleet: Option<serde_json::Value>,
-    pub rollout: Option<serde_json::Value>,
-    /// Processes of this node that belong to no job; `None` as for `keeper`.
-    pub strays: Option<Vec<Stray>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Keeper {
-    pub version: String,
-    pub pid: u32,
-    /// Lines that a stuck reader of the forwarded output cost.
-    pub forward_dropped: u64,
-}
-
-/// Something that is open to others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Door {
-    /// An address or a path.
-    pub at: String,
-    /// Why it is not open; it is tried again.
-    pub error: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct JobStatus {
-    pub name: Name,
-    pub state: Phase,
-    pub desired: Desired,
-    pub health: Health,
-    /// It runs as it should and no check speaks against it, or it rests and its last run ended as
-    /// it should.
-    pub as_desired: bool,
-    pub checks: Vec<CheckStatus>,
-    pub pid: Option<u32>,
-    pub incarnation: u64,
-    pub restarts: u64,
-    /// How the latest run ended.
-    pub exit: Option<Exit>,
-    /// When it entered its state.
-    pub since: String,
-    pub waiting: Vec<Waiting>,
-    pub app: Option<String>,
-    /// The job in the file that it is an instance of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instance_of: Option<Name>,
-    pub args: Vec<String>,
-    pub tree: Option<TreeKind>,
-    /// Limits that this machine cannot enforce.
-    pub unenforced: Vec<String>,
-    /// The latest of what it said by sd_notify.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub notify: BTreeMap<String, String>,
-    pub log: Option<LogFigures>,
-    /// What others are told about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub announced: Option<Announced>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiscoveryStatus {
-    /// consul or file.
-    pub engine: String,
-    /// Where it is.
-    pub address: String,
-    /// What does not work now, if anything; jobs go on meanwhile.
-    pub trouble: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WatchStatus {
-    pub name: Name,
-    /// The service or file.
-    pub of: String,
-    /// unknown before the first answer, then healthy or unhealthy.
-    pub state: Health,
-    pub instances: usize,
-    /// When they last changed.
-    pub since: Option<String>,
-    pub trouble: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CheckStatus {
-    pub name: String,
-    /// passing, failing, or unknown: not answered often enough yet.
-    pub state: String,
-    pub since: String,
-    /// What it said last.
-    pub output: String,
-}
-
-impl JobStatus {
-    /// It has ended, as it should.
-    #[must_use]
-    pub fn ended_well(&self) -> bool {
-        self.state == Phase::Exited && self.as_desired
-    }
-}
-
-/// One thing that a job waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waiting {
-    pub source: String,
-    pub event: String,
-    pub since: String,
-    /// Why it can never come, if so.
-    pub reason: Option<String>,
-}
-
-/// What applying a plan changes.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Changes {
-    pub added: Vec<Name>,
-    pub removed: Vec<Name>,
-    pub changed: Vec<Change>,
-    /// Every job that is touched: those above, and those that are the same and follow another one,
-    /// run because it stops, or have waited for it.
-    #[serde(default)]
-    pub jobs: Vec<Change>,
-    /// Nothing is left to run for: the node ends.
-    #[serde(default)]
-    pub ends: bool,
-    /// Keys of the node that differ.
-    pub node: Vec<String>,
-    /// Keys of the API that differ.
-    #[serde(default)]
-    pub api: Vec<String>,
-    /// The apps themselves differ.
-    pub apps: bool,
-    /// Of the configuration, ready to be printed.
-    #[serde(default)]
-    pub warnings: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Change {
-    pub job: Name,
-    pub change: plan::Change,
-    pub keys: Vec<String>,
-    /// What becomes of the job, if all goes well.
-    pub effect: Effect,
-    /// What moves it, if not its own change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub because: Option<String>,
-    /// What it will wait for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waits: Vec<String>,
-}
-
-/// Why a job is as it is, for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Why {
-    pub job: Name,
-    /// Five at most.
-    pub lines: Vec<String>,
-}
+use std::collections::BTreeMap;
 
 /// What the agent knows of a job beyond what is decided about it.
 #[derive(Debug, Clone, Default)]
@@ -226,7 +44,7 @@ pub(crate) fn job(
         restarts: job.restarts(),
         exit: job.last_exit().cloned(),
         since: rfc3339(job.since()),
-        waiting: blockers.waiting(plan.name.as_str()).into_iter().map(Waiting::from).collect(),
+        waiting: blockers.waiting(plan.name.as_str()).into_iter().map(waiting).collect(),
         app: plan.app.as_ref().map(ToString::to_string),
         instance_of: plan.instance_of.clone(),
         args: job.args().to_vec(),
@@ -274,49 +92,21 @@ fn checks(plan: &JobPlan, job: &Job) -> Vec<CheckStatus> {
     let checks = plan.checks.iter().zip(job.checks());
     let view = |(check, state): (&Check, &CheckState)| CheckStatus {
         name: check.name.clone(),
-        state: match state.verdict() {
-            Verdict::Unknown => "unknown",
-            Verdict::Passing => "passing",
-            Verdict::Failing => "failing",
-        }
-        .to_owned(),
+        state: state.verdict(),
         since: rfc3339(state.since()),
         output: state.output().to_owned(),
     };
     checks.map(view).collect()
 }
 
-impl From<node::Waiting> for Waiting {
-    fn from(waiting: node::Waiting) -> Waiting {
-        let node::Waiting { source, event, since, reason } = waiting;
-        Waiting { source, event, since: rfc3339(since), reason }
-    }
+fn waiting(waiting: node::Waiting) -> Waiting {
+    let node::Waiting { source, event, since, reason } = waiting;
+    Waiting { source, event, since: rfc3339(since), reason }
 }
 
 pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus> {
     let blockers = node.blockers();
     node.jobs().map(|(plan, state)| job(&blockers, plan, state, facts.get(&plan.name))).collect()
-}
-
-/// An event as it is written: `{"seq","time","source","event","detail"}`.
-#[derive(Debug, Serialize)]
-pub struct EventView<'a> {
-    seq: u64,
-    time: String,
-    source: &'a Source,
-    #[serde(flatten)]
-    kind: &'a Kind,
-}
-
-impl<'a> From<&'a Event> for EventView<'a> {
-    fn from(event: &'a Event) -> EventView<'a> {
-        EventView {
-            seq: event.seq,
-            time: rfc3339(event.time),
-            source: &event.source,
-            kind: &event.kind,
-        }
-    }
 }
 
 pub(crate) fn changes(node: &Node, now: Now, plan: &Plan) -> Result<Changes, Refusal> {

@@ -3,7 +3,7 @@
 
 use mainstay_agent::{
     Agent, Crash, End, Gone, Handle, Link, Options, Point, PrepareListeners, ReloadError,
-    Selection, Source, boot, view::JobStatus,
+    Selection, Source, boot,
 };
 use mainstay_core::{
     event::{Event, Kind},
@@ -15,6 +15,7 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_wire::{
+    api::JobStatus,
     frame::{self, FrameDecoder},
     link::{ExitRecord, FORMAT, HeldJob, LiveProcess, ToAgent, ToKeeper, TreeKind, Welcome},
 };

@@ -16,6 +16,5 @@ mod telemetry;
 mod wait;
 
 pub use listeners::serve;
-pub use routes::v1::log_line;
 
 use state::AppState;

@@ -1,18 +1,101 @@
-//! `GET /v1/openapi.json`: made from the table of routes, so that no route is missing.
+//! `GET /v1/openapi.json`: made from the table of routes, so that no route is missing, and from the
+//! types of what is sent, so that no field is.
 
-use crate::routes::v1::{ROUTES, Route};
+use crate::{
+    extract::Nothing,
+    routes::v1::{ROUTES, Route},
+};
 use axum::Json;
+use mainstay_wire::api::{LogLine, ProblemDocument, StreamedEvent};
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 pub(crate) async fn describe() -> Json<Value> {
     Json(document())
 }
 
+/// What is sent, by media type. `None`: nothing is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Contents(fn(&mut SchemaGenerator) -> Option<Value>);
+
+impl Contents {
+    pub(crate) const fn of<C: Content>() -> Contents {
+        Contents(C::content)
+    }
+}
+
+pub(crate) trait Content {
+    fn content(schemas: &mut SchemaGenerator) -> Option<Value>;
+}
+
+impl Content for Nothing {
+    fn content(_: &mut SchemaGenerator) -> Option<Value> {
+        None
+    }
+}
+
+impl<T: JsonSchema> Content for Json<T> {
+    fn content(schemas: &mut SchemaGenerator) -> Option<Value> {
+        let schema = schemas.subschema_for::<T>();
+        Some(json!({ "application/json": { "schema": schema } }))
+    }
+}
+
+/// Lines that jobs have written.
+pub(crate) enum LogLines {}
+
+impl Content for LogLines {
+    fn content(schemas: &mut SchemaGenerator) -> Option<Value> {
+        let line = schemas.subschema_for::<LogLine>();
+        Some(json!({
+            "text/plain": { "schema": { "type": "string" } },
+            "application/x-ndjson": { "schema": line },
+        }))
+    }
+}
+
+/// Server-sent events.
+pub(crate) enum EventStream {}
+
+impl Content for EventStream {
+    fn content(schemas: &mut SchemaGenerator) -> Option<Value> {
+        let event = schemas.subschema_for::<StreamedEvent<'_>>();
+        Some(json!({ "text/event-stream": { "schema": event } }))
+    }
+}
+
+/// Schemas of what is read and of what is written differ in what may be left out.
+struct Schemas {
+    read: SchemaGenerator,
+    written: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Schemas {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        Schemas {
+            read: settings.clone().for_deserialize().into_generator(),
+            written: settings.for_serialize().into_generator(),
+        }
+    }
+
+    /// By name.
+    fn all(mut self) -> Map<String, Value> {
+        let mut all = self.read.take_definitions(true);
+        all.extend(self.written.take_definitions(true));
+        all
+    }
+}
+
 pub(crate) fn document() -> Value {
+    let mut schemas = Schemas::new();
     let mut paths = Map::new();
     for route in ROUTES {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        path[route.method] = operation(route);
+        path[route.method] = operation(route, &mut schemas);
     }
     json!({
         "openapi": "3.1.0",
@@ -23,25 +106,26 @@ pub(crate) fn document() -> Value {
                             documents (RFC 9457).",
         },
         "paths": paths,
-        "components": { "schemas": schemas() },
+        "components": { "schemas": schemas.all() },
     })
 }
 
-fn operation(route: &Route) -> Value {
+fn operation(route: &Route, schemas: &mut Schemas) -> Value {
+    let problem = schemas.written.subschema_for::<ProblemDocument>();
     let mut operation = json!({
         "summary": route.summary,
         "operationId": operation_id(route),
         "parameters": parameters(route),
         "responses": {
-            "2XX": { "description": "Done", "content": content(route.answer) },
+            "2XX": { "description": "Done", "content": route.answer.0(&mut schemas.written) },
             "default": {
                 "description": "Not done, and why",
-                "content": { "application/problem+json": { "schema": reference("Problem") } },
+                "content": { "application/problem+json": { "schema": problem } },
             },
         },
     });
-    if route.body != "Nothing" {
-        operation["requestBody"] = json!({ "content": content(route.body) });
+    if let Some(content) = route.body.0(&mut schemas.read) {
+        operation["requestBody"] = json!({ "content": content });
     }
     operation
 }
@@ -58,7 +142,7 @@ fn parameters(route: &Route) -> Vec<Value> {
         let name = word.trim_end_matches('}');
         json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
     });
-    let lines = route.answer == "Lines";
+    let lines = route.query.contains(&"lines");
     let in_query = route.query.iter().map(|name| {
         let schema = match *name {
             "since" if lines => json!({ "type": "string", "examples": ["10m"] }),
@@ -72,110 +156,6 @@ fn parameters(route: &Route) -> Vec<Value> {
         json!({ "name": name, "in": "query", "schema": schema })
     });
     in_path.chain(in_query).collect()
-}
-
-fn content(schema: &str) -> Value {
-    match schema {
-        "Lines" => json!({
-            "text/plain": { "schema": { "type": "string" } },
-            "application/x-ndjson": { "schema": reference("Line") },
-        }),
-        // A name that stands for several instances is answered with all of them.
-        "Job" | "Why" => {
-            let several = if schema == "Job" { "Jobs" } else { "Whys" };
-            let either = json!({ "oneOf": [reference(schema), reference(several)] });
-            json!({ "application/json": { "schema": either } })
-        }
-        "Events" => json!({ "text/event-stream": { "schema": reference("Event") } }),
-        name => json!({ "application/json": { "schema": reference(name) } }),
-    }
-}
-
-fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{name}") })
-}
-
-fn schemas() -> Value {
-    let text = json!({ "type": "string" });
-    let maybe_text = json!({ "type": ["string", "null"] });
-    let number = json!({ "type": "integer" });
-    let maybe_number = json!({ "type": ["integer", "null"] });
-    let flag = json!({ "type": "boolean" });
-    let texts = json!({ "type": "array", "items": { "type": "string" } });
-    let time = json!({ "type": "string", "format": "date-time" });
-    let list = |name: &str| json!({ "type": "array", "items": reference(name) });
-    let words = |words: &[&str]| json!({ "type": "string", "enum": words });
-    json!({
-        "Any": { "type": "object" },
-        "Status": object(json!({
-            "node": text, "version": text,
-            "state": words(&["starting", "running", "maintenance", "stopping"]),
-            "run": text, "run_dir": text, "state_dir": text, "agent_restarts": number,
-            "keeper": { "type": ["object", "null"] }, "jobs": list("Job"),
-            "telemetry": { "type": ["object", "null"] },
-            "containerpilot": { "type": ["object", "null"] },
-            "strays": { "type": ["array", "null"] },
-        })),
-        "Job": object(json!({
-            "name": text,
-            "state": words(&["STOPPED", "STARTING", "RUNNING", "BACKOFF", "STOPPING", "EXITED",
-                             "FATAL", "UNKNOWN"]),
-            "desired": words(&["run", "rest", "disabled"]),
-            "health": words(&["unknown", "healthy", "unhealthy"]),
-            "as_desired": flag, "checks": list("Check"), "pid": maybe_number,
-            "incarnation": number, "restarts": number,
-            "exit": { "type": ["object", "null"] }, "since": time, "waiting": list("Waiting"),
-            "app": maybe_text, "instance_of": maybe_text, "args": texts, "tree": maybe_text, "unenforced": texts,
-            "log": { "type": ["object", "null"] },
-        })),
-        "Check": object(json!({
-            "name": text, "state": words(&["unknown", "passing", "failing"]), "since": time,
-            "output": text,
-        })),
-        "Waiting": object(json!({
-            "source": text, "event": text, "since": time, "reason": maybe_text,
-        })),
-        "Jobs": object(json!({ "instances_of": text, "jobs": list("Job") })),
-        "Whys": object(json!({ "instances_of": text, "jobs": list("Why") })),
-        "Line": object(json!({
-            "time": maybe_text, "job": text, "stream": maybe_text, "text": text,
-        })),
-        "Why": object(json!({ "job": text, "lines": texts })),
-        "Changes": object(json!({
-            "added": texts, "removed": texts, "changed": list("Change"), "jobs": list("Change"),
-            "ends": flag, "node": texts, "api": texts, "apps": flag, "warnings": text,
-        })),
-        "Change": object(json!({
-            "job": text, "change": words(&["added", "removed", "unchanged", "live", "restart"]),
-            "keys": texts,
-            "effect": words(&["keep", "live", "start", "restart", "wait", "stop-and-wait", "stop",
-                              "not-again", "later"]),
-            "because": text, "waits": texts,
-        })),
-        "App": object(json!({ "app": text, "jobs": list("Job") })),
-        "State": object(json!({ "state": text })),
-        "Event": object(json!({
-            "seq": number, "time": time, "source": text, "event": text,
-            "detail": { "type": "object" },
-        })),
-        "Problem": object(json!({
-            "title": text, "status": number, "detail": text, "job": reference("Job"),
-            "changes": reference("Changes"),
-        })),
-        "Start": object(json!({ "args": texts, "now": flag })),
-        "Restart": object(json!({ "args": texts })),
-        "Signal": object(json!({ "signal": text, "to": words(&["leader", "group", "tree"]) })),
-        "Maintenance": object(json!({ "on": flag })),
-        "Environ": { "type": "object", "additionalProperties": maybe_text },
-        "Metrics": { "type": "object", "additionalProperties": { "type": "number" } },
-        "Changed": object(json!({ "changed": texts })),
-        "Taken": object(json!({ "taken": number })),
-        "Upgrade": object(json!({ "binary": maybe_text })),
-    })
-}
-
-fn object(properties: Value) -> Value {
-    json!({ "type": "object", "properties": properties })
 }
 
 #[cfg(test)]

@@ -7,44 +7,33 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use mainstay_agent::{
-    Gone, ReloadError, WaitError,
-    view::{Changes, JobStatus},
-};
+use mainstay_agent::{Gone, ReloadError, WaitError};
 use mainstay_core::node::Refusal;
-use serde::Serialize;
+use mainstay_wire::api::ProblemDocument;
 
 const TYPE: &str = "application/problem+json";
 
-/// `type` is left out: it is "about:blank", and `title` says what the status means.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Problem {
-    title: &'static str,
-    status: u16,
-    detail: String,
-    /// The job as it is now, where that explains the matter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<Box<JobStatus>>,
-    /// What was brought into force all the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changes: Option<Box<Changes>>,
+    status: StatusCode,
+    document: ProblemDocument,
 }
 
 impl Problem {
     fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
-        Problem {
-            title: status.canonical_reason().unwrap_or("Error"),
+        let document = ProblemDocument {
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
             status: status.as_u16(),
             detail: detail.into(),
             job: None,
             changes: None,
-        }
+        };
+        Problem { status, document }
     }
 
     /// For those who speak another language.
     pub(crate) fn into_parts(self) -> (StatusCode, String) {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        (status, self.detail)
+        (self.status, self.document.detail)
     }
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Problem {
@@ -66,13 +55,14 @@ impl Problem {
 
     #[cfg(test)]
     pub(crate) fn status(&self) -> u16 {
-        self.status
+        self.document.status
     }
 
     /// The whole answer, for a client that no server can be set up for.
     pub(crate) fn plain(&self) -> Vec<u8> {
-        let body = serde_json::to_string(self).unwrap_or_default();
-        let (status, title, length) = (self.status, self.title, body.len());
+        let body = serde_json::to_string(&self.document).unwrap_or_default();
+        let ProblemDocument { status, title, .. } = &self.document;
+        let length = body.len();
         format!(
             "HTTP/1.1 {status} {title}\r\ncontent-type: {TYPE}\r\ncontent-length: {length}\r\n\
              connection: close\r\n\r\n{body}"
@@ -124,7 +114,9 @@ impl From<WaitError> for Problem {
             WaitError::Failed(job) | WaitError::Hopeless(job) => (StatusCode::CONFLICT, job),
             WaitError::TimeOver { job, .. } => (StatusCode::GATEWAY_TIMEOUT, job),
         };
-        Problem { job: Some(job), ..Problem::new(status, detail) }
+        let mut problem = Problem::new(status, detail);
+        problem.document.job = Some(job);
+        problem
     }
 }
 
@@ -137,7 +129,10 @@ impl From<ReloadError> for Problem {
             ReloadError::Listeners(_) => Problem::conflict(detail),
             ReloadError::Refused(refusal) => refusal.into(),
             ReloadError::Unreached { changes, error } => {
-                Problem { detail, changes: Some(changes), ..error.into() }
+                let mut problem = Problem::from(error);
+                problem.document.detail = detail;
+                problem.document.changes = Some(changes);
+                problem
             }
         }
     }
@@ -160,10 +155,9 @@ impl From<Refusal> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = serde_json::to_vec(&self).unwrap_or_default();
-        let mut answer = (status, [(CONTENT_TYPE, TYPE)], body).into_response();
-        if status == StatusCode::UNAUTHORIZED {
+        let body = serde_json::to_vec(&self.document).unwrap_or_default();
+        let mut answer = (self.status, [(CONTENT_TYPE, TYPE)], body).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         answer

@@ -4,9 +4,9 @@
 //! are not woken for each of them, and the agent has its turn in between.
 
 use bytes::Bytes;
-use mainstay_agent::{EventLog, view::EventView};
+use mainstay_agent::EventLog;
 use mainstay_core::event::Event;
-use serde_json::json;
+use mainstay_wire::api::{EventGap, EventView};
 use std::{
     collections::VecDeque,
     sync::{
@@ -124,8 +124,8 @@ impl EncodedEvents {
 
     /// Events were missed; what is kept begins after the one numbered `before`.
     pub(crate) fn gap(&self, before: u64) -> String {
-        let data = json!({ "event": "gap", "source": "global", "detail": { "before": before } });
-        self.frame(before, "gap", &data.to_string())
+        let data = serde_json::to_string(&EventGap::new(before)).unwrap_or_default();
+        self.frame(before, EventGap::NAME, &data)
     }
 
     /// JSON on one line.

@@ -1,7 +1,9 @@
 //! What keeper, agent and command say to each other: link frames, server-sent events, state files;
-//! and how the logs that the keeper writes are read.
+//! the model of the API, and how the logs that the keeper writes are read.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "api")]
+pub mod api;
 pub mod frame;
 pub mod link;
 #[cfg(feature = "logs")]

@@ -5,15 +5,17 @@ use crate::{
     clock,
     handle::{Call, Selection},
     reload::Applied,
-    view::{self, JobStatus, Status},
-    why,
+    view, why,
 };
 use mainstay_core::{
     name::Name,
     node::{Blockers, Input, Refusal, Request},
     plan::{JobPlan, Plan},
 };
-use mainstay_wire::link::ToKeeper;
+use mainstay_wire::{
+    api::{JobStatus, NodeStatus},
+    link::ToKeeper,
+};
 use tokio::sync::oneshot;
 
 impl Agent {
@@ -69,9 +71,9 @@ impl Agent {
         Ok(())
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> NodeStatus {
         let plan = self.node.plan();
-        Status {
+        NodeStatus {
             node: plan.node.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             state: self.node.phase(),

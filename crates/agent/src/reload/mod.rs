@@ -13,13 +13,13 @@ pub(crate) mod source;
 
 use crate::{
     handle::{Gone, Handle, Selection},
-    view::{Changes, JobStatus},
     wait::{Goal, Incarnations, Wait, WaitError},
 };
 use mainstay_core::{
     node::{Effect, Refusal},
     plan::ApiPlan,
 };
+use mainstay_wire::api::{Changes, JobStatus};
 use std::{fmt::Display, time::Duration};
 
 /// Opens what a plan wants to listen on before that plan is in force.

@@ -1,10 +1,10 @@
 //! What a request is to lead to, and when to stop waiting for it.
 
-use crate::view::JobStatus;
 use mainstay_core::{
     job::{Desired, Phase},
     name::Name,
 };
+use mainstay_wire::api::JobStatus;
 use std::collections::BTreeMap;
 
 /// The incarnation that each job had at a moment.

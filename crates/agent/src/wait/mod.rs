@@ -5,12 +5,10 @@ mod goal;
 
 pub use goal::{Goal, Incarnations};
 
-use crate::{
-    handle::{Gone, Handle, Selection},
-    view::JobStatus,
-};
+use crate::handle::{Gone, Handle, Selection};
 use goal::Progress;
 use mainstay_core::job::Desired;
+use mainstay_wire::api::JobStatus;
 use std::{fmt, time::Duration};
 use tokio::{
     sync::watch,

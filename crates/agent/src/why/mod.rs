@@ -5,7 +5,7 @@
 //! waits for, how far its start or stop is, who wanted it so. What its checks and its last run say
 //! follows, and what can be done. Where that is too much, the least telling goes first.
 
-use crate::{inputs::cron, view::Why};
+use crate::inputs::cron;
 use mainstay_core::{
     app::RestReason,
     clock::{Mono, Now},
@@ -14,7 +14,7 @@ use mainstay_core::{
     node::{Node, NodePhase, Waiting},
     plan::{JobPlan, RestartOn, Trigger},
 };
-use mainstay_wire::stamp::rfc3339;
+use mainstay_wire::{api::Why, stamp::rfc3339};
 use std::time::Duration;
 
 const LINES: usize = 5;

@@ -11,8 +11,9 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use mainstay_agent::{Listeners, view::Door};
+use mainstay_agent::Listeners;
 use mainstay_core::{interface::choose, plan::Listen};
+use mainstay_wire::api::ListenerStatus;
 use rustix::{
     fs::{Mode, fchmod},
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
@@ -53,14 +54,14 @@ pub(crate) enum Which {
 
 /// How things stand, for `status`.
 #[derive(Debug, Default)]
-pub(crate) struct ListenerStates(Mutex<[Option<Door>; 2]>);
+pub(crate) struct ListenerStates(Mutex<[Option<ListenerStatus>; 2]>);
 
 impl ListenerStates {
-    pub(crate) fn of(&self, which: Which) -> Option<Door> {
+    pub(crate) fn of(&self, which: Which) -> Option<ListenerStatus> {
         lock(&self.0)[which.place()].clone()
     }
 
-    fn set(&self, which: Which, now: Option<Door>) {
+    fn set(&self, which: Which, now: Option<ListenerStatus>) {
         lock(&self.0)[which.place()] = now;
     }
 }
@@ -192,7 +193,7 @@ pub(crate) async fn keep(
             Ok(listener) => {
                 tracing::info!("{} is open at {at}", which.word());
                 told = None;
-                state.listening.set(which, Some(Door { at, error: None }));
+                state.listening.set(which, Some(ListenerStatus { at, error: None }));
                 tokio::select! {
                     () = serve(&listener, &routes) => {}
                     () = changed(&mut plans) => {}
@@ -206,7 +207,7 @@ pub(crate) async fn keep(
                     tracing::error!("cannot open {what} at {at}: {error}; it is tried again");
                 }
                 told = Some((at.clone(), error.clone()));
-                state.listening.set(which, Some(Door { at, error: Some(error) }));
+                state.listening.set(which, Some(ListenerStatus { at, error: Some(error) }));
                 tokio::select! {
                     () = sleep(RETRY) => {}
                     () = changed(&mut plans) => {}

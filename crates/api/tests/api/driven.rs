@@ -1,5 +1,6 @@
 //! A node whose agent is real and whose keeper is played by the test.
 
+use crate::described::Described;
 use mainstay_agent::{Crash, Link, Options, Source, boot};
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -146,10 +147,10 @@ impl Node {
         (status.expect("a status"), body.to_owned())
     }
 
-    pub(crate) fn connect(&self) -> UnixStream {
+    pub(crate) fn connect(&self) -> Described<UnixStream> {
         let stream = UnixStream::connect(self.0.join("mainstay.sock")).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
-        stream
+        Described::new(stream)
     }
 
     pub(crate) fn get(&self, path: &str) -> (u16, Value) {

@@ -1,5 +1,6 @@
 //! The API as its clients see it.
 
+mod described;
 mod driven;
 mod remote;
 mod routes;

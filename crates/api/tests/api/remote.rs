@@ -1,6 +1,9 @@
 //! The API over TCP: who gets in, and that those who do not harm nobody.
 
-use crate::driven::{CONFIG, Node};
+use crate::{
+    described::Described,
+    driven::{CONFIG, Node},
+};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
@@ -48,7 +51,8 @@ fn connect(address: SocketAddr) -> TcpStream {
     }
 }
 
-fn exchange(mut stream: impl Read + Write, request: &str) -> io::Result<(u16, Value)> {
+fn exchange(stream: impl Read + Write, request: &str) -> io::Result<(u16, Value)> {
+    let mut stream = Described::new(stream);
     stream.write_all(request.as_bytes())?;
     let mut text = Vec::new();
     match stream.read_to_end(&mut text) {
@@ -296,7 +300,7 @@ fn a_reload_changes_nothing_without_its_listeners_whichever_way_it_is_asked_for(
 fn another_token_counts_from_the_reload_on_and_those_with_the_old_one_have_to_leave() {
     let address = free();
     let node = with_token(address, "");
-    let mut follower = connect(address);
+    let mut follower = Described::new(connect(address));
     let follow = with(TOKEN).replace("/v1/status", "/v1/events?since=0");
     follower.write_all(follow.as_bytes()).expect("sent");
     let mut begun = [0; 12];

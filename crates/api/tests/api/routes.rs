@@ -5,7 +5,6 @@ use serde_json::Value;
 use std::{
     fs,
     io::{Read, Write},
-    os::unix::net::UnixStream,
 };
 
 fn events(text: &str) -> Vec<(&str, &str)> {
@@ -146,7 +145,7 @@ fn a_stream_ends_with_the_last_event_of_the_run() {
 #[test]
 fn silent_clients_keep_nobody_out() {
     let node = Node::start();
-    let silent: Vec<UnixStream> = (0..600).map(|_| node.connect()).collect();
+    let silent: Vec<_> = (0..600).map(|_| node.connect()).collect();
     let mut half = node.connect();
     half.write_all(b"GET /v1/sta").expect("sent");
     let mut nonsense = node.connect();

@@ -3,10 +3,15 @@
 use crate::{
     AppState,
     extract::{Body, Nothing, PathName, Query},
-    wait::{Answer, Goal, Subject, WaitQuery},
+    problem::Problem,
+    wait::{Goal, Subject, WaitQuery},
 };
-use axum::extract::State;
-use mainstay_core::{name::Name, node::Request};
+use axum::{Json, extract::State};
+use mainstay_core::{
+    name::Name,
+    node::{Refusal, Request},
+};
+use mainstay_wire::api::AppJobs;
 
 macro_rules! waiting {
     ($($route:ident $request:ident $goal:expr;)*) => {$(
@@ -15,9 +20,11 @@ macro_rules! waiting {
             PathName(name): PathName,
             Query(wait): Query<WaitQuery>,
             Body(Nothing {}): Body<Nothing>,
-        ) -> Answer {
+        ) -> Result<Json<AppJobs>, Problem> {
+            let app = Name::new(&name).map_err(|_| Refusal::NoSuchApp(name))?;
             let request = |app: Name| Request::$request { app };
-            Subject::of_app(&name)?.ask_and_wait(&state, request, $goal, &wait).await
+            let jobs = Subject::of_app(&app).ask_and_wait(&state, request, $goal, &wait).await?;
+            Ok(Json(AppJobs { app, jobs }))
         }
     )*};
 }

@@ -9,9 +9,8 @@ use crate::{
     problem::Problem,
 };
 use axum::{Extension, Json, Router, extract::State};
-use mainstay_core::{environ::Environ, node::Request};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use mainstay_core::node::Request;
+use mainstay_wire::api::{EnvironChanged, EnvironVariables};
 
 /// The request came over the network.
 #[derive(Debug, Clone, Copy)]
@@ -27,21 +26,21 @@ pub(crate) async fn show(
     State(state): State<AppState>,
     afar: Option<Extension<FromAfar>>,
     Query(Nothing {}): Query<Nothing>,
-) -> Result<Json<Environ>, Problem> {
+) -> Result<Json<EnvironVariables>, Problem> {
     if afar.is_some() {
         return Err(Problem::forbidden(
             "values may be secrets: they are shown at the node's own socket only",
         ));
     }
-    Ok(Json(state.handle.environ().await?))
+    Ok(Json(EnvironVariables::from(&state.handle.environ().await?)))
 }
 
 pub(crate) async fn change(
     State(state): State<AppState>,
     Query(Nothing {}): Query<Nothing>,
-    Body(changes): Body<BTreeMap<String, Option<String>>>,
-) -> Result<Json<Value>, Problem> {
-    let changed: Vec<String> = changes.keys().cloned().collect();
+    Body(EnvironVariables(changes)): Body<EnvironVariables>,
+) -> Result<Json<EnvironChanged>, Problem> {
+    let changed = changes.keys().cloned().collect();
     state.handle.request(Request::Environ { changes }).await??;
-    Ok(Json(json!({ "changed": changed })))
+    Ok(Json(EnvironChanged { changed }))
 }

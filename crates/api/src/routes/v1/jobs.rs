@@ -5,12 +5,15 @@ use crate::{
     extract::{Body, Nothing, PathName, Query},
     problem::Problem,
     routes::v1::node::figures,
-    wait::{Answer, Goal, Subject, WaitQuery},
+    wait::{Goal, Subject, WaitQuery},
 };
 use axum::{Json, extract::State};
-use mainstay_core::{name::Name, node::Request, plan, signal::Signal};
-use serde::Deserialize;
-use serde_json::json;
+use mainstay_core::{name::Name, node::Request, plan::Reach};
+use mainstay_wire::api::{
+    JobAnswer, RestartRequest, SignalRequest, StartRequest, Why, WhyAnswer, WhyInstances,
+};
+
+type Answer = Result<Json<JobAnswer>, Problem>;
 
 pub(crate) async fn one(
     State(state): State<AppState>,
@@ -26,41 +29,28 @@ pub(crate) async fn one(
     subject.answer(jobs)
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StartBody {
-    args: Option<Vec<String>>,
-    #[serde(default)]
-    now: bool,
-}
-
 pub(crate) async fn start(
     State(state): State<AppState>,
     PathName(name): PathName,
     Query(wait): Query<WaitQuery>,
-    Body(StartBody { args, now }): Body<StartBody>,
+    Body(StartRequest { args, now }): Body<StartRequest>,
 ) -> Answer {
     fit(args.as_deref())?;
     let request = |job| Request::Start { job, args: args.clone(), now };
     let subject = Subject::of_job(&state, &name).await?;
-    subject.ask_and_wait(&state, request, Goal::Up { beyond: 0 }, &wait).await
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RestartBody {
-    args: Option<Vec<String>>,
+    subject.answer(subject.ask_and_wait(&state, request, Goal::Up { beyond: 0 }, &wait).await?)
 }
 
 pub(crate) async fn restart(
     State(state): State<AppState>,
     PathName(name): PathName,
     Query(wait): Query<WaitQuery>,
-    Body(RestartBody { args }): Body<RestartBody>,
+    Body(RestartRequest { args }): Body<RestartRequest>,
 ) -> Answer {
     fit(args.as_deref())?;
     let request = |job| Request::Restart { job, args: args.clone() };
-    Subject::of_job(&state, &name).await?.ask_and_wait(&state, request, Goal::Anew, &wait).await
+    let subject = Subject::of_job(&state, &name).await?;
+    subject.answer(subject.ask_and_wait(&state, request, Goal::Anew, &wait).await?)
 }
 
 fn fit(args: Option<&[String]>) -> Result<(), Problem> {
@@ -81,7 +71,8 @@ macro_rules! waiting {
             Body(Nothing {}): Body<Nothing>,
         ) -> Answer {
             let request = |job: Name| Request::$request { job };
-            Subject::of_job(&state, &name).await?.ask_and_wait(&state, request, $goal, &wait).await
+            let subject = Subject::of_job(&state, &name).await?;
+            subject.answer(subject.ask_and_wait(&state, request, $goal, &wait).await?)
         }
     )*};
 }
@@ -93,22 +84,15 @@ waiting! {
     enable Enable Goal::Begun;
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SignalBody {
-    signal: Signal,
-    to: Option<plan::Reach>,
-}
-
 pub(crate) async fn signal(
     State(state): State<AppState>,
     PathName(name): PathName,
     Query(Nothing {}): Query<Nothing>,
-    Body(SignalBody { signal, to }): Body<SignalBody>,
+    Body(SignalRequest { signal, to }): Body<SignalRequest>,
 ) -> Answer {
-    let to = to.unwrap_or(plan::Reach::Leader);
+    let to = to.unwrap_or(Reach::Leader);
     let subject = Subject::of_job(&state, &name).await?;
-    subject.ask(&state, |job| Request::Signal { job, signal, to }).await
+    subject.answer(subject.ask(&state, |job| Request::Signal { job, signal, to }).await?)
 }
 
 /// Its own way to reload ends when it likes: taken is done.
@@ -120,23 +104,21 @@ pub(crate) async fn reload(
 ) -> Answer {
     wait.patience()?;
     let subject = Subject::of_job(&state, &name).await?;
-    subject.ask(&state, |job| Request::Reload { job }).await
+    subject.answer(subject.ask(&state, |job| Request::Reload { job }).await?)
 }
 
 pub(crate) async fn why(
     State(state): State<AppState>,
     PathName(name): PathName,
     Query(Nothing {}): Query<Nothing>,
-) -> Answer {
+) -> Result<Json<WhyAnswer>, Problem> {
     let subject = Subject::of_job(&state, &name).await?;
-    let mut answers = Vec::new();
+    let mut jobs: Vec<Why> = Vec::new();
     for job in subject.jobs(&state).await? {
-        answers.extend(state.handle.why(job.name.as_str()).await?);
+        jobs.extend(state.handle.why(job.name.as_str()).await?);
     }
-    match subject {
-        Subject::Instances(name, _) => Ok(Json(json!({ "instances_of": name, "jobs": answers }))),
-        Subject::Job(_) | Subject::App(_) => {
-            Ok(Json(json!(answers.pop().ok_or_else(|| Problem::no_such_job(&name))?)))
-        }
-    }
+    Ok(Json(match subject.instances_of() {
+        Some(name) => WhyAnswer::Instances(WhyInstances { instances_of: name.to_owned(), jobs }),
+        None => WhyAnswer::Job(jobs.pop().ok_or_else(|| subject.not_there())?),
+    }))
 }

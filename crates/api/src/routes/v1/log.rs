@@ -19,9 +19,11 @@ use futures_util::stream;
 use mainstay_agent::Selection;
 use mainstay_config::since;
 use mainstay_core::name::Name;
-use mainstay_wire::logs::{self, Backlog, Entry, Followers, Lines, Wanted};
+use mainstay_wire::{
+    api::LogLine,
+    logs::{self, Backlog, Entry, Followers, Lines, Wanted},
+};
 use serde::Deserialize;
-use serde_json::json;
 use std::{fmt::Display, io, path::PathBuf, time::Duration};
 use tokio::{sync::watch, task::spawn_blocking, time::timeout};
 
@@ -191,7 +193,7 @@ impl LineStyle {
 
     fn line(self, job: &str, entry: &Entry, piece: &mut Vec<u8>) {
         match self.format {
-            LogFormat::Json => piece.extend(line(job, entry).into_bytes()),
+            LogFormat::Json => piece.extend(LogLine::of(job, entry).to_json().into_bytes()),
             LogFormat::Text => {
                 if self.named {
                     piece.extend(format!("{job} | ").into_bytes());
@@ -201,11 +203,4 @@ impl LineStyle {
         }
         piece.push(b'\n');
     }
-}
-
-/// An entry as JSON: `{"time","job","stream","text"}`.
-#[must_use]
-pub fn line(job: &str, entry: &Entry) -> String {
-    let text = String::from_utf8_lossy(&entry.text);
-    json!({ "time": entry.time, "job": job, "stream": entry.stream, "text": text }).to_string()
 }

@@ -6,19 +6,18 @@ use crate::{
     problem::Problem,
 };
 use axum::{Json, extract::State};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use mainstay_wire::api::{MetricValues, MetricsTaken};
 
 /// Adds to counters, sets gauges, shows values to histograms and summaries: all of them or none.
 pub(crate) async fn feed(
     State(state): State<AppState>,
     Query(Nothing {}): Query<Nothing>,
-    Body(values): Body<BTreeMap<String, f64>>,
-) -> Result<Json<Value>, Problem> {
+    Body(MetricValues(values)): Body<MetricValues>,
+) -> Result<Json<MetricsTaken>, Problem> {
     state
         .handle
         .user_metrics()
         .feed(&values)
         .map_err(|error| Problem::bad_request(error.to_string()))?;
-    Ok(Json(json!({ "taken": values.len() })))
+    Ok(Json(MetricsTaken { taken: values.len() }))
 }

@@ -8,13 +8,21 @@ mod log;
 mod metrics;
 pub(crate) mod node;
 
-pub use log::line as log_line;
-
-use crate::{AppState, openapi};
+use crate::{
+    AppState,
+    extract::Nothing,
+    openapi::{self, Contents, EventStream, LogLines},
+};
 use axum::{
-    Router,
+    Json, Router,
     routing::{get, post, put},
 };
+use mainstay_wire::api::{
+    AppJobs, Changes, EnvironChanged, EnvironVariables, JobAnswer, MaintenanceRequest,
+    MetricValues, MetricsTaken, NodeStateAnswer, NodeStatus, RestartRequest, SignalRequest,
+    StartRequest, UpgradeRequest, WhyAnswer,
+};
+use serde_json::{Map, Value};
 
 /// A route, as the description shows it.
 #[derive(Debug)]
@@ -22,22 +30,21 @@ pub(crate) struct Route {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
-    /// Names of schemas: of the body, and of the answer.
-    pub(crate) body: &'static str,
-    pub(crate) answer: &'static str,
+    pub(crate) body: Contents,
+    pub(crate) answer: Contents,
     /// What may stand in the query.
     pub(crate) query: &'static [&'static str],
 }
 
 macro_rules! table {
-    ($($method:ident $path:literal $handler:path: $body:ident -> $answer:ident
+    ($($method:ident $path:literal $handler:path: $body:ty => $answer:ty,
        $([$($query:literal),*])? $summary:literal;)*) => {
         pub(crate) const ROUTES: &[Route] = &[$(Route {
             method: stringify!($method),
             path: $path,
             summary: $summary,
-            body: stringify!($body),
-            answer: stringify!($answer),
+            body: Contents::of::<$body>(),
+            answer: Contents::of::<$answer>(),
             query: &[$($($query),*)?],
         }),*];
 
@@ -48,57 +55,57 @@ macro_rules! table {
 }
 
 table! {
-    get "/v1/status" node::status: Nothing -> Status
+    get "/v1/status" node::status: Nothing => Json<NodeStatus>,
         "The node and its jobs";
-    get "/v1/events" events::stream: Nothing -> Events ["since", "follow"]
+    get "/v1/events" events::stream: Nothing => EventStream, ["since", "follow"]
         "What happens, as server-sent events; resumes after Last-Event-ID";
-    get "/v1/plan" node::plan: Nothing -> Changes
+    get "/v1/plan" node::plan: Nothing => Json<Changes>,
         "What a reload would change";
-    post "/v1/reload" node::reload: Nothing -> Changes ["wait"]
+    post "/v1/reload" node::reload: Nothing => Json<Changes>, ["wait"]
         "Brings the configuration into force as it is written now, and waits for what that starts \
          and stops";
-    get "/v1/logs" log::of_all: Nothing -> Lines ["jobs", "lines", "since", "follow", "format"]
+    get "/v1/logs" log::of_all: Nothing => LogLines, ["jobs", "lines", "since", "follow", "format"]
         "What jobs have written: all, or those that are named";
-    post "/v1/maintenance" node::maintenance: Maintenance -> State
+    post "/v1/maintenance" node::maintenance: Json<MaintenanceRequest> => Json<NodeStateAnswer>,
         "Enters or leaves maintenance";
-    post "/v1/shutdown" node::shutdown: Nothing -> State
+    post "/v1/shutdown" node::shutdown: Nothing => Json<NodeStateAnswer>,
         "Stops all jobs and ends the run";
-    post "/v1/upgrade" node::upgrade: Upgrade -> State
+    post "/v1/upgrade" node::upgrade: Json<UpgradeRequest> => Json<NodeStateAnswer>,
         "Replaces keeper and agent by another binary; the jobs go on";
-    get "/v1/jobs/{job}" jobs::one: Nothing -> Job
+    get "/v1/jobs/{job}" jobs::one: Nothing => Json<JobAnswer>,
         "One job";
-    get "/v1/jobs/{job}/log" log::of_job: Nothing -> Lines ["lines", "since", "follow", "format"]
+    get "/v1/jobs/{job}/log" log::of_job: Nothing => LogLines, ["lines", "since", "follow", "format"]
         "What a job has written; `mainstay` is Mainstay's own log";
-    get "/v1/jobs/{job}/why" jobs::why: Nothing -> Why
+    get "/v1/jobs/{job}/why" jobs::why: Nothing => Json<WhyAnswer>,
         "Why a job is as it is";
-    post "/v1/jobs/{job}/start" jobs::start: Start -> Job ["wait"]
+    post "/v1/jobs/{job}/start" jobs::start: Json<StartRequest> => Json<JobAnswer>, ["wait"]
         "Starts a job, and waits until it runs";
-    post "/v1/jobs/{job}/stop" jobs::stop: Nothing -> Job ["wait"]
+    post "/v1/jobs/{job}/stop" jobs::stop: Nothing => Json<JobAnswer>, ["wait"]
         "Stops a job, and waits until nothing of it is left";
-    post "/v1/jobs/{job}/restart" jobs::restart: Restart -> Job ["wait"]
+    post "/v1/jobs/{job}/restart" jobs::restart: Json<RestartRequest> => Json<JobAnswer>, ["wait"]
         "Stops a job and starts it again";
-    post "/v1/jobs/{job}/kill" jobs::kill: Nothing -> Job ["wait"]
+    post "/v1/jobs/{job}/kill" jobs::kill: Nothing => Json<JobAnswer>, ["wait"]
         "Kills a job without grace";
-    post "/v1/jobs/{job}/signal" jobs::signal: Signal -> Job
+    post "/v1/jobs/{job}/signal" jobs::signal: Json<SignalRequest> => Json<JobAnswer>,
         "Sends a signal to a job";
-    post "/v1/jobs/{job}/reload" jobs::reload: Nothing -> Job ["wait"]
+    post "/v1/jobs/{job}/reload" jobs::reload: Nothing => Json<JobAnswer>, ["wait"]
         "Lets a job reload in its own way";
-    post "/v1/jobs/{job}/enable" jobs::enable: Nothing -> Job ["wait"]
+    post "/v1/jobs/{job}/enable" jobs::enable: Nothing => Json<JobAnswer>, ["wait"]
         "Lets a job be started again, and waits until it is if nothing keeps it";
-    post "/v1/jobs/{job}/disable" jobs::disable: Nothing -> Job ["wait"]
+    post "/v1/jobs/{job}/disable" jobs::disable: Nothing => Json<JobAnswer>, ["wait"]
         "Stops a job and keeps it from being started, over runs; waits until nothing of it is left";
-    post "/v1/apps/{app}/start" apps::start: Nothing -> App ["wait"]
+    post "/v1/apps/{app}/start" apps::start: Nothing => Json<AppJobs>, ["wait"]
         "Starts the jobs of an app, in order";
-    post "/v1/apps/{app}/stop" apps::stop: Nothing -> App ["wait"]
+    post "/v1/apps/{app}/stop" apps::stop: Nothing => Json<AppJobs>, ["wait"]
         "Stops the jobs of an app, in order";
-    post "/v1/apps/{app}/restart" apps::restart: Nothing -> App ["wait"]
+    post "/v1/apps/{app}/restart" apps::restart: Nothing => Json<AppJobs>, ["wait"]
         "Stops the jobs of an app and starts them again, in order";
-    get "/v1/environ" environ::show: Nothing -> Environ
+    get "/v1/environ" environ::show: Nothing => Json<EnvironVariables>,
         "Variables that users have changed for later starts; null: taken away";
-    put "/v1/environ" environ::change: Environ -> Changed
+    put "/v1/environ" environ::change: Json<EnvironVariables> => Json<EnvironChanged>,
         "Sets variables for later starts, and takes some away (null)";
-    post "/v1/metrics" metrics::feed: Metrics -> Taken
+    post "/v1/metrics" metrics::feed: Json<MetricValues> => Json<MetricsTaken>,
         "Feeds metrics of [telemetry]: adds to counters, sets gauges, observes";
-    get "/v1/openapi.json" openapi::describe: Nothing -> Any
+    get "/v1/openapi.json" openapi::describe: Nothing => Json<Map<String, Value>>,
         "This description";
 }

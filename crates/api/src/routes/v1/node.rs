@@ -8,15 +8,13 @@ use crate::{
     wait::WaitQuery,
 };
 use axum::{Json, extract::State, http::StatusCode};
-use mainstay_agent::{
-    Handle,
-    view::{Changes, Keeper, Status},
-};
+use mainstay_agent::Handle;
 use mainstay_core::node::Request;
-use mainstay_wire::link::Figures;
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::{path::PathBuf, time::Duration};
+use mainstay_wire::{
+    api::{Changes, KeeperStatus, MaintenanceRequest, NodeStateAnswer, NodeStatus, UpgradeRequest},
+    link::Figures,
+};
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// The keeper has more important things to do than to count: without its figures by then,
@@ -28,7 +26,7 @@ const UPGRADE: Duration = Duration::from_secs(30);
 pub(crate) async fn status(
     State(state): State<AppState>,
     Query(Nothing {}): Query<Nothing>,
-) -> Result<Json<Status>, Problem> {
+) -> Result<Json<NodeStatus>, Problem> {
     let figures = figures(&state.handle).await?;
     let mut status = state.handle.status().await?;
     status.telemetry = state.listening.of(Which::Telemetry);
@@ -38,7 +36,7 @@ pub(crate) async fn status(
             job.log = figures.logs.get(&job.name).copied();
         }
         status.strays = Some(figures.strays);
-        status.keeper = Some(Keeper {
+        status.keeper = Some(KeeperStatus {
             version: figures.version,
             pid: figures.pid,
             forward_dropped: figures.forward_dropped,
@@ -58,23 +56,17 @@ pub(crate) async fn figures(handle: &Handle) -> Result<Option<Figures>, Problem>
 pub(crate) async fn shutdown(
     State(state): State<AppState>,
     Body(Nothing {}): Body<Nothing>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<(StatusCode, Json<NodeStateAnswer>), Problem> {
     state.handle.request(Request::Shutdown).await??;
-    Ok((StatusCode::ACCEPTED, Json(json!({ "state": "stopping" }))))
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Maintenance {
-    on: bool,
+    Ok((StatusCode::ACCEPTED, Json(NodeStateAnswer::Stopping)))
 }
 
 pub(crate) async fn maintenance(
     State(state): State<AppState>,
-    Body(Maintenance { on }): Body<Maintenance>,
-) -> Result<Json<Value>, Problem> {
+    Body(MaintenanceRequest { on }): Body<MaintenanceRequest>,
+) -> Result<Json<NodeStateAnswer>, Problem> {
     state.handle.request(Request::Maintenance { on }).await??;
-    Ok(Json(json!({ "state": state.handle.status().await?.state })))
+    Ok(Json(state.handle.status().await?.state.into()))
 }
 
 /// What a reload would do.
@@ -94,20 +86,14 @@ pub(crate) async fn reload(
     Ok(Json(state.handle.reload(&state.listeners, wait.patience()?).await?))
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Upgrade {
-    binary: Option<PathBuf>,
-}
-
 /// An upgrade that succeeds replaces the agent and with it this connection: the event `upgraded`
 /// says so. What can be answered here is why it was refused.
 pub(crate) async fn upgrade(
     State(state): State<AppState>,
-    Body(Upgrade { binary }): Body<Upgrade>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+    Body(UpgradeRequest { binary }): Body<UpgradeRequest>,
+) -> Result<(StatusCode, Json<NodeStateAnswer>), Problem> {
     match timeout(UPGRADE, state.handle.upgrade(binary)).await {
         Ok(error) => Err(Problem::conflict(format!("not upgraded: {}", error?))),
-        Err(_) => Ok((StatusCode::ACCEPTED, Json(json!({ "state": "upgrading" })))),
+        Err(_) => Ok((StatusCode::ACCEPTED, Json(NodeStateAnswer::Upgrading))),
     }
 }

@@ -7,8 +7,8 @@ use crate::{
     failure::{CONFIG, Failure},
     term::{Tint, print, print_json, stdout_color, tinted},
 };
-use mainstay_agent::view::{Change, Changes};
 use mainstay_core::{node::Effect, plan};
+use mainstay_wire::api::{Change, Changes};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -9,8 +9,8 @@ use crate::{
     failure::Failure,
     term::{Tint, stdout_color, tinted},
 };
-use mainstay_api::log_line;
 use mainstay_wire::{
+    api::LogLine,
     logs::{self, Entry, Lines, Wanted},
     stamp::rfc3339,
 };
@@ -141,7 +141,7 @@ impl Printer {
 
     fn show(&mut self, job: &str, entry: &Entry) -> Result<(), Failure> {
         match self.json {
-            true => told(writeln!(self.out, "{}", log_line(job, entry))),
+            true => told(writeln!(self.out, "{}", LogLine::of(job, entry).to_json())),
             false => self.line(job, &entry.text),
         }
     }

@@ -8,12 +8,12 @@ use crate::{
     term::{self, Tint, harmless, print, print_json, stdout_color, table, tinted},
 };
 use jiff::Timestamp;
-use mainstay_agent::view::{DiscoveryStatus, Door, JobStatus, Status, WatchStatus};
 use mainstay_core::{
     exit::Exit,
-    job::{Desired, Health, Phase},
+    job::{Desired, Health, Phase, Verdict},
     node::NodePhase,
 };
+use mainstay_wire::api::{DiscoveryStatus, JobStatus, ListenerStatus, NodeStatus, WatchStatus};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
         }
         None => {
             let body = client.get("/v1/status")?.or_told(args.json.json)?;
-            let status: Status = understood(&body)?;
+            let status: NodeStatus = understood(&body)?;
             match args.json.json {
                 true => print_json(&body)?,
                 false => print(&whole(&status, Shown::of(args, &status), room(args)))?,
@@ -73,7 +73,7 @@ enum Shown {
 }
 
 impl Shown {
-    fn of(args: &StatusArgs, status: &Status) -> Shown {
+    fn of(args: &StatusArgs, status: &NodeStatus) -> Shown {
         match (args.failed, args.all) {
             (true, _) => Shown::Failed,
             (false, true) => Shown::All,
@@ -118,7 +118,7 @@ fn divided(jobs: &[&JobStatus], height: Height) -> (usize, Height) {
     (jobs.len().min(room - lines), Some(lines))
 }
 
-fn whole(status: &Status, shown: Shown, height: Height) -> String {
+fn whole(status: &NodeStatus, shown: Shown, height: Height) -> String {
     let color = stdout_color();
     let (word, tint) = match status.state {
         NodePhase::Starting => ("starting", Tint::Yellow),
@@ -153,7 +153,7 @@ fn whole(status: &Status, shown: Shown, height: Height) -> String {
     for (what, door) in
         [("telemetry", &status.telemetry), ("the ContainerPilot socket", &status.containerpilot)]
     {
-        if let Some(Door { at, error: Some(error) }) = door {
+        if let Some(ListenerStatus { at, error: Some(error) }) = door {
             text.push_str(&format!("{what} is not open at {at}: {error}; it is tried again\n"));
         }
     }
@@ -282,14 +282,14 @@ fn checks(job: &JobStatus) -> String {
         .checks
         .iter()
         .map(|check| {
-            let tint = match check.state.as_str() {
-                "passing" => Tint::Green,
-                "failing" => Tint::Red,
-                _ => Tint::Plain,
+            let (word, tint) = match check.state {
+                Verdict::Unknown => ("unknown", Tint::Plain),
+                Verdict::Passing => ("passing", Tint::Green),
+                Verdict::Failing => ("failing", Tint::Red),
             };
             let plain = |text: &str| (text.to_owned(), Tint::Plain);
             let said = harmless(&check.output.replace('\n', " / "));
-            vec![plain(&check.name), (check.state.clone(), tint), plain(&said)]
+            vec![plain(&check.name), (word.to_owned(), tint), plain(&said)]
         })
         .collect();
     match rows.is_empty() {
@@ -317,7 +317,7 @@ fn all_notes(jobs: &[&JobStatus], lines: Height) -> String {
 fn notes(job: &JobStatus) -> Vec<String> {
     let name = &job.name;
     let mut notes = Vec::new();
-    for check in job.checks.iter().filter(|check| check.state == "failing") {
+    for check in job.checks.iter().filter(|check| check.state == Verdict::Failing) {
         let said = harmless(check.output.lines().next().unwrap_or("it says nothing"));
         notes.push(format!("{name}: check {} fails: {said}", check.name));
     }
@@ -363,7 +363,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn status(waiting: usize) -> Status {
+    fn status(waiting: usize) -> NodeStatus {
         let job = |number: usize| {
             let waiting: Vec<Value> = (0..4)
                 .map(|source| {

@@ -4,16 +4,14 @@ pub(crate) use mainstay_agent::Goal;
 
 use crate::{AppState, problem::Problem};
 use axum::Json;
-use mainstay_agent::{Incarnations, PATIENCE, Selection, Wait, view::JobStatus};
+use mainstay_agent::{Incarnations, PATIENCE, Selection, Wait};
 use mainstay_core::{
     name::Name,
     node::{Refusal, Request},
 };
+use mainstay_wire::api::{JobAnswer, JobInstances, JobStatus};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use std::time::Duration;
-
-pub(crate) type Answer = Result<Json<Value>, Problem>;
 
 /// How long to wait, as the query says it.
 #[derive(Debug, Deserialize)]
@@ -34,80 +32,79 @@ impl WaitQuery {
 
 /// What is asked for something: a job, all instances of one, or an app.
 #[derive(Debug, Clone)]
-pub(crate) enum Subject {
-    Job(Name),
-    Instances(String, Vec<Name>),
-    App(Name),
+pub(crate) struct Subject {
+    /// Each of them is asked.
+    asked: Vec<Name>,
+    /// The name in the file, where a job has instances.
+    instances_of: Option<String>,
+    jobs: Selection,
+    /// Those that a start waits for: what does not start with its app is not among them.
+    started: Selection,
 }
 
 impl Subject {
     /// The job of this name, or the instances of the job that is written under it.
     pub(crate) async fn of_job(state: &AppState, name: &str) -> Result<Subject, Problem> {
         let found = state.handle.jobs(Selection::Named(name.to_owned())).await?;
-        match found.as_slice() {
-            [] => Err(Problem::no_such_job(name)),
-            [job] if job.name.as_str() == name => Ok(Subject::Job(job.name.clone())),
-            jobs => {
-                let names = jobs.iter().map(|job| job.name.clone()).collect();
-                Ok(Subject::Instances(name.to_owned(), names))
-            }
+        let instances_of = match found.as_slice() {
+            [] => return Err(Problem::no_such_job(name)),
+            [job] if job.name.as_str() == name => None,
+            [..] => Some(name.to_owned()),
+        };
+        let asked: Vec<Name> = found.into_iter().map(|job| job.name).collect();
+        let jobs = Selection::These(asked.clone());
+        Ok(Subject { asked, instances_of, started: jobs.clone(), jobs })
+    }
+
+    pub(crate) fn of_app(app: &Name) -> Subject {
+        Subject {
+            asked: vec![app.clone()],
+            instances_of: None,
+            jobs: Selection::OfApp(app.clone()),
+            started: Selection::StartedWith(app.clone()),
         }
     }
 
-    pub(crate) fn of_app(name: &str) -> Result<Subject, Problem> {
-        let name = Name::new(name).map_err(|_| Refusal::NoSuchApp(name.to_owned()))?;
-        Ok(Subject::App(name))
-    }
-
-    /// The same request for each of the jobs.
-    fn requests(&self, request: impl Fn(Name) -> Request) -> Vec<Request> {
-        match self {
-            Subject::Job(name) | Subject::App(name) => vec![request(name.clone())],
-            Subject::Instances(_, names) => names.iter().cloned().map(request).collect(),
-        }
-    }
-
-    fn selection(&self) -> Selection {
-        match self {
-            Subject::Job(name) => Selection::These(vec![name.clone()]),
-            Subject::Instances(_, names) => Selection::These(names.clone()),
-            Subject::App(name) => Selection::OfApp(name.clone()),
-        }
-    }
-
-    /// Whom a goal is for: what does not start with its app is not waited for.
+    /// Whom a goal is for.
     fn concerned(&self, goal: Goal) -> Selection {
-        match (self, goal) {
-            (Subject::App(name), Goal::Up { .. } | Goal::Anew) => {
-                Selection::StartedWith(name.clone())
-            }
-            (Subject::Job(_) | Subject::Instances(..) | Subject::App(_), _) => self.selection(),
+        match goal {
+            Goal::Up { .. } | Goal::Anew => self.started.clone(),
+            Goal::Down | Goal::Begun => self.jobs.clone(),
         }
+    }
+
+    /// The name of the job that has instances, if it is one.
+    pub(crate) fn instances_of(&self) -> Option<&str> {
+        self.instances_of.as_deref()
+    }
+
+    /// One job as it is, instances in a list.
+    pub(crate) fn answer(&self, mut jobs: Vec<JobStatus>) -> Result<Json<JobAnswer>, Problem> {
+        Ok(Json(match &self.instances_of {
+            Some(name) => JobAnswer::Instances(JobInstances { instances_of: name.clone(), jobs }),
+            // It may have left the plan meanwhile.
+            None => JobAnswer::Job(Box::new(jobs.pop().ok_or_else(|| self.not_there())?)),
+        }))
+    }
+
+    pub(crate) fn not_there(&self) -> Problem {
+        Problem::no_such_job(self.asked.first().map_or("", Name::as_str))
     }
 
     pub(crate) async fn jobs(&self, state: &AppState) -> Result<Vec<JobStatus>, Problem> {
-        Ok(state.handle.jobs(self.selection()).await?)
-    }
-
-    /// One job as it is, several in a list.
-    pub(crate) fn answer(&self, mut jobs: Vec<JobStatus>) -> Answer {
-        match self {
-            // It may have left the plan meanwhile.
-            Subject::Job(name) => match jobs.pop() {
-                Some(job) => Ok(Json(json!(job))),
-                None => Err(Problem::no_such_job(name.as_str())),
-            },
-            Subject::Instances(name, _) => Ok(Json(json!({ "instances_of": name, "jobs": jobs }))),
-            Subject::App(name) => Ok(Json(json!({ "app": name, "jobs": jobs }))),
-        }
+        Ok(state.handle.jobs(self.jobs.clone()).await?)
     }
 
     /// Asks, and is done when that is taken.
-    pub(crate) async fn ask(&self, state: &AppState, request: impl Fn(Name) -> Request) -> Answer {
-        let refused = send(state, self.requests(request)).await?.1;
+    pub(crate) async fn ask(
+        &self,
+        state: &AppState,
+        request: impl Fn(Name) -> Request,
+    ) -> Result<Vec<JobStatus>, Problem> {
+        let refused = send(state, self.asked.iter().cloned().map(request)).await?.1;
         match refused {
             Some(refusal) => Err(refusal.into()),
-            None => self.answer(self.jobs(state).await?),
+            None => self.jobs(state).await,
         }
     }
 
@@ -118,11 +115,11 @@ impl Subject {
         request: impl Fn(Name) -> Request,
         goal: Goal,
         wait: &WaitQuery,
-    ) -> Answer {
+    ) -> Result<Vec<JobStatus>, Problem> {
         let patience = wait.patience()?;
         let waiter = Wait::begin(&state.handle, patience);
         let before = incarnations(&self.jobs(state).await?);
-        let (accepted, refused) = send(state, self.requests(request)).await?;
+        let (accepted, refused) = send(state, self.asked.iter().cloned().map(request)).await?;
         // Who was refused goes nowhere: only the others are waited for.
         let refused_all = refused.is_some() && accepted.is_empty();
         let taken = |job: &JobStatus| refused.is_none() || accepted.contains_key(&job.name);
@@ -133,7 +130,7 @@ impl Subject {
         }
         match refused {
             Some(refusal) => Err(refusal.into()),
-            None => self.answer(self.jobs(state).await?),
+            None => self.jobs(state).await,
         }
     }
 }
@@ -146,7 +143,7 @@ fn incarnations(jobs: &[JobStatus]) -> Incarnations {
 /// and the first refusal.
 async fn send(
     state: &AppState,
-    requests: Vec<Request>,
+    requests: impl Iterator<Item = Request>,
 ) -> Result<(Incarnations, Option<Refusal>), Problem> {
     let (mut before, mut refused) = (Incarnations::new(), None);
     for request in requests {

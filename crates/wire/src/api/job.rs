@@ -1,0 +1,190 @@
+//! What is answered about a job, the instances of one, or the jobs of an app.
+
+use super::schema::{
+    DesiredWord, ExitSchema, HealthWord, PhaseWord, StandingWord, TreeWord, VerdictWord,
+};
+use crate::link::{LogFigures, TreeKind};
+use mainstay_core::{
+    discovery::Standing,
+    exit::Exit,
+    job::{Desired, Health, Phase, Verdict},
+    name::Name,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Job")]
+pub struct JobStatus {
+    #[schemars(with = "String")]
+    pub name: Name,
+    #[schemars(with = "PhaseWord")]
+    pub state: Phase,
+    #[schemars(with = "DesiredWord")]
+    pub desired: Desired,
+    #[schemars(with = "HealthWord")]
+    pub health: Health,
+    /// It runs as it should and no check speaks against it, or it rests and its last run ended as
+    /// it should.
+    pub as_desired: bool,
+    pub checks: Vec<CheckStatus>,
+    pub pid: Option<u32>,
+    pub incarnation: u64,
+    pub restarts: u64,
+    /// How the latest run ended.
+    #[schemars(with = "Option<ExitSchema>")]
+    pub exit: Option<Exit>,
+    /// When it entered its state.
+    #[schemars(extend("format" = "date-time"))]
+    pub since: String,
+    pub waiting: Vec<Waiting>,
+    pub app: Option<String>,
+    /// The job in the file that it is an instance of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub instance_of: Option<Name>,
+    pub args: Vec<String>,
+    #[schemars(with = "Option<TreeWord>")]
+    pub tree: Option<TreeKind>,
+    /// Limits that this machine cannot enforce.
+    pub unenforced: Vec<String>,
+    /// The latest of what it said by sd_notify.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub notify: BTreeMap<String, String>,
+    pub log: Option<LogFigures>,
+    /// What others are told about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announced: Option<Announcement>,
+}
+
+impl JobStatus {
+    /// It has ended, as it should.
+    #[must_use]
+    pub fn ended_well(&self) -> bool {
+        self.state == Phase::Exited && self.as_desired
+    }
+}
+
+/// A check of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Check")]
+pub struct CheckStatus {
+    pub name: String,
+    /// unknown: not answered often enough yet.
+    #[schemars(with = "VerdictWord")]
+    pub state: Verdict,
+    #[schemars(extend("format" = "date-time"))]
+    pub since: String,
+    /// What it said last.
+    pub output: String,
+}
+
+/// One thing that a job waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Waiting {
+    pub source: String,
+    pub event: String,
+    #[schemars(extend("format" = "date-time"))]
+    pub since: String,
+    /// Why it can never come, if so.
+    pub reason: Option<String>,
+}
+
+/// The entry of a job in service discovery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Announcement {
+    pub service: String,
+    pub id: String,
+    /// `null`: the host has none that fits.
+    pub address: Option<String>,
+    pub port: u16,
+    #[schemars(with = "StandingWord")]
+    pub standing: Standing,
+    /// What keeps it from being told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// The answer about a job: itself, or its instances where it has several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub enum JobAnswer {
+    Job(Box<JobStatus>),
+    Instances(JobInstances),
+}
+
+/// The instances of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Jobs")]
+pub struct JobInstances {
+    pub instances_of: String,
+    pub jobs: Vec<JobStatus>,
+}
+
+/// The jobs of an app.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "App")]
+pub struct AppJobs {
+    #[schemars(with = "String")]
+    pub app: Name,
+    pub jobs: Vec<JobStatus>,
+}
+
+/// Why a job is as it is, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Why {
+    #[schemars(with = "String")]
+    pub job: Name,
+    /// Five at most.
+    pub lines: Vec<String>,
+}
+
+/// The answer to why: of the job itself, or of each of its instances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub enum WhyAnswer {
+    Job(Why),
+    Instances(WhyInstances),
+}
+
+/// Why the instances of a job are as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Whys")]
+pub struct WhyInstances {
+    pub instances_of: String,
+    pub jobs: Vec<Why>,
+}
+
+/// One line that a job has written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Line")]
+pub struct LogLine {
+    /// `null`, as `stream`, in files of the format `raw`.
+    pub time: Option<String>,
+    pub job: String,
+    pub stream: Option<String>,
+    pub text: String,
+}
+
+#[cfg(feature = "logs")]
+impl LogLine {
+    #[must_use]
+    pub fn of(job: &str, entry: &crate::logs::Entry) -> LogLine {
+        LogLine {
+            time: entry.time.clone(),
+            job: job.to_owned(),
+            stream: entry.stream.map(str::to_owned),
+            text: String::from_utf8_lossy(&entry.text).into_owned(),
+        }
+    }
+
+    /// On one line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
