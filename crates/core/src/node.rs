@@ -18,6 +18,7 @@ mod apps;
 mod blockers;
 mod command;
 mod input;
+mod jobs;
 mod order;
 mod preview;
 mod propagate;
@@ -45,20 +46,19 @@ use crate::{
     signal::Signal,
     watch::Watch,
 };
+use jobs::{JobId, Jobs};
 use state::NodeStage;
 use std::collections::{BTreeMap, BTreeSet};
 use wiring::Wiring;
 
 #[derive(Debug, Clone)]
 pub struct Node {
-    plan: Plan,
+    jobs: Jobs,
     state: NodeState,
     environ: Environ,
-    /// In the order of the plan.
-    jobs: Vec<Job>,
     wiring: Wiring,
     /// The jobs that this step has changed, as they were before it; `None`: not there.
-    touched: BTreeMap<usize, Option<Job>>,
+    touched: BTreeMap<JobId, Option<Job>>,
     /// In this step something has come to another phase: the node may have come to its end.
     moved: bool,
     /// How many jobs are having their process renewed.
@@ -85,32 +85,21 @@ impl Node {
     /// A node as an earlier agent journaled it. A job without a journaled state is new.
     #[must_use]
     pub fn restore(plan: Plan, mut state: NodeState, mut states: BTreeMap<Name, Job>) -> Node {
-        let wiring = Wiring::new(&plan);
         let mut added = Vec::new();
-        let restored = |job: &JobPlan| {
+        let jobs = Jobs::new(plan, |job| {
             states.remove(&job.name).unwrap_or_else(|| {
                 added.push(job.name.clone());
                 Job::new(job)
             })
-        };
-        let jobs: Vec<Job> = plan.jobs.iter().map(restored).collect();
+        });
+        let wiring = Wiring::new(&jobs);
         let absent = states.into_iter().filter(|(_, job)| job.desired() == Desired::Disabled);
         state.disabled_absent.extend(absent.map(|(name, _)| name));
-        let restarting = jobs.iter().filter(|job| job.has_pending_restart()).count();
+        let restarting = jobs.iter().filter(|(_, _, job)| job.has_pending_restart()).count();
         let (touched, moved, restarted, stuck) = (BTreeMap::new(), false, false, Vec::new());
         let environ = Environ::default();
-        let mut node = Node {
-            plan,
-            state,
-            environ,
-            jobs,
-            wiring,
-            touched,
-            moved,
-            restarting,
-            restarted,
-            stuck,
-        };
+        let mut node =
+            Node { jobs, state, environ, wiring, touched, moved, restarting, restarted, stuck };
         node.change_members(&added);
         node
     }
@@ -129,7 +118,7 @@ impl Node {
 
     #[must_use]
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        self.jobs.plan()
     }
 
     #[must_use]
@@ -144,18 +133,18 @@ impl Node {
 
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&Job> {
-        self.jobs.get(self.wiring.place(name)?)
+        Some(&self.jobs[self.jobs.id(name)?])
     }
 
     /// What the plan says about a job.
     #[must_use]
     pub fn job_plan(&self, name: &str) -> Option<&JobPlan> {
-        self.plan.jobs.get(self.wiring.place(name)?)
+        Some(self.jobs.plan_of(self.jobs.id(name)?))
     }
 
     /// In the order of the file.
     pub fn jobs(&self) -> impl Iterator<Item = (&JobPlan, &Job)> {
-        self.plan.jobs.iter().zip(&self.jobs)
+        self.jobs.iter().map(|(_, plan, job)| (plan, job))
     }
 
     pub fn step(&mut self, now: Now, input: Input) -> Outcome {
@@ -168,12 +157,12 @@ impl Node {
         let touched = std::mem::take(&mut self.touched);
         let touched: Vec<Name> = touched
             .into_iter()
-            .filter(|(at, before)| self.jobs.get(*at) != before.as_ref())
-            .filter_map(|(at, _)| Some(self.plan.jobs.get(at)?.name.clone()))
+            .filter(|(id, before)| Some(&self.jobs[*id]) != before.as_ref())
+            .map(|(id, _)| self.jobs.name(id).clone())
             .collect();
         self.forget_those_gone(&mut out);
         let touched =
-            touched.into_iter().filter(|name| self.wiring.place(name.as_str()).is_some()).collect();
+            touched.into_iter().filter(|name| self.jobs.id(name.as_str()).is_some()).collect();
         self.state.seq = out.seq;
         Outcome { events: out.events, commands: out.commands, touched, answer }
     }
@@ -226,7 +215,7 @@ impl Node {
     }
 
     fn answered(&mut self, out: &mut Outbox, watch: &Name, instances: Vec<Instance>) {
-        if self.plan.watch(watch.as_str()).is_none() {
+        if self.jobs.plan().watch(watch.as_str()).is_none() {
             return;
         }
         let known = self.state.watches.entry(watch.clone()).or_default();
@@ -302,33 +291,32 @@ impl Node {
         name: &Name,
         input: JobInput<'_>,
     ) -> Option<Result<(), Refusal>> {
-        let at = self.wiring.place(name.as_str())?;
-        let answer = self.step_job(out, at, input);
-        self.try_launch(out, at);
-        answer
+        let id = self.jobs.id(name.as_str())?;
+        let answer = self.ask_job(out, id, input);
+        self.try_launch(out, id);
+        Some(answer)
     }
 
     fn tell_all<'a>(&mut self, out: &mut Outbox, input: impl Fn(&JobPlan) -> JobInput<'a>) {
-        for at in 0..self.jobs.len() {
-            if let Some(input) = self.plan.jobs.get(at).map(&input) {
-                self.step_job(out, at, input);
-            }
+        for id in self.jobs.ids() {
+            let input = input(self.jobs.plan_of(id));
+            self.step_job(out, id, input);
         }
+    }
+
+    fn step_job(&mut self, out: &mut Outbox, id: JobId, input: JobInput<'_>) {
+        // What is no request is not refused.
+        let _ = self.ask_job(out, id, input);
     }
 
     /// The one place where a job changes: finds out if it did, what it said, and if a process
     /// ended.
-    fn step_job(
-        &mut self,
-        out: &mut Outbox,
-        at: usize,
-        input: JobInput<'_>,
-    ) -> Option<Result<(), Refusal>> {
-        let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get_mut(at)?);
+    fn ask_job(&mut self, out: &mut Outbox, id: JobId, input: JobInput<'_>) -> Result<(), Refusal> {
+        let (plan, job) = self.jobs.both_mut(id);
         let (before, told) = (job.clone(), out.events.len());
         let ctx = &mut JobCtx {
             plan,
-            hooks: !self.wiring.stopping_hooks(at).is_empty(),
+            hooks: !self.wiring.stopping_hooks(id).is_empty(),
             shutting: self.state.shutting(),
             maintenance: self.state.maintenance,
             leaving: job.is_leaving(),
@@ -356,17 +344,17 @@ impl Node {
         // Whoever waited for its hook run waits for its end now.
         self.moved |= before.is_hook_run() && !job.is_hook_run();
         if *job != before {
-            self.touched.entry(at).or_insert(Some(before));
+            self.touched.entry(id).or_insert(Some(before));
         }
-        Some(answer)
+        answer
     }
 
-    fn set_leaving(&mut self, at: usize, leaving: bool) {
-        let Some(job) = self.jobs.get_mut(at).filter(|job| job.is_leaving() != leaving) else {
-            return;
-        };
-        self.touched.entry(at).or_insert_with(|| Some(job.clone()));
-        job.set_leaving(leaving);
+    fn set_leaving(&mut self, id: JobId, leaving: bool) {
+        let (_, job) = self.jobs.both_mut(id);
+        if job.is_leaving() != leaving {
+            self.touched.entry(id).or_insert_with(|| Some(job.clone()));
+            job.set_leaving(leaving);
+        }
     }
 }
 

@@ -17,7 +17,7 @@
 //! plan (`is_leaving`) until its process is, so that the next agent knows it.
 
 use super::{
-    Command, Node, Refusal,
+    Command, JobId, Node, Refusal,
     wiring::{Wiring, triggers},
 };
 use crate::{
@@ -29,7 +29,10 @@ use crate::{
         AppPlan, Change, Condition, JobChange, JobPlan, OnLoss, Plan, SourceRef, Trigger, diff,
     },
 };
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// What a job is told when a new plan comes into force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,10 +73,10 @@ impl Node {
     /// The plan without the ends that hooks are to run for only because what is leaving still has
     /// its own before it.
     fn as_written(&self) -> Cow<'_, Plan> {
-        if !self.jobs.iter().any(Job::is_leaving) {
-            return Cow::Borrowed(&self.plan);
+        if !self.jobs.iter().any(|(_, _, job)| job.is_leaving()) {
+            return Cow::Borrowed(self.plan());
         }
-        let mut plan = self.plan.clone();
+        let mut plan = self.plan().clone();
         let leaves = |name: &Name| self.job(name.as_str()).is_some_and(Job::is_leaving);
         plan.jobs.iter_mut().filter(|it| !leaves(&it.name)).for_each(|it| unhook(it, leaves));
         Cow::Owned(plan)
@@ -85,7 +88,7 @@ impl Node {
             (Change::Unchanged, _) => Deed::Keep,
             (Change::Removed, _) => Deed::Stop,
             (Change::Live | Change::Restart, Some(job)) => {
-                f(job, change.change, triggered(new) && !triggered(&self.plan))
+                f(job, change.change, triggered(new) && !triggered(self.plan()))
             }
             (Change::Added, _) | (Change::Live | Change::Restart, None) => {
                 self.start_or_later(change, new)
@@ -97,7 +100,7 @@ impl Node {
     fn start_or_later(&self, change: &JobChange, new: &Plan) -> Deed {
         let Some(plan) = new.job(change.job.as_str()) else { return Deed::Later };
         let starts = |app: &AppPlan| {
-            let known = self.plan.app(app.name.as_str()).is_some();
+            let known = self.jobs.plan().app(app.name.as_str()).is_some();
             let by_itself = app.start_sequence > 0 && plan.place.start_sequence > 0;
             if known { self.is_ordered_at_once(plan) } else { by_itself }
         };
@@ -115,16 +118,15 @@ impl Node {
         let changes = self.changes(&new);
         out.emit(Source::NODE, reloaded(&changes));
         let deeds: Vec<Deed> = changes.iter().map(|change| self.f(change, &new)).collect();
-        let apps = self.plan.apps.clone();
+        let apps = self.jobs.plan().apps.clone();
         let old = self.bring_into_force(new);
         let removed = |it: &&JobChange| it.change == Change::Removed;
         let removed = changes.iter().filter(removed);
-        let leaving: Vec<usize> =
-            removed.filter_map(|it| self.wiring.place(it.job.as_str())).collect();
+        let leaving: Vec<JobId> = removed.filter_map(|it| self.jobs.id(it.job.as_str())).collect();
         for (change, f) in changes.iter().zip(deeds) {
-            let Some(at) = self.wiring.place(change.job.as_str()) else { continue };
+            let Some(id) = self.jobs.id(change.job.as_str()) else { continue };
             let f = match f {
-                Deed::Stop if self.waits_for_an_end(at, |source| leaving.contains(&source)) => {
+                Deed::Stop if self.waits_for_an_end(id, |source| leaving.contains(&source)) => {
                     Deed::Linger
                 }
                 Deed::Stop
@@ -135,8 +137,8 @@ impl Node {
                 | Deed::Later
                 | Deed::Linger => f,
             };
-            self.touch_if_added(at, change.change);
-            self.carry_out(out, at, f, old.get(&change.job));
+            self.touch_if_added(id, change.change);
+            self.carry_out(out, id, f, old.get(&change.job));
         }
         self.take_followers_along(out);
         self.change_apps(out, &apps);
@@ -146,18 +148,18 @@ impl Node {
     }
 
     /// It has nothing to do but to run for the end of one of these, which is still to come.
-    fn waits_for_an_end(&self, at: usize, of: impl Fn(usize) -> bool) -> bool {
-        let holds = |at: usize| self.jobs.get(at).is_some_and(Job::holds);
-        let to_come = |source: &usize| *source != at && holds(*source) && of(*source);
-        self.jobs.get(at).is_some_and(Job::waits) && self.wiring.hook_of(at).iter().any(to_come)
+    fn waits_for_an_end(&self, id: JobId, of: impl Fn(JobId) -> bool) -> bool {
+        let holds = |id: JobId| self.jobs[id].holds();
+        let to_come = |source: &JobId| *source != id && holds(*source) && of(*source);
+        self.jobs[id].waits() && self.wiring.hook_of(id).iter().any(to_come)
     }
 
-    fn carry_out(&mut self, out: &mut Outbox, at: usize, f: Deed, before: Option<&JobPlan>) {
-        let at_once = self.plan.jobs.get(at).is_some_and(|it| self.is_ordered_at_once(it));
-        self.set_leaving(at, [Deed::Stop, Deed::Linger].contains(&f));
+    fn carry_out(&mut self, out: &mut Outbox, id: JobId, f: Deed, before: Option<&JobPlan>) {
+        let at_once = self.is_ordered_at_once(self.jobs.plan_of(id));
+        self.set_leaving(id, [Deed::Stop, Deed::Linger].contains(&f));
         // Else its app says when.
         if f == Deed::Start && before.is_none() && at_once {
-            self.step_job(out, at, JobInput::Ordered);
+            self.step_job(out, id, JobInput::Ordered);
         }
         let input = match (f, before) {
             (Deed::Keep, _) | (Deed::Live | Deed::Later, None) => None,
@@ -169,61 +171,51 @@ impl Node {
             (Deed::Live | Deed::Later, Some(before)) => Some(JobInput::PlanChanged { before }),
         };
         if let Some(input) = input {
-            self.step_job(out, at, input);
+            self.step_job(out, id, input);
         }
-        let follows = self.plan.jobs.get(at).and_then(|it| it.follows.as_ref());
+        let follows = self.jobs.plan_of(id).follows.as_ref();
         let newly = before.is_some_and(|before| before.follows.as_ref() != follows);
         let lost = follows.is_some_and(|it| it.on_loss == OnLoss::Stop && !self.is_up(&it.source));
         if newly && lost {
-            self.step_job(out, at, JobInput::PlanLosesSource);
+            self.step_job(out, id, JobInput::PlanLosesSource);
         }
     }
 
     /// The jobs in the order of the new plan; what is leaving follows. Gives back what the plan
     /// said before.
     fn bring_into_force(&mut self, new: Plan) -> BTreeMap<Name, JobPlan> {
-        let before = std::mem::replace(&mut self.plan, new);
-        let mut states: BTreeMap<Name, Job> = before
-            .jobs
-            .iter()
-            .map(|plan| plan.name.clone())
-            .zip(std::mem::take(&mut self.jobs))
-            .collect();
+        let mut states = self.jobs.take_states();
+        let before: BTreeMap<Name, JobPlan> =
+            self.plan().jobs.iter().map(|plan| (plan.name.clone(), plan.clone())).collect();
+        let kept: BTreeSet<Name> = new.jobs.iter().map(|job| job.name.clone()).collect();
+        let gone = |name: &Name| !kept.contains(name);
+        let mut plan = new;
+        for plan in &mut plan.jobs {
+            before.get(&plan.name).into_iter().for_each(|before| keep_hooked(plan, before, gone));
+        }
+        let leaving = self.plan().jobs.iter().filter(|job| gone(&job.name));
+        plan.jobs.extend(leaving.cloned());
         let mut added = Vec::new();
         let absent = &mut self.state.disabled_absent;
-        let state = |plan: &JobPlan| match states.remove(&plan.name) {
+        self.jobs.set_plan(plan, |plan| match states.remove(&plan.name) {
             Some(job) => job,
             None if absent.remove(&plan.name) => Job::disabled(),
             None => {
                 added.push(plan.name.clone());
                 Job::new(plan)
             }
-        };
-        self.jobs = self.plan.jobs.iter().map(state).collect();
-        let staying = self.jobs.len();
-        let gone = before.jobs.iter().filter(|plan| states.contains_key(&plan.name));
-        self.plan.jobs.extend(gone.cloned().collect::<Vec<_>>());
-        for plan in self.plan.jobs.iter().skip(self.jobs.len()).cloned().collect::<Vec<_>>() {
-            self.jobs.extend(states.remove(&plan.name));
-        }
-        let before: BTreeMap<Name, JobPlan> =
-            before.jobs.into_iter().map(|plan| (plan.name.clone(), plan)).collect();
-        let gone: Vec<Name> =
-            self.plan.jobs.iter().skip(staying).map(|it| it.name.clone()).collect();
-        for plan in self.plan.jobs.iter_mut().take(staying) {
-            before.get(&plan.name).into_iter().for_each(|before| keep_hooked(plan, before, &gone));
-        }
-        self.wiring = Wiring::new(&self.plan);
+        });
+        self.wiring = Wiring::new(&self.jobs);
         self.change_members(&added);
-        let plan = &self.plan;
+        let plan = self.jobs.plan();
         self.state.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
         before
     }
 
-    fn touch_if_added(&mut self, at: usize, change: Change) {
+    fn touch_if_added(&mut self, id: JobId, change: Change) {
         match change {
             Change::Added => {
-                self.touched.insert(at, None);
+                self.touched.insert(id, None);
             }
             Change::Removed | Change::Unchanged | Change::Live | Change::Restart => {}
         }
@@ -231,38 +223,31 @@ impl Node {
 
     /// The last thing in a step: what has left is forgotten.
     pub(super) fn forget_those_gone(&mut self, out: &mut Outbox) {
-        if !self.jobs.iter().any(Job::is_leaving) {
-            return;
-        }
-        let leaving = |at: usize| self.jobs.get(at).is_some_and(Job::is_leaving);
-        let gone = |(at, job): (usize, &Job)| {
-            job.is_leaving() && !job.holds() && !self.waits_for_an_end(at, leaving)
+        let leaving = |id: JobId| self.jobs[id].is_leaving();
+        let gone = |id: &JobId| {
+            leaving(*id) && !self.jobs[*id].holds() && !self.waits_for_an_end(*id, leaving)
         };
-        let gone: Vec<bool> = self.jobs.iter().enumerate().map(gone).collect();
-        if !gone.contains(&true) {
+        let gone: Vec<Name> =
+            self.jobs.ids().filter(gone).map(|id| self.jobs.name(id).clone()).collect();
+        if gone.is_empty() {
             return;
         }
-        let jobs = std::mem::take(&mut self.jobs);
-        let plans = std::mem::take(&mut self.plan.jobs);
-        let mut forgotten = Vec::new();
-        for ((plan, job), gone) in plans.into_iter().zip(jobs).zip(gone) {
-            if gone {
-                if job.desired() == Desired::Disabled {
-                    self.state.disabled_absent.insert(plan.name.clone());
-                }
-                forgotten.push(plan.name.clone());
-                out.command(Command::Forget { job: plan.name });
-            } else {
-                self.plan.jobs.push(plan);
-                self.jobs.push(job);
+        let mut states = self.jobs.take_states();
+        let mut plan = self.plan().clone();
+        for name in &gone {
+            if states.get(name).is_some_and(|job| job.desired() == Desired::Disabled) {
+                self.state.disabled_absent.insert(name.clone());
             }
+            out.command(Command::Forget { job: name.clone() });
         }
-        for (plan, job) in self.plan.jobs.iter_mut().zip(&self.jobs) {
-            if !job.is_leaving() {
-                unhook(plan, |name| forgotten.contains(name));
-            }
+        plan.jobs.retain(|job| !gone.contains(&job.name));
+        let stays = |job: &JobPlan| !states.get(&job.name).is_some_and(Job::is_leaving);
+        for job in plan.jobs.iter_mut().filter(|it| stays(it)) {
+            unhook(job, |name| gone.contains(name));
         }
-        self.wiring = Wiring::new(&self.plan);
+        self.jobs
+            .set_plan(plan, |plan| states.remove(&plan.name).unwrap_or_else(|| Job::new(plan)));
+        self.wiring = Wiring::new(&self.jobs);
         out.command(Command::Applied);
     }
 }
@@ -299,10 +284,10 @@ fn reloaded(changes: &[JobChange]) -> Kind {
 }
 
 /// A hook of an instance that is no more runs for that one's end, too.
-fn keep_hooked(plan: &mut JobPlan, before: &JobPlan, gone: &[Name]) {
+fn keep_hooked(plan: &mut JobPlan, before: &JobPlan, gone: impl Fn(&Name) -> bool) {
     let Some(Trigger::Each(now)) = &mut plan.when.trigger else { return };
     let leaves = |it: &&Condition| match &it.source {
-        SourceRef::Job(name) => gone.contains(name),
+        SourceRef::Job(name) => gone(name),
         SourceRef::Node | SourceRef::Watch(_) => false,
     };
     let same = |it: &&Condition| it.event.ends() && now.iter().any(|now| now.event == it.event);

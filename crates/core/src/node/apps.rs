@@ -1,6 +1,6 @@
 //! The apps of one node: facts about its jobs go into [`crate::app`], its orders go to the jobs.
 
-use super::{Node, Refusal, state::NodeStage};
+use super::{JobId, Node, Refusal, state::NodeStage};
 use crate::{
     app::{
         App, AppInput, AppOrder, AppPhase, Facts, Member, MemberProcess, MemberState, RestReason,
@@ -15,13 +15,13 @@ impl Node {
     /// In the order of the file.
     pub fn apps(&self) -> impl Iterator<Item = (&AppPlan, AppPhase)> {
         let phase = |app: &AppPlan| self.app(&app.name).map_or(AppPhase::Stopped, App::phase);
-        self.plan.apps.iter().map(move |app| (app, phase(app)))
+        self.jobs.plan().apps.iter().map(move |app| (app, phase(app)))
     }
 
     /// The jobs that an app which is starting waits for, and their sequence.
     #[must_use]
     pub fn starting(&self, app: &str) -> Option<(u32, Vec<&Name>)> {
-        let app = &self.plan.app(app)?.name;
+        let app = &self.jobs.plan().app(app)?.name;
         let sequence = self.app(app)?.starting()?;
         let members = self.members(app).map(|(_, member)| member);
         let awaited = members.filter(|it| it.place.start_sequence == sequence && it.is_awaited());
@@ -44,7 +44,7 @@ impl Node {
         app: &Name,
         input: AppInput<'_>,
     ) -> Result<(), Refusal> {
-        if self.plan.app(app.as_str()).is_none() {
+        if self.jobs.plan().app(app.as_str()).is_none() {
             return Err(Refusal::NoSuchApp(app.to_string()));
         }
         if self.state.shutting().is_some() {
@@ -56,7 +56,7 @@ impl Node {
 
     /// The apps that start by themselves, lowest sequence first.
     pub(super) fn start_apps(&mut self, out: &mut Outbox) {
-        self.state.boot.begin(&self.plan.apps);
+        self.state.boot.begin(&self.jobs.plan().apps);
         self.go_on_with_boot(out);
     }
 
@@ -66,19 +66,17 @@ impl Node {
             NodeStage::Starting | NodeStage::Stopping(_) => return,
             NodeStage::Running => {}
         }
-        for at in 0..self.plan.apps.len() {
-            let Some(name) = self.plan.apps.get(at).map(|app| &app.name) else { continue };
-            if self.app(name).is_some_and(App::is_moving) {
-                self.step_app(out, &name.clone(), AppInput::Moved);
-            }
-        }
+        let moving = |app: &&AppPlan| self.app(&app.name).is_some_and(App::is_moving);
+        let moving: Vec<Name> =
+            self.plan().apps.iter().filter(moving).map(|app| app.name.clone()).collect();
+        moving.iter().for_each(|app| self.step_app(out, app, AppInput::Moved));
         self.go_on_with_boot(out);
     }
 
     fn go_on_with_boot(&mut self, out: &mut Outbox) {
         loop {
             let mut boot = self.state.boot;
-            let due = boot.step(&self.plan.apps, |app| {
+            let due = boot.step(&self.jobs.plan().apps, |app| {
                 self.app(app).is_some_and(|app| app.starting().is_some())
             });
             self.state.boot = boot;
@@ -88,8 +86,8 @@ impl Node {
     }
 
     /// A job has come to another phase: has its app lost it?
-    pub(super) fn tell_app_of_failure(&mut self, out: &mut Outbox, at: usize) {
-        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else { return };
+    pub(super) fn tell_app_of_failure(&mut self, out: &mut Outbox, id: JobId) {
+        let (plan, job) = self.jobs.both(id);
         let Some(app) = &plan.app else { return };
         let failed = job.ended_for_good() == Some(false);
         if failed && self.state.shutting().is_none() {
@@ -119,10 +117,10 @@ impl Node {
 
     fn decide_app(&mut self, out: &mut Outbox, app: &Name, input: AppInput<'_>) -> Vec<AppOrder> {
         let mut machine = self.state.apps.remove(app).unwrap_or_default();
-        let outcome = self.plan.app(app.as_str()).map(|plan| {
-            let (places, members): (Vec<usize>, Vec<Member<'_>>) = self.members(app).unzip();
-            let name = |at: usize| self.plan.jobs.get(at).map(|job| job.name.clone());
-            let needed = || self.needed(&places).into_iter().filter_map(name).collect();
+        let outcome = self.jobs.plan().app(app.as_str()).map(|plan| {
+            let (ids, members): (Vec<JobId>, Vec<Member<'_>>) = self.members(app).unzip();
+            let name = |id: JobId| self.jobs.name(id).clone();
+            let needed = || self.needed(&ids).into_iter().map(name).collect();
             let facts = Facts { members, needed: &needed };
             machine.step(out.now.mono, plan, &facts, input)
         });
@@ -132,14 +130,14 @@ impl Node {
 
     /// As `tell_job`, but nothing is launched because of it.
     fn order(&mut self, out: &mut Outbox, job: &Name, input: JobInput<'_>) {
-        if let Some(at) = self.wiring.place(job.as_str()) {
-            self.step_job(out, at, input);
+        if let Some(id) = self.jobs.id(job.as_str()) {
+            self.step_job(out, id, input);
         }
     }
 
     /// Somebody else than its app has decided about a job.
     pub(super) fn release(&mut self, job: &Name) {
-        let plan = self.wiring.place(job.as_str()).and_then(|at| self.plan.jobs.get(at));
+        let plan = self.jobs.id(job.as_str()).map(|id| self.jobs.plan_of(id));
         let app = plan.and_then(|plan| plan.app.as_ref());
         if let Some(app) = app.and_then(|app| self.state.apps.get_mut(app)) {
             app.release(job);
@@ -154,7 +152,7 @@ impl Node {
     /// A new plan: new apps start, those that are gone are forgotten, and a new job of an app that
     /// is up starts with it.
     pub(super) fn change_apps(&mut self, out: &mut Outbox, before: &[AppPlan]) {
-        let apps: Vec<AppPlan> = self.plan.apps.clone();
+        let apps: Vec<AppPlan> = self.jobs.plan().apps.clone();
         for app in &apps {
             let known = before.iter().any(|other| other.name == app.name);
             if !known && app.start_sequence > 0 {
@@ -166,21 +164,20 @@ impl Node {
     /// Another plan is in force: apps that are gone are forgotten, jobs that have changed their app
     /// rest for the reason they had, and those that are new in one wait for their sequence.
     pub(super) fn change_members(&mut self, added: &[Name]) {
-        let plan = &self.plan;
+        let jobs = &self.jobs;
         let mut moved = Vec::new();
         for (name, app) in &mut self.state.apps {
-            let wiring = &self.wiring;
             let stays = |job: &Name| {
-                let job = wiring.place(job.as_str()).and_then(|at| plan.jobs.get(at));
+                let job = jobs.id(job.as_str()).map(|id| jobs.plan_of(id));
                 job.is_some_and(|job| job.app.as_ref() == Some(name))
             };
             moved.extend(app.release_unless(stays));
         }
-        self.state.apps.retain(|name, _| plan.app(name.as_str()).is_some());
+        self.state.apps.retain(|name, _| jobs.plan().app(name.as_str()).is_some());
         let added = added.iter().map(|name| (name.clone(), RestReason::NotReached));
         for (name, reason) in moved.into_iter().chain(added) {
-            let job = self.wiring.place(name.as_str()).and_then(|at| self.plan.jobs.get(at));
-            let app = job.and_then(|job| self.plan.app_of(job)).map(|app| app.name.clone());
+            let job = self.jobs.id(name.as_str()).map(|id| self.jobs.plan_of(id));
+            let app = job.and_then(|job| self.jobs.plan().app_of(job)).map(|app| app.name.clone());
             if let Some(app) = app {
                 self.state.apps.entry(app).or_default().admit(name, reason);
             }
@@ -189,7 +186,7 @@ impl Node {
 
     /// A job that is new in the plan has its turn at once if its app has started.
     pub(super) fn is_ordered_at_once(&self, job: &JobPlan) -> bool {
-        match (&job.app, self.plan.app_of(job)) {
+        match (&job.app, self.jobs.plan().app_of(job)) {
             (None, _) => true,
             (Some(_), None) => false,
             (Some(app), Some(_)) => {
@@ -199,21 +196,21 @@ impl Node {
     }
 
     /// The sequence in which its app will come to it, while the app is on its way there.
-    pub(super) fn awaited_sequence(&self, at: usize) -> Option<u32> {
-        let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get(at)?);
-        let app = self.plan.app_of(plan)?;
+    pub(super) fn awaited_sequence(&self, id: JobId) -> Option<u32> {
+        let (plan, job) = self.jobs.both(id);
+        let app = self.jobs.plan().app_of(plan)?;
         let machine = self.app(&app.name)?;
         let comes = machine.awaited_sequence(app, &self.state.boot, &plan.name, &plan.place);
         comes.filter(|_| job.rests())
     }
 
     /// What is on its way out of the plan belongs to no app any more.
-    fn members(&self, app: &Name) -> impl Iterator<Item = (usize, Member<'_>)> {
+    fn members(&self, app: &Name) -> impl Iterator<Item = (JobId, Member<'_>)> {
         let mates = self
-            .jobs()
-            .enumerate()
-            .filter(move |(_, (plan, job))| plan.app.as_ref() == Some(app) && !job.is_leaving());
-        mates.map(|(at, (plan, job))| (at, member(plan, job)))
+            .jobs
+            .iter()
+            .filter(move |(_, plan, job)| plan.app.as_ref() == Some(app) && !job.is_leaving());
+        mates.map(|(id, plan, job)| (id, member(plan, job)))
     }
 
     /// `None`: it is down, and was never anything else.

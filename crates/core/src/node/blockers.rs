@@ -9,7 +9,7 @@
 //! Nothing is kept: the answer is worked out when somebody asks, or when the node has nothing left
 //! that runs by itself.
 
-use super::{Node, wiring};
+use super::{JobId, Node, jobs::PerJob, wiring};
 use crate::{
     app::RestReason,
     event::During,
@@ -38,7 +38,7 @@ pub struct Waiting {
 
 /// Which jobs may start, by place.
 #[derive(Debug)]
-pub(super) struct Startable(Vec<bool>);
+pub(super) struct Startable(PerJob<bool>);
 
 /// What keeps jobs from running, as the node is now.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ impl Blockers<'_> {
 }
 
 impl Startable {
-    pub(super) fn may_start(&self, at: usize) -> bool {
-        self.0.get(at).copied().unwrap_or(false)
+    pub(super) fn may_start(&self, id: JobId) -> bool {
+        self.0[id]
     }
 }
 
@@ -76,10 +76,8 @@ impl Node {
     }
 
     fn waiting_given(&self, blockers: &Blockers<'_>, job: &str) -> Vec<Waiting> {
-        let Some(at) = self.wiring.place(job) else { return Vec::new() };
-        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
-            return Vec::new();
-        };
+        let Some(id) = self.jobs.id(job) else { return Vec::new() };
+        let (plan, job) = self.jobs.both(id);
         let since = job.since();
         let waiting = |source: &str, event: &str, reason: Option<String>| Waiting {
             source: source.to_owned(),
@@ -87,7 +85,7 @@ impl Node {
             since,
             reason,
         };
-        if let Some(sequence) = self.awaited_sequence(at) {
+        if let Some(sequence) = self.awaited_sequence(id) {
             let app = plan.app.as_ref().map_or_else(String::new, |app| format!("app.{app}"));
             return vec![waiting(&app, &format!("sequence {sequence}"), None)];
         }
@@ -98,7 +96,7 @@ impl Node {
             return vec![waiting(plan.name.as_str(), "backoff", None)];
         }
         if job.waits_for_hooks().is_some() {
-            return self.awaited_hooks(at, since);
+            return self.awaited_hooks(id, since);
         }
         if !job.waits() {
             return Vec::new();
@@ -118,7 +116,7 @@ impl Node {
         {
             all.push(to_come(&Condition::up(&follows.source)));
         }
-        let restarted = self.awaited_restart(at).and_then(|source| self.plan.jobs.get(source));
+        let restarted = self.awaited_restart(id).map(|source| self.jobs.plan_of(source));
         all.extend(restarted.map(|source| waiting(source.name.as_str(), "restart", None)));
         match &plan.when.trigger {
             Some(_) if job.has_pending_trigger() => {}
@@ -171,10 +169,10 @@ impl Node {
         waits.then(|| format!("{name} {verdict}: it waited for {}", waiting.join(" and ")))
     }
 
-    fn awaited_hooks(&self, at: usize, since: i64) -> Vec<Waiting> {
-        let busy = |hook: &&usize| self.jobs.get(**hook).is_some_and(Job::is_hook_run);
-        let name = |hook: &usize| self.plan.jobs.get(*hook).map(|it| it.name.to_string());
-        let hooks = self.wiring.stopping_hooks(at).iter().filter(busy).filter_map(name);
+    fn awaited_hooks(&self, id: JobId, since: i64) -> Vec<Waiting> {
+        let busy = |hook: &&JobId| self.jobs[**hook].is_hook_run();
+        let name = |hook: &JobId| self.jobs.name(*hook).to_string();
+        let hooks = self.wiring.stopping_hooks(id).iter().filter(busy).map(name);
         hooks
             .map(|source| Waiting { source, event: "stopped".to_owned(), since, reason: None })
             .collect()
@@ -186,14 +184,14 @@ impl Node {
     }
 
     pub(super) fn startable(&self) -> Startable {
-        let anyway = |(plan, job): (&JobPlan, &Job)| self.may_run_anyway(plan, job);
-        let mut startable = Startable(self.jobs().map(anyway).collect());
-        let mut open: Vec<usize> = (0..self.jobs.len()).collect();
-        while let Some(at) = open.pop() {
-            let waits = self.jobs.get(at).is_some_and(Job::waits);
-            if waits && !startable.may_start(at) && self.may_pass_once(&startable, at) {
-                startable.0[at] = true;
-                open.extend(self.wiring.listeners(at));
+        let mut startable =
+            Startable(self.jobs.each(|(_, plan, job)| self.may_run_anyway(plan, job)));
+        let mut open: Vec<JobId> = self.jobs.ids().collect();
+        while let Some(id) = open.pop() {
+            let waits = self.jobs[id].waits();
+            if waits && !startable.may_start(id) && self.may_pass_once(&startable, id) {
+                startable.0[id] = true;
+                open.extend(self.wiring.listeners(id));
             }
         }
         startable
@@ -208,10 +206,8 @@ impl Node {
         job.holds() || job.backs_off() || called_for
     }
 
-    fn may_pass_once(&self, startable: &Startable, at: usize) -> bool {
-        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
-            return false;
-        };
+    fn may_pass_once(&self, startable: &Startable, id: JobId) -> bool {
+        let (plan, job) = self.jobs.both(id);
         let may = |it: &Condition| self.may_happen(startable, it);
         let again = |it: &Condition| self.may_come(startable, it);
         // That it was up once does not help.
@@ -231,12 +227,11 @@ impl Node {
     fn may_come(&self, startable: &Startable, condition: &Condition) -> bool {
         match &condition.source {
             SourceRef::Node | SourceRef::Watch(_) => true,
-            SourceRef::Job(name) => self.wiring.place(name.as_str()).is_some_and(|at| {
-                let gives_up =
-                    self.jobs.get(at).is_some_and(|job| job.waits() && job.will_give_up());
+            SourceRef::Job(name) => self.jobs.id(name.as_str()).is_some_and(|id| {
+                let gives_up = self.jobs[id].waits() && self.jobs[id].will_give_up();
                 match condition.event.during() {
-                    Some(During::Run) => startable.may_start(at),
-                    Some(During::Stop | During::Gone) => startable.may_start(at) || gives_up,
+                    Some(During::Run) => startable.may_start(id),
+                    Some(During::Stop | During::Gone) => startable.may_start(id) || gives_up,
                     Some(During::Wait) => gives_up,
                     // No job says it.
                     None => false,
@@ -286,10 +281,10 @@ impl Node {
     /// What keeps the source of this condition from ever starting, if it waits for something.
     fn behind(&self, startable: &Startable, condition: &Condition) -> Option<Condition> {
         let SourceRef::Job(name) = &condition.source else { return None };
-        let at = self.wiring.place(name.as_str())?;
-        let (plan, job) = (self.plan.jobs.get(at)?, self.jobs.get(at)?);
+        let id = self.jobs.id(name.as_str())?;
+        let (plan, job) = self.jobs.both(id);
         let wanted = self.left_at_rest(plan, job).is_none() && job.desired() == Desired::Run;
-        let stuck = wanted && job.waits() && !self.may_pass_once(startable, at);
+        let stuck = wanted && job.waits() && !self.may_pass_once(startable, id);
         if stuck { self.blocked_by(startable, plan, job) } else { None }
     }
 
@@ -297,10 +292,10 @@ impl Node {
         let Condition { source: SourceRef::Job(name), event } = condition else {
             return format!("{} does not say {}", condition.source, condition.event);
         };
-        let found = self.jobs().enumerate().find(|(_, (plan, _))| plan.name == *name);
-        let Some((at, (plan, job))) = found else {
+        let Some(id) = self.jobs.id(name.as_str()) else {
             return format!("there is no job '{name}'");
         };
+        let (plan, job) = self.jobs.both(id);
         if let Some(rests) = self.left_at_rest(plan, job) {
             return format!("{name} rests: {rests}");
         }
@@ -312,7 +307,7 @@ impl Node {
                 None => format!("{name} was given up before it could start"),
             },
             (Desired::Rest, Phase::Exited) => format!("{name} has ended{exit}"),
-            (Desired::Run, _) if job.waits() && !self.may_pass_once(startable, at) => {
+            (Desired::Run, _) if job.waits() && !self.may_pass_once(startable, id) => {
                 match self.behind(startable, condition) {
                     Some(it) => {
                         format!("{name} can never start, it waits for {} {}", it.source, it.event)

@@ -8,9 +8,9 @@
 //!
 //! A job that runs on behalf of another one's end is not told: it ends by itself, or is cut.
 
-use super::{Node, state::NodeStage};
+use super::{JobId, Node, state::NodeStage};
 use crate::{
-    job::{Force, Job, JobInput, Phase},
+    job::{Force, JobInput, Phase},
     outbox::Outbox,
     plan::{OnLoss, SourceRef},
 };
@@ -31,44 +31,41 @@ impl Node {
             NodeStage::Stopping(shutdown) if shutdown.killing => return,
             NodeStage::Stopping(_) => {}
         }
-        let all: Vec<usize> = (0..self.jobs.len()).collect();
-        for at in self.next_to_stop(&all) {
-            self.step_job(out, at, JobInput::Stop(Force::Grace));
+        let all: Vec<JobId> = self.jobs.ids().collect();
+        for id in self.next_to_stop(&all) {
+            self.step_job(out, id, JobInput::Stop(Force::Grace));
         }
     }
 
     /// Jobs that a new plan restarts go down like that, too, and come back the other way round.
     pub(super) fn go_on_restarting(&mut self, out: &mut Outbox) {
-        let restarting: Vec<usize> = (0..self.jobs.len())
-            .filter(|at| self.jobs.get(*at).is_some_and(Job::has_pending_restart))
-            .collect();
-        let due = |at: &usize| self.jobs.get(*at).is_some_and(Job::is_restart_due);
-        let mut next: Vec<usize> = self.next_to_stop(&restarting).into_iter().filter(due).collect();
+        let restarting: Vec<JobId> =
+            self.jobs.ids().filter(|id| self.jobs[*id].has_pending_restart()).collect();
+        let due = |id: &JobId| self.jobs[*id].is_restart_due();
+        let mut next: Vec<JobId> = self.next_to_stop(&restarting).into_iter().filter(due).collect();
         if next.is_empty() && restarting.iter().all(due) {
             // They need each other in a circle: there is no order to keep.
             next = restarting;
         }
-        for at in next {
-            self.step_job(out, at, JobInput::RestartTurn);
+        for id in next {
+            self.step_job(out, id, JobInput::RestartTurn);
         }
     }
 
     /// Those who follow what is about to go down do so before it.
     pub(super) fn take_followers_along(&mut self, out: &mut Outbox) {
-        let mut open: Vec<usize> = (0..self.jobs.len())
-            .filter(|at| self.jobs.get(*at).is_some_and(Job::has_pending_restart))
-            .collect();
-        while let Some(at) = open.pop() {
-            let Some(source) = self.plan.jobs.get(at).map(|it| it.name.clone()) else { continue };
-            let source = SourceRef::Job(source);
+        let mut open: Vec<JobId> =
+            self.jobs.ids().filter(|id| self.jobs[*id].has_pending_restart()).collect();
+        while let Some(id) = open.pop() {
+            let source = SourceRef::Job(self.jobs.name(id).clone());
             if !self.is_up(&source) {
                 continue;
             }
-            for follower in self.wiring.listeners(at).to_vec() {
-                let follows = self.plan.jobs.get(follower).and_then(|it| it.follows.as_ref());
+            for follower in self.wiring.listeners(id).to_vec() {
+                let follows = self.jobs.plan_of(follower).follows.as_ref();
                 let goes_down =
                     follows.is_some_and(|it| it.source == source && it.on_loss == OnLoss::Stop);
-                let may = self.jobs.get(follower).is_some_and(Job::may_restart_along);
+                let may = self.jobs[follower].may_restart_along();
                 if goes_down && may {
                     self.step_job(out, follower, JobInput::RestartAlong);
                     open.push(follower);
@@ -78,18 +75,18 @@ impl Node {
     }
 
     /// Something that it needs, near or far, and that is not yet what the new plan wants.
-    pub(super) fn awaited_restart(&self, at: usize) -> Option<usize> {
+    pub(super) fn awaited_restart(&self, id: JobId) -> Option<JobId> {
         if self.restarting == 0 {
             return None;
         }
-        let mut seen = BTreeSet::from([at]);
-        let mut open = vec![at];
-        while let Some(at) = open.pop() {
-            for source in self.wiring.needs(at) {
+        let mut seen = BTreeSet::from([id]);
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            for source in self.wiring.needs(id) {
                 if !seen.insert(*source) {
                     continue;
                 }
-                if self.jobs.get(*source).is_some_and(Job::has_pending_restart) {
+                if self.jobs[*source].has_pending_restart() {
                     return Some(*source);
                 }
                 open.push(*source);
@@ -99,68 +96,55 @@ impl Node {
     }
 
     /// Those of them whose turn it is, if all of them are to stop.
-    pub(super) fn next_to_stop(&self, among: &[usize]) -> Vec<usize> {
-        let untold: Vec<usize> = among.iter().copied().filter(|at| self.is_untold(*at)).collect();
+    pub(super) fn next_to_stop(&self, among: &[JobId]) -> Vec<JobId> {
+        let untold: Vec<JobId> = among.iter().copied().filter(|id| self.is_untold(*id)).collect();
         if untold.is_empty() {
             return untold;
         }
         let needed = self.needed(among);
-        let free: Vec<usize> = untold.into_iter().filter(|at| !needed.contains(at)).collect();
-        let stopping = among.iter().copied().filter(|at| self.is_stopping(*at));
-        let going: Vec<usize> = free.iter().copied().chain(stopping).collect();
-        let Some(level) = going.iter().map(|at| self.level(*at)).min() else { return free };
-        let ctx = |at: &usize| {
-            let app = self.plan.jobs.get(*at).and_then(|job| job.app.as_ref());
-            let mates = going.iter().filter(|it| {
-                app.is_some() && self.plan.jobs.get(**it).and_then(|job| job.app.as_ref()) == app
-            });
+        let free: Vec<JobId> = untold.into_iter().filter(|id| !needed.contains(id)).collect();
+        let stopping = among.iter().copied().filter(|id| self.is_stopping(*id));
+        let going: Vec<JobId> = free.iter().copied().chain(stopping).collect();
+        let Some(level) = going.iter().map(|id| self.level(*id)).min() else { return free };
+        let app_of = |id: &JobId| self.jobs.plan_of(*id).app.as_ref();
+        let is_next = |id: &JobId| {
+            let mates = going.iter().filter(|it| app_of(id).is_some() && app_of(it) == app_of(id));
             let first = mates.map(|it| self.sequence(*it)).min();
-            self.level(*at) == level && first.is_none_or(|first| self.sequence(*at) == first)
+            self.level(*id) == level && first.is_none_or(|first| self.sequence(*id) == first)
         };
-        free.iter().copied().filter(ctx).collect()
+        free.iter().copied().filter(is_next).collect()
     }
 
     /// Up, and nobody has told it to stop.
-    fn is_untold(&self, at: usize) -> bool {
-        self.jobs.get(at).is_some_and(|job| {
-            let up = match job.phase() {
-                Phase::Starting | Phase::Running => true,
-                Phase::Stopped
-                | Phase::Backoff
-                | Phase::Stopping
-                | Phase::Exited
-                | Phase::Fatal
-                | Phase::Unknown => false,
-            };
-            up && !job.is_hook_run()
-        })
+    fn is_untold(&self, id: JobId) -> bool {
+        let job = &self.jobs[id];
+        job.phase().is_up() && !job.is_hook_run()
     }
 
-    fn is_stopping(&self, at: usize) -> bool {
-        self.jobs.get(at).is_some_and(|job| job.phase() == Phase::Stopping)
+    fn is_stopping(&self, id: JobId) -> bool {
+        self.jobs[id].phase() == Phase::Stopping
     }
 
     /// Whatever those of them that are there need, near or far.
-    pub(super) fn needed(&self, by: &[usize]) -> BTreeSet<usize> {
+    pub(super) fn needed(&self, by: &[JobId]) -> BTreeSet<JobId> {
         let mut needed = BTreeSet::new();
-        let there = |at: &usize| self.jobs.get(*at).is_some_and(Job::holds);
-        let mut open: Vec<usize> = by.iter().copied().filter(there).collect();
-        while let Some(at) = open.pop() {
-            open.extend(self.wiring.needs(at).iter().filter(|it| needed.insert(**it)));
+        let there = |id: &JobId| self.jobs[*id].holds();
+        let mut open: Vec<JobId> = by.iter().copied().filter(there).collect();
+        while let Some(id) = open.pop() {
+            open.extend(self.wiring.needs(id).iter().filter(|it| needed.insert(**it)));
         }
         needed
     }
 
-    fn level(&self, at: usize) -> Level {
-        let app = self.plan.jobs.get(at).and_then(|job| self.plan.app_of(job));
+    fn level(&self, id: JobId) -> Level {
+        let app = self.plan().app_of(self.jobs.plan_of(id));
         app.map_or(Level::NoApp, |app| Level::App(app.stop_sequence))
     }
 
     /// Within its app, lowest first.
-    fn sequence(&self, at: usize) -> u32 {
-        self.plan.jobs.get(at).map_or(0, |job| {
-            let app = self.plan.app_of(job);
-            app.map_or(job.place.stop_sequence, |app| app.stop_sequence_of(&job.place))
-        })
+    fn sequence(&self, id: JobId) -> u32 {
+        let job = self.jobs.plan_of(id);
+        let app = self.plan().app_of(job);
+        app.map_or(job.place.stop_sequence, |app| app.stop_sequence_of(&job.place))
     }
 }

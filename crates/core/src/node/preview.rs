@@ -76,10 +76,10 @@ impl Node {
         let differs = |it: &JobChange| it.change != Change::Unchanged;
         if self.state.shutting().is_none()
             && !changes.iter().any(differs)
-            && self.plan.node == new.node
-            && self.plan.apps == new.apps
-            && self.plan.watches == new.watches
-            && self.plan.discovery == new.discovery
+            && self.jobs.plan().node == new.node
+            && self.jobs.plan().apps == new.apps
+            && self.jobs.plan().watches == new.watches
+            && self.jobs.plan().discovery == new.discovery
         {
             return Ok(ReloadPreview {
                 jobs: changes.into_iter().map(kept).collect(),

@@ -10,7 +10,7 @@
 //! That comes to rest: within one step no process can be confirmed or end, so a job can be
 //! launched once and told to stop once, and each says only so much.
 
-use super::{Node, state::NodeStage, wiring};
+use super::{JobId, Node, state::NodeStage, wiring};
 use crate::{
     event::{During, Event, EventName, Kind, Source},
     job::{Health, HookRun, JobInput, Permit, Phase, is_triggered},
@@ -47,15 +47,15 @@ impl Node {
 
     fn on_event(&mut self, out: &mut Outbox, event: &Event) {
         let source = match &event.source {
-            Source::Job(name) => self.wiring.place(name.as_str()),
+            Source::Job(name) => self.jobs.id(name.as_str()),
             Source::Node(_) | Source::Watch(_) => None,
         };
-        if let (Some(at), Kind::State { .. }) = (source, &event.kind) {
-            self.has_moved(out, at);
+        if let (Some(id), Kind::State { .. }) = (source, &event.kind) {
+            self.has_moved(out, id);
         }
         let Some(awaited) = event.kind.awaited() else { return };
         let listeners = match (&event.source, source) {
-            (Source::Job(_), Some(at)) => self.wiring.listeners(at).to_vec(),
+            (Source::Job(_), Some(id)) => self.wiring.listeners(id).to_vec(),
             (Source::Job(_), None) => return,
             (Source::Node(_), _) => {
                 self.state.note(awaited);
@@ -72,73 +72,71 @@ impl Node {
         }
     }
 
-    fn reaches(&mut self, out: &mut Outbox, at: usize, source: &Source, event: Awaited) {
-        let Some(plan) = self.plan.jobs.get(at) else { return };
+    fn reaches(&mut self, out: &mut Outbox, id: JobId, source: &Source, event: Awaited) {
+        let plan = self.jobs.plan_of(id);
         let triggered = wiring::triggers(plan).iter().any(|it| is(it, source, event));
         let follows = plan.follows.as_ref().filter(|it| is_source(&it.source, source));
         let on_loss = follows.map(|follows| follows.on_loss);
         if triggered {
-            self.step_job(out, at, JobInput::Triggered);
+            self.step_job(out, id, JobInput::Triggered);
         }
         match (on_loss, event.name()) {
             (Some(OnLoss::Stop), Some(EventName::Unhealthy)) => {
-                self.step_job(out, at, JobInput::SourceLost);
+                self.step_job(out, id, JobInput::SourceLost);
             }
             (Some(OnLoss::Restart), Some(EventName::Healthy)) => {
-                self.step_job(out, at, JobInput::SourceBack);
+                self.step_job(out, id, JobInput::SourceBack);
             }
             (Some(OnLoss::Stop | OnLoss::Restart | OnLoss::Keep) | None, _) => {}
         }
-        self.try_launch(out, at);
+        self.try_launch(out, id);
     }
 
     /// A job is in another phase.
-    fn has_moved(&mut self, out: &mut Outbox, at: usize) {
+    fn has_moved(&mut self, out: &mut Outbox, id: JobId) {
         self.moved = true;
-        self.tell_app_of_failure(out, at);
-        self.try_launch(out, at);
-        self.attend_hooks(out, at);
-        for source in self.wiring.stopping_hook_of(at).to_vec() {
+        self.tell_app_of_failure(out, id);
+        self.try_launch(out, id);
+        self.attend_hooks(out, id);
+        for source in self.wiring.stopping_hook_of(id).to_vec() {
             self.attend_hooks(out, source);
         }
     }
 
     /// A job that waits is launched if it may be.
-    pub(super) fn try_launch(&mut self, out: &mut Outbox, at: usize) {
-        if !self.jobs.get(at).is_some_and(crate::job::Job::waits) {
+    pub(super) fn try_launch(&mut self, out: &mut Outbox, id: JobId) {
+        if !self.jobs[id].waits() {
             return;
         }
-        let permit = self.permit(out, at);
-        self.step_job(out, at, JobInput::Permitted(permit));
+        let permit = self.permit(out, id);
+        self.step_job(out, id, JobInput::Permitted(permit));
     }
 
     pub(super) fn try_launch_all(&mut self, out: &mut Outbox) {
-        for at in 0..self.jobs.len() {
-            self.try_launch(out, at);
+        for id in self.jobs.ids() {
+            self.try_launch(out, id);
         }
     }
 
-    fn permit(&self, out: &Outbox, at: usize) -> Permit {
-        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
-            return Permit::Wait { in_line: false };
-        };
-        let in_line = self.awaited_restart(at).is_some();
+    fn permit(&self, out: &Outbox, id: JobId) -> Permit {
+        let (plan, job) = self.jobs.both(id);
+        let in_line = self.awaited_restart(id).is_some();
         let latched = job.skips_latches() || plan.when.once.iter().all(|it| self.is_met(it));
         let followed = plan.follows.as_ref().is_none_or(|it| self.is_up(&it.source));
-        if !latched || !followed || in_line || !self.may_launch_now(out, at) {
+        if !latched || !followed || in_line || !self.may_launch_now(out, id) {
             Permit::Wait { in_line }
         } else if is_triggered(plan) && !job.has_pending_trigger() {
             Permit::Idle
         } else {
-            let until = self.hook_run_time(at).map(|time| out.now.mono.after(time));
-            let hook_run = self.runs_for_an_end(at).then_some(HookRun { until });
+            let until = self.hook_run_time(id).map(|time| out.now.mono.after(time));
+            let hook_run = self.runs_for_an_end(id).then_some(HookRun { until });
             Permit::Launch { hook_run }
         }
     }
 
     /// A node that stops starts nothing but what belongs to the end of another job.
-    fn may_launch_now(&self, out: &Outbox, at: usize) -> bool {
-        let Some(plan) = self.plan.jobs.get(at) else { return false };
+    fn may_launch_now(&self, out: &Outbox, id: JobId) -> bool {
+        let plan = self.jobs.plan_of(id);
         match self.state.shutting() {
             None => match self.state.stage {
                 NodeStage::Starting => false,
@@ -147,7 +145,7 @@ impl Node {
             Some(shutting) => {
                 let in_time = out.now.mono < shutting.latest_signal(plan.stop.timeout);
                 let by_end = plan.when.trigger.is_none() || !wiring::triggers(plan).is_empty();
-                in_time && !shutting.killing && by_end && self.wiring.is_hook(at)
+                in_time && !shutting.killing && by_end && self.wiring.is_hook(id)
             }
         }
     }
@@ -176,24 +174,21 @@ impl Node {
         }
     }
 
-    fn runs_for_an_end(&self, at: usize) -> bool {
-        let ending = |source: &usize| self.is_hook_of_this_end(at, *source);
-        self.state.shutting().is_some() || self.wiring.stopping_hook_of(at).iter().any(ending)
+    fn runs_for_an_end(&self, id: JobId) -> bool {
+        let ending = |source: &JobId| self.is_hook_of_this_end(id, *source);
+        self.state.shutting().is_some() || self.wiring.stopping_hook_of(id).iter().any(ending)
     }
 
     /// What it runs for waits so long for it: the stop timeout of the job whose end it belongs to.
-    fn hook_run_time(&self, at: usize) -> Option<Duration> {
-        let ends = self.wiring.hook_of(at).iter().filter_map(|at| self.plan.jobs.get(*at));
+    fn hook_run_time(&self, id: JobId) -> Option<Duration> {
+        let ends = self.wiring.hook_of(id).iter().map(|id| self.jobs.plan_of(*id));
         ends.map(|plan| plan.stop.timeout).max()
     }
 
     /// The job at `source` is stopping and waits, and the one at `at` is to run before its signal.
-    fn is_hook_of_this_end(&self, at: usize, source: usize) -> bool {
-        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(source)) else {
-            return false;
-        };
-        let Some(name) = self.plan.jobs.get(source).map(|it| it.name.clone()) else { return false };
-        let source = Source::Job(name);
+    fn is_hook_of_this_end(&self, id: JobId, source: JobId) -> bool {
+        let (plan, job) = (self.jobs.plan_of(id), &self.jobs[source]);
+        let source = Source::Job(self.jobs.name(source).clone());
         let first = |it: &&Condition| it.event.during() == Some(During::Stop);
         let mut firsts = wiring::triggers(plan).iter().filter(first);
         let each = firsts.any(|it| is_source(&it.source, &source));
@@ -201,16 +196,16 @@ impl Node {
     }
 
     /// A stop goes on when none of its hooks has anything left to do.
-    fn attend_hooks(&mut self, out: &mut Outbox, at: usize) {
-        if self.jobs.get(at).is_none_or(|job| job.waits_for_hooks().is_none()) {
+    fn attend_hooks(&mut self, out: &mut Outbox, id: JobId) {
+        if self.jobs[id].waits_for_hooks().is_none() {
             return;
         }
-        let busy = |hook: &usize| {
-            let under_way = self.jobs.get(*hook).is_some_and(|it| it.holds() || it.backs_off());
-            under_way && self.is_hook_of_this_end(*hook, at)
+        let busy = |hook: &JobId| {
+            let under_way = self.jobs[*hook].holds() || self.jobs[*hook].backs_off();
+            under_way && self.is_hook_of_this_end(*hook, id)
         };
-        if !self.wiring.stopping_hooks(at).iter().any(busy) {
-            self.step_job(out, at, JobInput::HooksDone);
+        if !self.wiring.stopping_hooks(id).iter().any(busy) {
+            self.step_job(out, id, JobInput::HooksDone);
         }
     }
 
@@ -218,8 +213,8 @@ impl Node {
     pub(super) fn look_again(&mut self, out: &mut Outbox) {
         self.moved = true;
         self.try_launch_all(out);
-        for at in 0..self.jobs.len() {
-            self.attend_hooks(out, at);
+        for id in self.jobs.ids() {
+            self.attend_hooks(out, id);
         }
     }
 }

@@ -13,7 +13,7 @@
 //! known to be gone a little after it was killed is left to the keeper, which kills what there is.
 
 use super::{
-    Command, Input, Node, Token,
+    Command, Input, JobId, Node, Token,
     state::{NodeStage, Shutdown, Why},
 };
 use crate::{
@@ -47,28 +47,28 @@ impl Node {
     }
 
     fn shut_down(&mut self, out: &mut Outbox, why: Why) {
-        let shutdown = Shutdown::new(out.now.mono, self.plan.node.stop_timeout, why);
+        let shutdown = Shutdown::new(out.now.mono, self.jobs.plan().node.stop_timeout, why);
         let at = shutdown.deadline;
         self.state.stage = NodeStage::Stopping(shutdown);
         out.command(Command::SetTimer { token: Token::ShutdownDeadline, at });
         self.release_all();
-        for at in 0..self.jobs.len() {
-            if !self.is_left_alone(at) {
-                self.step_job(out, at, JobInput::Stop(Force::Grace));
+        for id in self.jobs.ids() {
+            if !self.is_left_alone(id) {
+                self.step_job(out, id, JobInput::Stop(Force::Grace));
             }
         }
         self.go_on_stopping(out);
-        for at in 0..self.jobs.len() {
-            self.step_job(out, at, JobInput::ShutdownBegun);
+        for id in self.jobs.ids() {
+            self.step_job(out, id, JobInput::ShutdownBegun);
         }
     }
 
     /// Has its turn later, or waits for the end of another job.
-    fn is_left_alone(&self, at: usize) -> bool {
-        let Some(job) = self.jobs.get(at) else { return true };
+    fn is_left_alone(&self, id: JobId) -> bool {
+        let job = &self.jobs[id];
         match job.phase() {
             Phase::Starting | Phase::Running => true,
-            Phase::Stopped | Phase::Exited | Phase::Fatal => job.waits() && self.wiring.is_hook(at),
+            Phase::Stopped | Phase::Exited | Phase::Fatal => job.waits() && self.wiring.is_hook(id),
             Phase::Backoff | Phase::Stopping | Phase::Unknown => false,
         }
     }
@@ -106,8 +106,8 @@ impl Node {
         {
             wait_for_the_killed(out);
         }
-        for at in 0..self.jobs.len() {
-            self.step_job(out, at, JobInput::Stop(Force::Kill));
+        for id in self.jobs.ids() {
+            self.step_job(out, id, JobInput::Stop(Force::Kill));
         }
     }
 
@@ -138,7 +138,7 @@ impl Node {
         if out.events.is_empty() {
             return;
         }
-        let main = match (self.plan.node.exit, &self.state.stage) {
+        let main = match (self.jobs.plan().node.exit, &self.state.stage) {
             (ExitRule::Main, NodeStage::Running) => self.jobs().find(|(plan, job)| {
                 plan.main && !job.is_leaving() && job.ended_for_good().is_some()
             }),
@@ -162,7 +162,7 @@ impl Node {
             NodeStage::Running if !std::mem::take(&mut self.moved) => return false,
             NodeStage::Running => {}
         }
-        let code = match self.plan.node.exit {
+        let code = match self.jobs.plan().node.exit {
             ExitRule::Never => None,
             ExitRule::All => self.all_ended().or_else(|| self.stuck()),
             ExitRule::Main => self.stuck(),
@@ -213,11 +213,11 @@ impl Node {
     }
 
     fn stuck(&self) -> Option<i32> {
-        if (0..self.jobs.len()).any(|at| self.may_be_woken(at)) {
+        if self.jobs.ids().any(|id| self.may_be_woken(id)) {
             return None;
         }
-        let alive = self.jobs.iter().any(|job| job.holds() || job.backs_off());
-        let main_waits = match self.plan.node.exit {
+        let alive = self.jobs().any(|(_, job)| job.holds() || job.backs_off());
+        let main_waits = match self.jobs.plan().node.exit {
             ExitRule::Main => self.jobs().any(|(plan, job)| plan.main && job.waits()),
             ExitRule::All | ExitRule::Never => false,
         };
@@ -226,25 +226,22 @@ impl Node {
         }
         let startable = self.startable();
         let hopeless =
-            |at: usize, job: &Job| job.waits() && !job.will_give_up() && !startable.may_start(at);
-        let waiting = || self.jobs().enumerate();
+            |id: JobId, job: &Job| job.waits() && !job.will_give_up() && !startable.may_start(id);
         let main_is_stuck =
-            main_waits && waiting().any(|(at, (plan, job))| plan.main && hopeless(at, job));
+            main_waits && self.jobs.iter().any(|(id, plan, job)| plan.main && hopeless(id, job));
         let all_are_stuck =
-            !alive && waiting().all(|(at, (_, job))| !job.waits() || hopeless(at, job));
+            !alive && self.jobs.iter().all(|(id, _, job)| !job.waits() || hopeless(id, job));
         (main_is_stuck || all_are_stuck).then_some(STUCK)
     }
 
     /// A user or a trigger may set it going.
-    fn may_be_woken(&self, at: usize) -> bool {
-        let (Some(plan), Some(job)) = (self.plan.jobs.get(at), self.jobs.get(at)) else {
-            return false;
-        };
+    fn may_be_woken(&self, id: JobId) -> bool {
+        let (plan, job) = self.jobs.both(id);
         match (job.desired(), self.rest_reason_of(plan, job)) {
             (Desired::Run, _) => is_triggered(plan),
             (Desired::Rest, None) => job.rests(),
             // Its app comes to it, or will not: nobody has to.
-            (Desired::Rest, Some(RestReason::NotReached)) => self.awaited_sequence(at).is_none(),
+            (Desired::Rest, Some(RestReason::NotReached)) => self.awaited_sequence(id).is_none(),
             (Desired::Rest, Some(RestReason::StartAborted | RestReason::AppFailed)) => false,
             (Desired::Disabled, _) => true,
         }
@@ -285,7 +282,7 @@ impl Node {
     fn is_over(&self) -> bool {
         match self.state.stage {
             NodeStage::Starting | NodeStage::Running => false,
-            NodeStage::Stopping(_) => !self.jobs.iter().any(Job::holds),
+            NodeStage::Stopping(_) => !self.jobs().any(|(_, job)| job.holds()),
         }
     }
 }

@@ -5,138 +5,129 @@
 //! that job's end. What a job *needs* is what its latches and its `while` name, apart from ends it
 //! is a hook of: it stops before they do.
 
+use super::jobs::{JobId, Jobs, PerJob};
 use crate::{
     event::During,
     name::Name,
-    plan::{Condition, JobPlan, Plan, SourceRef, Trigger},
+    plan::{Condition, JobPlan, SourceRef, Trigger},
 };
 use std::collections::BTreeMap;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Wiring {
-    places: BTreeMap<Name, usize>,
-    to_node: Vec<usize>,
-    to_watches: BTreeMap<Name, Vec<usize>>,
-    jobs: Vec<Wires>,
+    to_node: Vec<JobId>,
+    to_watches: BTreeMap<Name, Vec<JobId>>,
+    wires: PerJob<Wires>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Wires {
-    listeners: Vec<usize>,
+    listeners: Vec<JobId>,
     /// Who runs before its stop signal.
-    stopping_hooks: Vec<usize>,
+    stopping_hooks: Vec<JobId>,
     /// Whose stop signal it runs before.
-    stopping_hook_of: Vec<usize>,
-    needs: Vec<usize>,
+    stopping_hook_of: Vec<JobId>,
+    needs: Vec<JobId>,
     /// Whose end it runs for.
-    hook_of: Vec<usize>,
-    hook: bool,
+    hook_of: Vec<JobId>,
 }
 
 impl Wiring {
-    pub(super) fn new(plan: &Plan) -> Wiring {
-        let jobs = &plan.jobs;
-        let places = jobs.iter().enumerate().map(|(at, job)| (job.name.clone(), at)).collect();
-        let wires = vec![Wires::default(); jobs.len()];
-        let (to_node, to_watches) = (Vec::new(), BTreeMap::new());
-        let mut wiring = Wiring { places, to_node, to_watches, jobs: wires };
-        for (at, job) in jobs.iter().enumerate() {
-            wiring.add(at, job);
+    pub(super) fn new(jobs: &Jobs) -> Wiring {
+        let wires = jobs.each(|_| Wires::default());
+        let mut wiring = Wiring { to_node: Vec::new(), to_watches: BTreeMap::new(), wires };
+        for (id, plan, _) in jobs.iter() {
+            wiring.add(jobs, id, plan);
         }
         wiring
     }
 
-    fn add(&mut self, at: usize, job: &JobPlan) {
+    fn add(&mut self, jobs: &Jobs, id: JobId, job: &JobPlan) {
         for condition in &job.when.once {
-            self.listen(at, &condition.source);
-            self.depend(at, condition);
+            self.listen(jobs, id, &condition.source);
+            self.depend(jobs, id, condition);
         }
         for condition in triggers(job) {
-            self.listen(at, &condition.source);
-            self.hook(at, condition);
+            self.listen(jobs, id, &condition.source);
+            self.hook(jobs, id, condition);
         }
         if let Some(follows) = &job.follows {
-            self.listen(at, &follows.source);
-            self.need(at, &follows.source);
+            self.listen(jobs, id, &follows.source);
+            self.need(jobs, id, &follows.source);
         }
     }
 
-    fn listen(&mut self, at: usize, source: &SourceRef) {
+    fn listen(&mut self, jobs: &Jobs, id: JobId, source: &SourceRef) {
         match source {
-            SourceRef::Node => add(&mut self.to_node, at),
+            SourceRef::Node => add(&mut self.to_node, id),
             SourceRef::Job(name) => {
-                if let Some(source) = self.place(name.as_str()) {
-                    add(&mut self.jobs[source].listeners, at);
+                if let Some(source) = jobs.id(name.as_str()) {
+                    add(&mut self.wires[source].listeners, id);
                 }
             }
-            SourceRef::Watch(name) => add(self.to_watches.entry(name.clone()).or_default(), at),
+            SourceRef::Watch(name) => add(self.to_watches.entry(name.clone()).or_default(), id),
         }
     }
 
-    fn depend(&mut self, at: usize, condition: &Condition) {
+    fn depend(&mut self, jobs: &Jobs, id: JobId, condition: &Condition) {
         if condition.event.ends() {
-            self.hook(at, condition);
+            self.hook(jobs, id, condition);
         } else {
-            self.need(at, &condition.source);
+            self.need(jobs, id, &condition.source);
         }
     }
 
-    fn hook(&mut self, at: usize, condition: &Condition) {
+    fn hook(&mut self, jobs: &Jobs, id: JobId, condition: &Condition) {
         let SourceRef::Job(name) = &condition.source else { return };
-        let Some(source) = self.place(name.as_str()) else { return };
+        let Some(source) = jobs.id(name.as_str()) else { return };
         // A job cannot run before its own stop signal.
-        if condition.event.during() == Some(During::Stop) && source != at {
-            add(&mut self.jobs[source].stopping_hooks, at);
-            add(&mut self.jobs[at].stopping_hook_of, source);
+        if condition.event.during() == Some(During::Stop) && source != id {
+            add(&mut self.wires[source].stopping_hooks, id);
+            add(&mut self.wires[id].stopping_hook_of, source);
         }
         if condition.event.ends() {
-            add(&mut self.jobs[at].hook_of, source);
-            self.jobs[at].hook = true;
+            add(&mut self.wires[id].hook_of, source);
         }
     }
 
-    fn need(&mut self, at: usize, source: &SourceRef) {
+    fn need(&mut self, jobs: &Jobs, id: JobId, source: &SourceRef) {
         let SourceRef::Job(name) = source else { return };
-        let Some(source) = self.place(name.as_str()) else { return };
-        if source != at {
-            add(&mut self.jobs[at].needs, source);
+        let Some(source) = jobs.id(name.as_str()) else { return };
+        if source != id {
+            add(&mut self.wires[id].needs, source);
         }
     }
 
-    pub(super) fn place(&self, job: &str) -> Option<usize> {
-        self.places.get(job).copied()
-    }
-
-    pub(super) fn listeners_of_node(&self) -> &[usize] {
+    pub(super) fn listeners_of_node(&self) -> &[JobId] {
         &self.to_node
     }
 
-    pub(super) fn listeners_of_watch(&self, name: &str) -> &[usize] {
+    pub(super) fn listeners_of_watch(&self, name: &str) -> &[JobId] {
         self.to_watches.get(name).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn listeners(&self, at: usize) -> &[usize] {
-        self.jobs.get(at).map_or(&[], |it| &it.listeners)
+    pub(super) fn listeners(&self, id: JobId) -> &[JobId] {
+        &self.wires[id].listeners
     }
 
-    pub(super) fn stopping_hooks(&self, at: usize) -> &[usize] {
-        self.jobs.get(at).map_or(&[], |it| &it.stopping_hooks)
+    pub(super) fn stopping_hooks(&self, id: JobId) -> &[JobId] {
+        &self.wires[id].stopping_hooks
     }
 
-    pub(super) fn stopping_hook_of(&self, at: usize) -> &[usize] {
-        self.jobs.get(at).map_or(&[], |it| &it.stopping_hook_of)
+    pub(super) fn stopping_hook_of(&self, id: JobId) -> &[JobId] {
+        &self.wires[id].stopping_hook_of
     }
 
-    pub(super) fn hook_of(&self, at: usize) -> &[usize] {
-        self.jobs.get(at).map_or(&[], |it| &it.hook_of)
+    pub(super) fn hook_of(&self, id: JobId) -> &[JobId] {
+        &self.wires[id].hook_of
     }
 
-    pub(super) fn needs(&self, at: usize) -> &[usize] {
-        self.jobs.get(at).map_or(&[], |it| &it.needs)
+    pub(super) fn needs(&self, id: JobId) -> &[JobId] {
+        &self.wires[id].needs
     }
 
-    pub(super) fn is_hook(&self, at: usize) -> bool {
-        self.jobs.get(at).is_some_and(|it| it.hook)
+    pub(super) fn is_hook(&self, id: JobId) -> bool {
+        !self.wires[id].hook_of.is_empty()
     }
 }
 
@@ -148,8 +139,8 @@ pub(super) fn triggers(job: &JobPlan) -> &[Condition] {
     }
 }
 
-fn add(places: &mut Vec<usize>, at: usize) {
-    if places.last() != Some(&at) && !places.contains(&at) {
-        places.push(at);
+fn add(ids: &mut Vec<JobId>, id: JobId) {
+    if ids.last() != Some(&id) && !ids.contains(&id) {
+        ids.push(id);
     }
 }
