@@ -195,16 +195,16 @@ pub enum RestartOn {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
     pub signal: Signal,
-    pub to: Reach,
+    pub to: SignalTarget,
     pub timeout: Duration,
     /// Run as a task before the signal, within the same time limit.
     pub exec: Option<Vec<String>>,
 }
 
-/// Whom a signal reaches.
+/// Whom a signal is sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Reach {
+pub enum SignalTarget {
     Leader,
     Group,
     Tree,
@@ -306,7 +306,12 @@ impl Default for Keep {
 
 impl Default for Stop {
     fn default() -> Stop {
-        Stop { signal: Signal::TERM, to: Reach::Group, timeout: Duration::from_secs(5), exec: None }
+        Stop {
+            signal: Signal::TERM,
+            to: SignalTarget::Group,
+            timeout: Duration::from_secs(5),
+            exec: None,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
     node::TaskId,
-    plan::{Limits, Log, Reach, Socket, Stderr, Stdin},
+    plan::{Limits, Log, SignalTarget, Socket, Stderr, Stdin},
     signal::Signal,
 };
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub enum ToKeeper {
         job: Name,
         incarnation: u64,
         signal: Signal,
-        to: Reach,
+        to: SignalTarget,
     },
     /// SIGKILL to the tree; an end that follows is `asked: kill`.
     Kill {
@@ -56,7 +56,7 @@ pub enum ToKeeper {
         job: Name,
         incarnation: u64,
         signal: Signal,
-        to: Reach,
+        to: SignalTarget,
     },
     /// Move the deadline after which the keeper kills the tree by itself (CLOCK_BOOTTIME, ns).
     Extend {
@@ -255,7 +255,7 @@ pub struct LiveSettings {
     pub log: Log,
     /// For a stop that the keeper has to carry out by itself.
     pub stop_signal: Signal,
-    pub stop_to: Reach,
+    pub stop_to: SignalTarget,
     pub stop_timeout_ms: u64,
 }
 

@@ -3,7 +3,7 @@
 use mainstay_core::{
     name::Name,
     node::{TaskId, TaskKind},
-    plan::{Limits, Log, Reach, Stderr, Stdin},
+    plan::{Limits, Log, SignalTarget, Stderr, Stdin},
     signal::Signal,
 };
 use mainstay_tests::{Command, Scratch, Watched, signal, until};
@@ -244,7 +244,7 @@ pub(super) fn spawn(job: &str, incarnation: u64, script: &str) -> Spawn {
             main: false,
             log: Log::default(),
             stop_signal: Signal::TERM,
-            stop_to: Reach::Leader,
+            stop_to: SignalTarget::Leader,
             stop_timeout_ms: 200,
         },
         fence_at: None,

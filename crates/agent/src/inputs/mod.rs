@@ -16,7 +16,7 @@ use crate::{
 use mainstay_core::{
     name::Name,
     node::{Input, Request, TaskId, TaskKind},
-    plan::Reach,
+    plan::SignalTarget,
 };
 use mainstay_wire::link::{ControlRequest, ExitRecord, ToAgent, ToKeeper};
 use std::{
@@ -134,7 +134,9 @@ impl Agent {
         let request = match ask {
             ControlRequest::Stop => Request::Stop { job },
             ControlRequest::Kill => Request::Kill { job },
-            ControlRequest::Signal(signal) => Request::Signal { job, signal, to: Reach::Leader },
+            ControlRequest::Signal(signal) => {
+                Request::Signal { job, signal, to: SignalTarget::Leader }
+            }
         };
         self.take(Input::Request(request), Origin::Token(token))
     }

@@ -6,8 +6,8 @@ use mainstay_core::{
     event::EventName,
     plan::{
         Awaited, Change, Condition, Cron, ExitRule, FileFormat, ForwardFormat, JobPlan, OnFailure,
-        OnLoss, Probe, Reach, Reload, RestartOn, SourceRef, Stderr, Stdin, StopOrder, Trigger,
-        While,
+        OnLoss, Probe, Reload, RestartOn, SignalTarget, SourceRef, Stderr, Stdin, StopOrder,
+        Trigger, While,
     },
     signal::Signal,
 };
@@ -162,7 +162,7 @@ fn everything_at_once_is_read_as_written() {
     assert_eq!(rlimits, [("nofile", Some(65536)), ("core", None), ("stack", Some(8 << 20))]);
     assert_eq!(db.limits.memory, Some(1 << 30));
     assert_eq!((db.limits.cpus, db.limits.pids), (Some(1.5), Some(100)));
-    assert_eq!((db.stop.signal, db.stop.to), (Signal::INT, Reach::Tree));
+    assert_eq!((db.stop.signal, db.stop.to), (Signal::INT, SignalTarget::Tree));
     assert_eq!(db.stop.exec.as_ref().unwrap()[3], "very fast");
     let minute = Duration::from_secs(60);
     assert_eq!((db.restart.delay, db.restart.max_delay), (Some(minute), minute));

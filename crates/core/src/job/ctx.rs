@@ -6,7 +6,7 @@ use crate::{
     event::{Kind, Source},
     node::{Command, TaskId, TaskKind, Token, Wait},
     outbox::Outbox,
-    plan::{JobPlan, Reach, Trigger},
+    plan::{JobPlan, SignalTarget, Trigger},
     signal::Signal,
 };
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl JobCtx<'_> {
         self.out.command(Command::Kill { job, incarnation });
     }
 
-    pub(super) fn signal(&mut self, incarnation: u64, signal: Signal, to: Reach) {
+    pub(super) fn signal(&mut self, incarnation: u64, signal: Signal, to: SignalTarget) {
         let job = self.plan.name.clone();
         self.out.command(Command::Signal { job, incarnation, signal, to });
     }

@@ -5,7 +5,7 @@ use super::{Force, Notification, Permit};
 use crate::{
     exit::{Asked, Exit},
     node::{Held, TaskKind, Wait},
-    plan::{JobPlan, Reach},
+    plan::{JobPlan, SignalTarget},
     signal::Signal,
 };
 
@@ -60,7 +60,7 @@ pub(crate) enum JobInput<'a> {
     Stop(Force),
     Signal {
         signal: Signal,
-        to: Reach,
+        to: SignalTarget,
     },
     /// The job's own way to take up its configuration.
     Reload,

@@ -3,7 +3,7 @@
 use super::{Job, JobCtx};
 use crate::{
     node::{Refusal, TaskKind},
-    plan::{Reach, Reload},
+    plan::{Reload, SignalTarget},
     signal::Signal,
 };
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Job {
         &self,
         ctx: &mut JobCtx<'_>,
         signal: Signal,
-        to: Reach,
+        to: SignalTarget,
     ) -> Result<(), Refusal> {
         if self.pid().is_none() {
             return Err(Refusal::NotRunning(ctx.plan.name.clone()));
@@ -34,7 +34,7 @@ impl Job {
             return Err(Refusal::NotRunning(ctx.plan.name.clone()));
         }
         match reload {
-            Reload::Signal(signal) => ctx.signal(self.incarnation(), *signal, Reach::Leader),
+            Reload::Signal(signal) => ctx.signal(self.incarnation(), *signal, SignalTarget::Leader),
             Reload::Exec(_) => {
                 let deadline = ctx.mono().after(RELOAD_TIME);
                 ctx.run_task(self.incarnation(), TaskKind::Reload, deadline);

@@ -2,7 +2,7 @@
 
 use super::input::Refusal;
 use crate::{
-    clock::Mono, discovery::Standing, event::Event, name::Name, plan::Reach, signal::Signal,
+    clock::Mono, discovery::Standing, event::Event, name::Name, plan::SignalTarget, signal::Signal,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +16,11 @@ pub enum Command {
         args: Vec<String>,
     },
     /// The job's stop signal; counts as asked for.
-    Stop { job: Name, incarnation: u64, signal: Signal, to: Reach },
+    Stop { job: Name, incarnation: u64, signal: Signal, to: SignalTarget },
     /// SIGKILL to the whole tree; counts as asked for.
     Kill { job: Name, incarnation: u64 },
     /// A signal that a user sends: the end it may cause is not asked for.
-    Signal { job: Name, incarnation: u64, signal: Signal, to: Reach },
+    Signal { job: Name, incarnation: u64, signal: Signal, to: SignalTarget },
     /// Ask a check of the job; the answer is [`super::Input::Checked`], at the latest at `deadline`
     /// (then it has failed). One that is still under way is not asked twice.
     Probe { job: Name, incarnation: u64, check: usize, deadline: Mono },

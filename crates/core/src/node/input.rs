@@ -6,7 +6,7 @@ use crate::{
     environ::Unfit,
     exit::{Asked, Exit},
     name::Name,
-    plan::{Plan, Reach},
+    plan::{Plan, SignalTarget},
     signal::Signal,
 };
 use serde::{Deserialize, Serialize};
@@ -157,7 +157,7 @@ pub enum Request {
     Signal {
         job: Name,
         signal: Signal,
-        to: Reach,
+        to: SignalTarget,
     },
     /// Brings a new plan into force: touches only what it changes.
     Apply {

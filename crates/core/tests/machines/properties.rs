@@ -13,7 +13,7 @@ use mainstay_core::{
     node::{Command, Held, Input, Node, Outcome, Request, TaskId, TaskKind, Token, Wait},
     plan::{
         AppPlan, Awaited, Check, Condition, ExitRule, JobPlan, NodePlan, OnFailure, OnLoss, Plan,
-        Probe, Reach, Reload, Restart, RestartOn, SourceRef, Trigger, While,
+        Probe, Reload, Restart, RestartOn, SignalTarget, SourceRef, Trigger, While,
     },
     signal::Signal,
 };
@@ -419,7 +419,7 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
             1 => Request::Stop { job },
             2 => Request::Kill { job },
             3 => Request::Restart { job, args: None },
-            _ => Request::Signal { job, signal: Signal::HUP, to: Reach::Tree },
+            _ => Request::Signal { job, signal: Signal::HUP, to: SignalTarget::Tree },
         })),
         1 => prop_oneof![Just(Signal::HUP), Just(Signal::TERM)]
             .prop_map(|signal| Input::Signalled { signal }),

@@ -38,7 +38,7 @@ use mainstay_core::{
     node::{Held, Input, Request, TaskId, TaskKind, Token, Wait},
     plan::{
         Advertise, AppPlan, Awaited, Check, Condition, Cron, ExitRule, JobPlan, NodePlan,
-        OnFailure, OnLoss, OnStartFailure, Plan, Probe, Reach, Reload, Restart, RestartOn,
+        OnFailure, OnLoss, OnStartFailure, Plan, Probe, Reload, Restart, RestartOn, SignalTarget,
         SourceRef, StopOrder, Trigger, WatchPlan, Watched, While,
     },
 };
@@ -165,7 +165,7 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
         ["signal", job, signal] => request(Request::Signal {
             job: name(job),
             signal: signal.parse().expect("a signal"),
-            to: Reach::Leader,
+            to: SignalTarget::Leader,
         }),
         ["shutdown"] => request(Request::Shutdown),
         ["signalled", signal] => Input::Signalled { signal: signal.parse().expect("a signal") },

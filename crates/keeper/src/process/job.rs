@@ -4,7 +4,7 @@ use crate::process::{exec_error::ExecContext, listen_sockets::HeldSocket, tree::
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
-    plan::{Log, Reach},
+    plan::{Log, SignalTarget},
     signal::Signal,
 };
 use mainstay_sys::{cgroup::Group, clock, proc, reap::Death};
@@ -63,7 +63,7 @@ pub(crate) struct Process {
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub(crate) struct StopRule {
     pub(crate) signal: Signal,
-    pub(crate) to: Reach,
+    pub(crate) to: SignalTarget,
     pub(crate) timeout: Duration,
 }
 

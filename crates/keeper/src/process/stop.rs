@@ -7,7 +7,7 @@ use crate::{
     link::node::PendingRequest,
     process::job::Phase,
 };
-use mainstay_core::{exit::Asked, name::Name, plan::Reach, signal::Signal};
+use mainstay_core::{exit::Asked, name::Name, plan::SignalTarget, signal::Signal};
 use mainstay_wire::link::{ControlRequest, ToAgent};
 use std::time::Duration;
 
@@ -21,14 +21,21 @@ impl Keeper {
         name: &Name,
         incarnation: u64,
         signal: Signal,
-        to: Reach,
+        to: SignalTarget,
         asked: Asked,
     ) {
         let Some(id) = self.names.get(name).copied() else { return };
         self.signal_id(id, incarnation, signal, to, asked);
     }
 
-    fn signal_id(&mut self, id: u64, incarnation: u64, signal: Signal, to: Reach, asked: Asked) {
+    fn signal_id(
+        &mut self,
+        id: u64,
+        incarnation: u64,
+        signal: Signal,
+        to: SignalTarget,
+        asked: Asked,
+    ) {
         let orphans = self.orphans_of(id);
         let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process_of(incarnation))
         else {
@@ -165,7 +172,7 @@ impl Keeper {
             }
             ControlRequest::Kill => self.kill_id(id, incarnation, Asked::Kill),
             ControlRequest::Signal(signal) => {
-                self.signal_id(id, incarnation, signal, Reach::Leader, Asked::None)
+                self.signal_id(id, incarnation, signal, SignalTarget::Leader, Asked::None)
             }
         }
     }

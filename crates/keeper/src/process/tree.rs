@@ -3,7 +3,7 @@
 //! With a cgroup that is exactly who is in it. Without one it is the process group, plus adopted
 //! descendants that carry the cookie (`MAINSTAY_RUN`, `MAINSTAY_JOB`) in their environment.
 
-use mainstay_core::plan::Reach;
+use mainstay_core::plan::SignalTarget;
 use mainstay_sys::{cgroup::Group, proc, signal};
 use mainstay_wire::link::{self, Stray};
 use std::collections::HashSet;
@@ -60,18 +60,18 @@ impl Tree {
         &self,
         leader: u32,
         number: i32,
-        reach: Reach,
+        reach: SignalTarget,
         orphans: impl FnOnce() -> Vec<u32>,
     ) {
         match (reach, self) {
-            (Reach::Leader, _) => drop(signal::send(leader, number)),
-            (Reach::Group, _) => drop(signal::send_group(leader, number)),
-            (Reach::Tree, Tree::Cgroup { group, .. }) => {
+            (SignalTarget::Leader, _) => drop(signal::send(leader, number)),
+            (SignalTarget::Group, _) => drop(signal::send_group(leader, number)),
+            (SignalTarget::Tree, Tree::Cgroup { group, .. }) => {
                 for pid in group.procs() {
                     let _ = signal::send(pid, number);
                 }
             }
-            (Reach::Tree, Tree::Group) => {
+            (SignalTarget::Tree, Tree::Group) => {
                 let _ = signal::send_group(leader, number);
                 for pid in orphans() {
                     let _ = signal::send(pid, number);

@@ -11,7 +11,7 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    plan::{Limits, Log, Reach, Stderr, Stdin},
+    plan::{Limits, Log, SignalTarget, Stderr, Stdin},
     signal::Signal,
 };
 use mainstay_sys::signal::Signals;
@@ -67,7 +67,7 @@ impl Keeper {
                 main: true,
                 log: Log::default(),
                 stop_signal: Signal::TERM,
-                stop_to: Reach::Leader,
+                stop_to: SignalTarget::Leader,
                 stop_timeout_ms: u64::try_from(options.stop_timeout.as_millis())
                     .unwrap_or(u64::MAX),
             },

@@ -3,7 +3,7 @@
 use super::{JsonArgs, NodeArgs, duration};
 use clap::{Args, ValueEnum};
 use mainstay_config::since;
-use mainstay_core::{plan::Reach, signal::Signal};
+use mainstay_core::{plan::SignalTarget, signal::Signal};
 use mainstay_wire::logs::Lines;
 use std::{path::PathBuf, time::Duration};
 
@@ -101,7 +101,7 @@ pub(crate) struct SignalArgs {
     pub(crate) jobs: Vec<String>,
     /// Whom it reaches: leader, group or tree
     #[arg(long, default_value = "leader", value_parser = signal_target)]
-    pub(crate) to: Reach,
+    pub(crate) to: SignalTarget,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -185,11 +185,11 @@ pub(crate) struct EventsArgs {
     pub(crate) node: NodeArgs,
 }
 
-fn signal_target(text: &str) -> Result<Reach, String> {
+fn signal_target(text: &str) -> Result<SignalTarget, String> {
     match text {
-        "leader" => Ok(Reach::Leader),
-        "group" => Ok(Reach::Group),
-        "tree" => Ok(Reach::Tree),
+        "leader" => Ok(SignalTarget::Leader),
+        "group" => Ok(SignalTarget::Group),
+        "tree" => Ok(SignalTarget::Tree),
         _ => Err("use leader, group or tree".to_owned()),
     }
 }

@@ -1,7 +1,7 @@
 //! The bodies of requests. What is not understood in them is refused.
 
 use super::schema::ReachWord;
-use mainstay_core::{environ::Environ, plan::Reach, signal::Signal};
+use mainstay_core::{environ::Environ, plan::SignalTarget, signal::Signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
@@ -36,7 +36,7 @@ pub struct SignalRequest {
     pub signal: Signal,
     /// Default: leader.
     #[schemars(with = "Option<ReachWord>")]
-    pub to: Option<Reach>,
+    pub to: Option<SignalTarget>,
 }
 
 /// Whether the node is to be in maintenance.

@@ -8,7 +8,7 @@ use mainstay_core::{
     discovery::Standing,
     job::{Desired, Health, Phase, Verdict},
     node::{Effect, NodePhase},
-    plan::{self, Reach},
+    plan::{self, SignalTarget},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ words! {
     VerdictWord of Verdict { Verdict::Unknown, Verdict::Passing, Verdict::Failing }
     StandingWord of Standing { Standing::Passing, Standing::Warning, Standing::Critical }
     TreeWord of TreeKind { TreeKind::Cgroup, TreeKind::Group }
-    ReachWord of Reach { Reach::Leader, Reach::Group, Reach::Tree }
+    ReachWord of SignalTarget { SignalTarget::Leader, SignalTarget::Group, SignalTarget::Tree }
     ChangeWord of plan::Change {
         plan::Change::Added, plan::Change::Removed, plan::Change::Unchanged, plan::Change::Live,
         plan::Change::Restart,

@@ -8,7 +8,7 @@ use crate::{
     wait::{Goal, Subject, WaitQuery},
 };
 use axum::{Json, extract::State};
-use mainstay_core::{name::Name, node::Request, plan::Reach};
+use mainstay_core::{name::Name, node::Request, plan::SignalTarget};
 use mainstay_wire::api::{
     JobAnswer, RestartRequest, SignalRequest, StartRequest, Why, WhyAnswer, WhyInstances,
 };
@@ -90,7 +90,7 @@ pub(crate) async fn signal(
     Query(Nothing {}): Query<Nothing>,
     Body(SignalRequest { signal, to }): Body<SignalRequest>,
 ) -> Answer {
-    let to = to.unwrap_or(Reach::Leader);
+    let to = to.unwrap_or(SignalTarget::Leader);
     let subject = Subject::of_job(&state, &name).await?;
     subject.answer(subject.ask(&state, |job| Request::Signal { job, signal, to }).await?)
 }
