@@ -11,7 +11,6 @@ pub mod discovery;
 pub mod environ;
 pub mod event;
 pub mod exit;
-mod history;
 pub mod interface;
 pub mod job;
 pub mod name;

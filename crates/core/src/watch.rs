@@ -10,7 +10,11 @@
 //!
 //! Before the first answer there is none; a first answer without instances says nothing.
 
-use crate::{discovery::Instance, event::Kind, history::History, plan::Awaited};
+use crate::{
+    discovery::Instance,
+    event::{History, Kind},
+    plan::Awaited,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use crate::{
     app::{App, BootSequence},
     clock::Mono,
-    history::{History, Signals},
+    event::{History, Signals},
     job::Shutting,
     name::Name,
     plan::Awaited,

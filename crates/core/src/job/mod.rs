@@ -69,9 +69,8 @@ pub use stop::StopStage;
 use crate::{
     clock::Mono,
     discovery::Standing,
-    event::{EventName, Kind},
+    event::{EventName, History, Kind},
     exit::Exit,
-    history::History,
     node::{Refusal, TaskKind, Wait},
     plan::{Awaited, JobPlan},
 };

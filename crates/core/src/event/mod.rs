@@ -1,8 +1,10 @@
 //! What happened, for jobs to react to and for people to read. Which events there are is in the
 //! `table`.
 
+mod history;
 mod table;
 
+pub(crate) use history::{History, Signals};
 pub use table::{During, EventName, Kind, RunEnd, Tone};
 
 use crate::name::{Name, NameError};
