@@ -351,7 +351,7 @@ fn expand(input: &[u8]) {
     let expanded = mainstay_config::fuzz::expand(&text, &context().env);
     // Each variable takes at least two characters.
     assert!(expanded.is_none_or(|it| it.len() <= text.len() * 6));
-    let _ = mainstay_config::fuzz::words(&text);
+    let _ = mainstay_config::fuzz::shell_words(&text);
     let _ = mainstay_config::fuzz::address(&text);
 }
 

@@ -1,6 +1,6 @@
 //! Readers of single values, for fuzzing: they are reached through a whole file otherwise.
 
-use crate::{address, env_file, expand, shell_words, size};
+use crate::notation::{address, env_file, expand, shell_words, size};
 use std::collections::BTreeMap;
 
 /// The text with its variables replaced; every `${file:…}` stands for `secret`.
@@ -16,7 +16,7 @@ pub fn size(text: &str) -> Option<u64> {
 
 /// How many words a command has.
 #[must_use]
-pub fn words(text: &str) -> Option<usize> {
+pub fn shell_words(text: &str) -> Option<usize> {
     shell_words::split(text).ok().map(|words| words.len())
 }
 

@@ -11,55 +11,22 @@
 //! anything but the files: host name and environment come in as a [`Context`].
 #![forbid(unsafe_code)]
 
-mod address;
-mod alone;
-mod api;
-mod app;
 mod assemble;
-mod containerpilot;
-pub mod cycle;
 mod diag;
-mod discovery;
-pub mod duration;
-mod env_file;
-mod expand;
-mod find;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-mod health;
-mod http;
-mod job;
-mod key;
-mod limits;
-mod log;
-mod nearest;
-mod node;
-mod order;
+mod keys;
+mod notation;
+mod output;
 mod reader;
-mod reference;
-mod reload;
-mod restart;
-mod schema;
-pub mod shell_words;
-mod single;
-mod size;
 mod source;
-mod stdio;
-mod stop;
-mod telemetry;
-mod value;
-mod when;
 
-pub use diag::{Diagnostic, Errors, Severity, Spot};
-pub use find::find;
-pub use http::is_host;
-pub use job::MOST_INSTANCES;
-pub use key::{Key, Kind, Reload, keys};
-pub use nearest::nearest;
-pub use reference::reference;
-pub use schema::schema;
-pub use single::single;
-pub use source::{Source, Sources};
+pub use assemble::{cycle, single};
+pub use diag::{Diagnostic, Errors, Severity, Spot, nearest};
+pub use keys::{Key, Kind, Reload, job::MOST_INSTANCES, keys};
+pub use notation::{address::is_host, duration, shell_words};
+pub use output::{reference, schema};
+pub use source::{Source, Sources, find};
 
 use mainstay_core::{name::Name, plan::Plan};
 use std::{collections::BTreeMap, path::Path};

@@ -30,13 +30,13 @@ use super::{
     draft::{Draft, Names, Places, Table, quoted},
 };
 use job::{Job, Restarts};
-use json5::{Node, Value};
+use json5::{Json5Node, Json5Value};
 use mainstay_config::{Context, Diagnostic, Errors, Source, cycle};
 use reader::{Case, Reader};
 use std::{path::PathBuf, time::Duration};
 use template::Rendered;
 use when::When;
-use write::Whole;
+use write::JobDefaults;
 
 const KEYS: &[&str] =
     &["consul", "logging", "stopTimeout", "jobs", "watches", "telemetry", "control"];
@@ -76,15 +76,15 @@ pub(super) fn socket(text: &str, ctx: &Context) -> PathBuf {
     let rendered = template::render(text, &ctx.env).map(|it| it.text);
     let text = rendered.as_deref().unwrap_or(text);
     let found = match json5::parse(text) {
-        Ok(Node { value: Value::Map(entries), .. }) => {
+        Ok(Json5Node { value: Json5Value::Map(entries), .. }) => {
             let control =
                 entries.into_iter().find(|it| it.key == "control").map(|it| it.node.value);
             match control {
-                Some(Value::Map(entries)) => {
+                Some(Json5Value::Map(entries)) => {
                     let socket =
                         entries.into_iter().find(|it| it.key.eq_ignore_ascii_case("socket"));
                     socket.and_then(|it| match it.node.value {
-                        Value::Text(path) => Some(path),
+                        Json5Value::Text(path) => Some(path),
                         _ => None,
                     })
                 }
@@ -133,9 +133,9 @@ fn nothing(file: &str) -> Diagnostic {
     Diagnostic::error(NO_JOB).file(file).help(NO_JOB_HELP)
 }
 
-fn read(r: &mut Reader<'_>, tree: &Node, file: &str, ctx: &Context) -> Option<Draft> {
+fn read(r: &mut Reader<'_>, tree: &Json5Node, file: &str, ctx: &Context) -> Option<Draft> {
     let fields = r.fields(tree, "the configuration", KEYS, Case::Exact)?;
-    let off = |node: &&Node| node.value == Value::Bool(false);
+    let off = |node: &&Json5Node| node.value == Json5Value::Bool(false);
     let consul = fields.get("consul").filter(|node| !off(node));
     let discovery =
         consul.and_then(|node| consul::read(r, node, fields.at("consul"), &ctx.env, file));
@@ -165,7 +165,7 @@ fn read(r: &mut Reader<'_>, tree: &Node, file: &str, ctx: &Context) -> Option<Dr
     if consul.is_none() {
         needs_consul(r, &jobs, &watches);
     }
-    let whens = settle(r, &jobs, &watches)?;
+    let whens = resolve(r, &jobs, &watches)?;
     if jobs.is_empty() {
         return r.wrong(&fields.at("jobs"), NO_JOB, NO_JOB_HELP);
     }
@@ -199,10 +199,10 @@ fn read(r: &mut Reader<'_>, tree: &Node, file: &str, ctx: &Context) -> Option<Dr
     for watch in &watches {
         draft.push(watch.table(file));
     }
-    let whole = Whole { file, stop, forward };
+    let defaults = JobDefaults { file, stop, forward };
     for (at, (job, when)) in jobs.iter().zip(&whens).enumerate() {
         let bound = bounds.get(at).copied().flatten();
-        let mut table = write::table(r, &whole, job, when, bound);
+        let mut table = write::table(r, &defaults, job, when, bound);
         if let Some((_, span)) = &job.stop_timeout {
             let hooked = whens.iter().any(|it| it.hook.is_some_and(|it| it.of == at && it.before));
             let message = match hooked {
@@ -219,7 +219,7 @@ fn read(r: &mut Reader<'_>, tree: &Node, file: &str, ctx: &Context) -> Option<Dr
     Some(draft)
 }
 
-fn stop_timeout(r: &mut Reader<'_>, node: Option<&Node>) -> Duration {
+fn stop_timeout(r: &mut Reader<'_>, node: Option<&Json5Node>) -> Duration {
     let seconds = node.and_then(|node| {
         let seconds = r.integer(node, "stopTimeout")?;
         if seconds > 1_000_000_000 {
@@ -262,11 +262,11 @@ fn needs_consul(r: &mut Reader<'_>, jobs: &[Job], watches: &[watch::Watch]) {
 }
 
 /// What every `when` means; `None` once something is wrong anywhere.
-fn settle(r: &mut Reader<'_>, jobs: &[Job], watches: &[watch::Watch]) -> Option<Vec<When>> {
+fn resolve(r: &mut Reader<'_>, jobs: &[Job], watches: &[watch::Watch]) -> Option<Vec<When>> {
     let mut whens = Vec::new();
     for (at, job) in jobs.iter().enumerate() {
         let when = match &job.when {
-            Some(written) => written.settle(r, at, jobs, watches),
+            Some(written) => written.resolve(r, at, jobs, watches),
             None => Some(When::default()),
         };
         whens.extend(when);
@@ -310,7 +310,7 @@ fn hooks_need(jobs: &[Job], whens: &[When], bounds: &[Option<Duration>]) -> Dura
     most(true) + most(false)
 }
 
-/// Notes about the whole.
+/// Notes about the file as a whole.
 fn about(draft: &mut Draft, r: &Reader<'_>, jobs: &[Job], whens: &[When], consul: bool) {
     draft.note(None, "a reload touches only what has changed, and an invalid file changes nothing");
     if !consul {

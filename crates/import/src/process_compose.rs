@@ -6,7 +6,7 @@ mod process;
 use super::{
     Imported,
     draft::{Draft, Names, Table},
-    yaml::{self, Node, Value},
+    yaml::{self, YamlNode, YamlValue},
 };
 use mainstay_config::{Diagnostic, Errors, Source};
 use process::Process;
@@ -18,7 +18,7 @@ const MOST_WAITS: usize = 20_000;
 const ON_DEMAND: &str = "on-demand";
 
 /// What holds for all processes.
-struct Whole {
+struct ProcessDefaults {
     /// What runs a command line: `["bash", "-c"]`.
     shell: [String; 2],
     env: Vec<(String, String)>,
@@ -32,15 +32,15 @@ pub(super) fn import(source: &Source) -> Result<Imported, Errors> {
             .help("correct it: this is no YAML that process-compose would read")
     })?;
     let mut draft = Draft::new("a process-compose configuration", &source.name);
-    let mut whole = Whole {
+    let mut defaults = ProcessDefaults {
         shell: ["bash".to_owned(), "-c".to_owned()],
         env: Vec::new(),
         file: source.name.clone(),
     };
     for (key, node) in tree.map() {
-        about(&mut draft, &mut whole, key, node);
+        about(&mut draft, &mut defaults, key, node);
     }
-    let all = tree.get("processes").map(Node::map).unwrap_or_default();
+    let all = tree.get("processes").map(YamlNode::map).unwrap_or_default();
     if all.len() > MOST {
         draft.note(None, format!("left out: more than {MOST} processes"));
     }
@@ -63,7 +63,7 @@ pub(super) fn import(source: &Source) -> Result<Imported, Errors> {
     let mut main = false;
     let mut tables = Vec::new();
     for (process, waits) in processes.iter().zip(waits) {
-        tables.push(process.table(&whole, &waits, &processes, &mut main));
+        tables.push(process.table(&defaults, &waits, &processes, &mut main));
     }
     if processes.iter().any(|process| process.disabled) {
         let mut app = Table::new(format!("apps.{ON_DEMAND}"), &source.name);
@@ -86,7 +86,7 @@ fn waits<'a>(
     let mut waits: Vec<Vec<(usize, &str, usize)>> = vec![Vec::new(); processes.len()];
     let mut edges = 0;
     for (at, process) in processes.iter().enumerate() {
-        for (name, node) in process.node.get("depends_on").map(Node::map).unwrap_or_default() {
+        for (name, node) in process.node.get("depends_on").map(YamlNode::map).unwrap_or_default() {
             let Some(to) = index.get(name.as_str()).copied() else {
                 draft.note(node.line, format!("depends_on '{name}' is left out: no such process"));
                 continue;
@@ -107,7 +107,7 @@ fn waits<'a>(
                 draft.note(node.line, message);
                 continue;
             }
-            let condition = node.get("condition").and_then(Node::text);
+            let condition = node.get("condition").and_then(YamlNode::text);
             waits[at].push((to, condition.unwrap_or("process_completed"), node.line));
         }
     }
@@ -129,18 +129,21 @@ fn reaches(waits: &[Vec<(usize, &str, usize)>], from: usize, to: usize) -> bool 
 }
 
 /// What becomes of the keys at the top.
-fn about(draft: &mut Draft, whole: &mut Whole, key: &str, node: &Node) {
+fn about(draft: &mut Draft, defaults: &mut ProcessDefaults, key: &str, node: &YamlNode) {
     match key {
         "version" | "processes" | "is_strict" | "is_tui_disabled" | "is_dotenv_disabled"
         | "name" => {}
-        "environment" => whole.env = process::environment(node, |line, why| draft.note(line, why)),
+        "environment" => {
+            defaults.env = process::environment(node, |line, why| draft.note(line, why))
+        }
         "shell" => {
-            let filled = |key: &str| node.get(key).and_then(Node::text).filter(|it| !it.is_empty());
+            let filled =
+                |key: &str| node.get(key).and_then(YamlNode::text).filter(|it| !it.is_empty());
             if let Some(shell) = filled("shell_command") {
-                whole.shell[0] = shell.to_owned();
+                defaults.shell[0] = shell.to_owned();
             }
             if let Some(argument) = filled("shell_argument") {
-                whole.shell[1] = argument.to_owned();
+                defaults.shell[1] = argument.to_owned();
             }
         }
         "log_location" | "log_level" | "log_length" | "log_configuration" => {
@@ -148,7 +151,7 @@ fn about(draft: &mut Draft, whole: &mut Whole, key: &str, node: &Node) {
         }
         // Extensions, which anchors live in.
         _ if key.starts_with("x-") => {}
-        _ if matches!(node.value, Value::Scalar { .. }) => {
+        _ if matches!(node.value, YamlValue::Scalar { .. }) => {
             draft.note(node.line, format!("'{key}' is not mapped"));
         }
         _ => draft.note(node.line, format!("'{key}' is not mapped: write what it says by hand")),

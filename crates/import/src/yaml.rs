@@ -8,51 +8,51 @@ use std::collections::BTreeMap;
 const MOST_NODES: usize = 500_000;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
+pub(super) struct YamlNode {
     /// Counted from 1.
     pub(super) line: usize,
-    pub(super) value: Value,
+    pub(super) value: YamlValue,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum YamlValue {
     /// `plain`: without quotes, so `true` and `1` are what they look like.
     Scalar {
         text: String,
         plain: bool,
     },
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(String, YamlNode)>),
 }
 
 /// Why a text is no usable YAML.
 #[derive(Debug, PartialEq)]
-pub(super) struct Bad {
+pub(super) struct YamlError {
     pub(super) line: usize,
     pub(super) why: String,
 }
 
-impl Node {
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+impl YamlNode {
+    pub(super) fn get(&self, key: &str) -> Option<&YamlNode> {
         self.map().iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    pub(super) fn map(&self) -> &[(String, Node)] {
+    pub(super) fn map(&self) -> &[(String, YamlNode)] {
         match &self.value {
-            Value::Map(pairs) => pairs,
-            Value::Scalar { .. } | Value::List(_) => &[],
+            YamlValue::Map(pairs) => pairs,
+            YamlValue::Scalar { .. } | YamlValue::List(_) => &[],
         }
     }
 
     pub(super) fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Scalar { text, plain }
+            YamlValue::Scalar { text, plain }
                 if *plain && matches!(text.as_str(), "" | "null" | "~") =>
             {
                 None
             }
-            Value::Scalar { text, .. } => Some(text),
-            Value::List(_) | Value::Map(_) => None,
+            YamlValue::Scalar { text, .. } => Some(text),
+            YamlValue::List(_) | YamlValue::Map(_) => None,
         }
     }
 
@@ -71,9 +71,9 @@ impl Node {
     fn size(&self) -> usize {
         // Depth is bounded by the parser.
         1 + match &self.value {
-            Value::Scalar { .. } => 0,
-            Value::List(all) => all.iter().map(Node::size).sum(),
-            Value::Map(all) => all.iter().map(|(_, node)| node.size()).sum(),
+            YamlValue::Scalar { .. } => 0,
+            YamlValue::List(all) => all.iter().map(YamlNode::size).sum(),
+            YamlValue::Map(all) => all.iter().map(|(_, node)| node.size()).sum(),
         }
     }
 }
@@ -82,21 +82,21 @@ impl Node {
 struct Open {
     line: usize,
     anchor: usize,
-    kind: Kind,
+    kind: OpenKind,
 }
 
-enum Kind {
-    List(Vec<Node>),
-    Map { pairs: Vec<(String, Node)>, key: Option<(String, usize)> },
+enum OpenKind {
+    List(Vec<YamlNode>),
+    Map { pairs: Vec<(String, YamlNode)>, key: Option<(String, usize)> },
 }
 
 /// The first document.
-pub(super) fn parse(text: &str) -> Result<Node, Bad> {
+pub(super) fn parse(text: &str) -> Result<YamlNode, YamlError> {
     let mut open: Vec<Open> = Vec::new();
-    let mut anchors: BTreeMap<usize, (Node, usize)> = BTreeMap::new();
+    let mut anchors: BTreeMap<usize, (YamlNode, usize)> = BTreeMap::new();
     let mut nodes = 0;
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| Bad {
+        let (event, span) = event.map_err(|error| YamlError {
             line: error.marker().line().max(1),
             why: error.info().to_owned(),
         })?;
@@ -104,42 +104,47 @@ pub(super) fn parse(text: &str) -> Result<Node, Bad> {
         let done = match event {
             Event::Scalar(text, style, anchor, _) => {
                 let plain = style == granit_parser::ScalarStyle::Plain;
-                let value = Value::Scalar { text: text.into_owned(), plain };
+                let value = YamlValue::Scalar { text: text.into_owned(), plain };
                 nodes += 1;
-                Some((Node { line, value }, anchor, 1))
+                Some((YamlNode { line, value }, anchor, 1))
             }
             Event::Alias(anchor) => {
-                let (node, size) =
-                    anchors.get(&anchor).ok_or_else(|| bad(line, "an alias without an anchor"))?;
+                let (node, size) = anchors
+                    .get(&anchor)
+                    .ok_or_else(|| error(line, "an alias without an anchor"))?;
                 nodes += size;
                 if nodes > MOST_NODES {
-                    return Err(bad(line, "it is too large"));
+                    return Err(error(line, "it is too large"));
                 }
                 Some((node.clone(), 0, *size))
             }
             Event::SequenceStart(_, anchor, _) => {
-                open.push(Open { line, anchor, kind: Kind::List(Vec::new()) });
+                open.push(Open { line, anchor, kind: OpenKind::List(Vec::new()) });
                 nodes += 1;
                 None
             }
             Event::MappingStart(_, anchor, _) => {
-                open.push(Open { line, anchor, kind: Kind::Map { pairs: Vec::new(), key: None } });
+                open.push(Open {
+                    line,
+                    anchor,
+                    kind: OpenKind::Map { pairs: Vec::new(), key: None },
+                });
                 nodes += 1;
                 None
             }
             Event::SequenceEnd | Event::MappingEnd => open.pop().map(|it| {
                 let value = match it.kind {
-                    Kind::List(all) => Value::List(all),
-                    Kind::Map { pairs, .. } => Value::Map(merged(pairs)),
+                    OpenKind::List(all) => YamlValue::List(all),
+                    OpenKind::Map { pairs, .. } => YamlValue::Map(merged(pairs)),
                 };
-                let node = Node { line: it.line, value };
+                let node = YamlNode { line: it.line, value };
                 let size = if it.anchor > 0 { node.size() } else { 0 };
                 (node, it.anchor, size)
             }),
             _ => None,
         };
         if nodes > MOST_NODES {
-            return Err(bad(line, "it is too large"));
+            return Err(error(line, "it is too large"));
         }
         let Some((node, anchor, size)) = done else { continue };
         if anchor > 0 {
@@ -149,40 +154,40 @@ pub(super) fn parse(text: &str) -> Result<Node, Bad> {
         }
         match open.last_mut().map(|it| &mut it.kind) {
             None => return Ok(node),
-            Some(Kind::List(all)) => all.push(node),
-            Some(Kind::Map { pairs, key }) => match key.take() {
+            Some(OpenKind::List(all)) => all.push(node),
+            Some(OpenKind::Map { pairs, key }) => match key.take() {
                 None => {
                     let Some(name) = node.text() else {
-                        return Err(bad(node.line, "a key that is no text"));
+                        return Err(error(node.line, "a key that is no text"));
                     };
                     *key = Some((name.to_owned(), node.line));
                 }
                 // What belongs to a key is found where the key is.
-                Some((name, line)) => pairs.push((name, Node { line, ..node })),
+                Some((name, line)) => pairs.push((name, YamlNode { line, ..node })),
             },
         }
     }
-    Err(bad(1, "it is empty"))
+    Err(error(1, "it is empty"))
 }
 
-fn bad(line: usize, why: &str) -> Bad {
-    Bad { line, why: why.to_owned() }
+fn error(line: usize, why: &str) -> YamlError {
+    YamlError { line, why: why.to_owned() }
 }
 
 /// What `<<` brings in, unless it is there already.
-fn merged(pairs: Vec<(String, Node)>) -> Vec<(String, Node)> {
+fn merged(pairs: Vec<(String, YamlNode)>) -> Vec<(String, YamlNode)> {
     if pairs.iter().all(|(key, _)| key != "<<") {
         return pairs;
     }
-    let mut all: Vec<(String, Node)> = Vec::new();
-    let mut from: Vec<(String, Node)> = Vec::new();
+    let mut all: Vec<(String, YamlNode)> = Vec::new();
+    let mut from: Vec<(String, YamlNode)> = Vec::new();
     for (key, node) in pairs {
         match (key.as_str(), node.value) {
-            ("<<", Value::Map(more)) => from.extend(more),
-            ("<<", Value::List(many)) => {
+            ("<<", YamlValue::Map(more)) => from.extend(more),
+            ("<<", YamlValue::List(many)) => {
                 from.extend(many.into_iter().flat_map(|node| node.map().to_vec()));
             }
-            (_, value) => all.push((key, Node { line: node.line, value })),
+            (_, value) => all.push((key, YamlNode { line: node.line, value })),
         }
     }
     let mut known: std::collections::BTreeSet<String> =
@@ -208,7 +213,7 @@ mod tests {
             (b.get("k").expect("there").number(), b.get("k").expect("there").line),
             (Some(2), 6)
         );
-        assert_eq!(b.get("l").and_then(Node::text), Some("true"));
+        assert_eq!(b.get("l").and_then(YamlNode::text), Some("true"));
         assert_eq!(tree.get("c").expect("there").line, 7);
     }
 

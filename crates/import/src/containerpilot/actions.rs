@@ -2,12 +2,12 @@
 //! whatever is open, and what follows an `end` too many for nothing. Of an action that is not closed
 //! it says where it noticed, which may be many lines later.
 
-use super::template::Bad;
+use super::template::RenderError;
 
 /// The first thing that is open at the end, or closed without having been opened.
-pub(super) fn unbalanced(file: &str) -> Option<Bad> {
+pub(super) fn unbalanced(file: &str) -> Option<RenderError> {
     let mut open: Vec<(usize, &str)> = Vec::new();
-    for (at, word) in words(file) {
+    for (at, word) in first_words(file) {
         let too_many = match word {
             "if" | "range" | "with" | "define" | "block" => {
                 open.push((at, word));
@@ -20,23 +20,23 @@ pub(super) fn unbalanced(file: &str) -> Option<Bad> {
         if too_many {
             let message = format!("{{{{ {word} }}}} stands here, and nothing is open");
             let help = "remove it, or open an if, range or with before it".to_owned();
-            return Some(Bad { span: at..at + 2, message, help });
+            return Some(RenderError { span: at..at + 2, message, help });
         }
     }
     let (at, word) = open.pop()?;
     let message = format!("{{{{ {word} }}}} is opened here and never closed");
-    Some(Bad { span: at..at + 2, message, help: "close it with {{ end }}".to_owned() })
+    Some(RenderError { span: at..at + 2, message, help: "close it with {{ end }}".to_owned() })
 }
 
 /// The first action that is not closed.
-pub(super) fn unended(file: &str) -> Option<Bad> {
+pub(super) fn unended(file: &str) -> Option<RenderError> {
     let (at, why) = walk(file, |_, _| {}).err()?;
     let help = "close it with }}; files are Go templates, {{ .NAME }} is a variable".to_owned();
-    Some(Bad { span: at..at + 2, message: format!("not a template: {why}"), help })
+    Some(RenderError { span: at..at + 2, message: format!("not a template: {why}"), help })
 }
 
 /// The first word of every action, and where the action begins.
-fn words(file: &str) -> Vec<(usize, &str)> {
+fn first_words(file: &str) -> Vec<(usize, &str)> {
     let mut all = Vec::new();
     let _ = walk(file, |at, word| all.push((at, word)));
     all

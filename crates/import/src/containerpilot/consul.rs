@@ -2,7 +2,7 @@
 //! environment goes over what the file says, as before.
 
 use super::{
-    json5::{Node, Value},
+    json5::{Json5Node, Json5Value},
     reader::{Case, Fields, Reader, Span, truth},
 };
 use crate::draft::{Table, inline, literal, pair, quoted};
@@ -28,7 +28,7 @@ type Env = BTreeMap<String, String>;
 /// The table `[discovery]`; `None`: there is no Consul, or it could not be read.
 pub(super) fn read(
     r: &mut Reader<'_>,
-    node: &Node,
+    node: &Json5Node,
     at: Span,
     env: &Env,
     file: &str,
@@ -36,11 +36,11 @@ pub(super) fn read(
     let mut table = Table::new("discovery", file).at(at);
     table.set("engine", quoted("consul"));
     let fields = match &node.value {
-        Value::Text(text) => {
+        Json5Value::Text(text) => {
             address(r, &mut table, text, None, &node.span, env)?;
             None
         }
-        Value::Map(_) => {
+        Json5Value::Map(_) => {
             let fields = r.fields(node, "consul", KEYS, Case::Any)?;
             let (text, span) = match fields.filled("address") {
                 Some(node) => (r.text(node, "address of consul")?, node.span.clone()),
@@ -152,7 +152,13 @@ fn address(
     Some(())
 }
 
-fn tls(r: &mut Reader<'_>, table: &mut Table, fields: Option<&Fields<'_>>, env: &Env, at: &Node) {
+fn tls(
+    r: &mut Reader<'_>,
+    table: &mut Table,
+    fields: Option<&Fields<'_>>,
+    env: &Env,
+    at: &Json5Node,
+) {
     let node = fields.and_then(|fields| fields.get("tls"));
     let block = node.and_then(|node| r.fields(node, "tls of consul", TLS_KEYS, Case::Any));
     let mut pairs = Vec::new();

@@ -1,7 +1,7 @@
 //! What a template may call: Go's own functions, which the engine brings, and those that
 //! ContainerPilot adds. The piped value is always the last argument.
 
-use super::{regex, work::Work};
+use super::{regex, work::WorkBudget};
 use gotmpl::{TemplateError, Value};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -47,10 +47,10 @@ type Function = Box<dyn Fn(&[Value]) -> Outcome + Send + Sync>;
 
 pub(super) fn all(
     env: &BTreeMap<String, String>,
-    work: &Arc<Work>,
+    work: &Arc<WorkBudget>,
 ) -> Vec<(&'static str, Function)> {
     let env = env.clone();
-    let costly = |function: fn(&Work, &[Value]) -> Outcome| {
+    let costly = |function: fn(&WorkBudget, &[Value]) -> Outcome| {
         let work = Arc::clone(work);
         Box::new(move |args: &[Value]| function(&work, args))
     };
@@ -104,7 +104,7 @@ fn default(args: &[Value]) -> Outcome {
     }
 }
 
-fn split(work: &Work, args: &[Value]) -> Outcome {
+fn split(work: &WorkBudget, args: &[Value]) -> Outcome {
     let [separator, value] = several("split", args)?;
     let (separator, value) = (text("split", separator)?, text("split", value)?);
     work.items(value.len())?;
@@ -117,7 +117,7 @@ fn split(work: &Work, args: &[Value]) -> Outcome {
     Ok(Value::List(parts.into()))
 }
 
-fn join(work: &Work, args: &[Value]) -> Outcome {
+fn join(work: &WorkBudget, args: &[Value]) -> Outcome {
     let [separator, values] = several("join", args)?;
     let separator = text("join", separator)?;
     let Value::List(values) = values else {
@@ -130,7 +130,7 @@ fn join(work: &Work, args: &[Value]) -> Outcome {
     bounded("join", joined)
 }
 
-fn replace_all(work: &Work, args: &[Value]) -> Outcome {
+fn replace_all(work: &WorkBudget, args: &[Value]) -> Outcome {
     let [from, to, value] = several("replaceAll", args)?;
     let (from, to) = (text("replaceAll", from)?, text("replaceAll", to)?);
     let value = text("replaceAll", value)?;
@@ -143,7 +143,7 @@ fn replace_all(work: &Work, args: &[Value]) -> Outcome {
     Ok(string(&replaced))
 }
 
-fn regex_replace_all(work: &Work, args: &[Value]) -> Outcome {
+fn regex_replace_all(work: &WorkBudget, args: &[Value]) -> Outcome {
     let name = "regexReplaceAll";
     let [pattern, to, value] = several(name, args)?;
     let (pattern, to) = (text(name, pattern)?, text(name, to)?);
@@ -161,7 +161,7 @@ fn regex_replace_all(work: &Work, args: &[Value]) -> Outcome {
 }
 
 /// `loop N`: 0 to N-1. `loop A B`: from A up or down to B, which is not in it.
-fn steps(work: &Work, args: &[Value]) -> Outcome {
+fn steps(work: &WorkBudget, args: &[Value]) -> Outcome {
     let (from, to) = match args {
         [to] => (0, number(to)?),
         [from, to] => (number(from)?, number(to)?),
@@ -209,7 +209,7 @@ fn index(args: &[Value]) -> Outcome {
 }
 
 /// The value, unless it is too large, or one too many.
-fn bound(work: &Work, args: &[Value]) -> Outcome {
+fn bound(work: &WorkBudget, args: &[Value]) -> Outcome {
     let [value] = several("a pipeline", args)?;
     let size = match value {
         Value::String(text) if text.len() > LARGEST_VALUE => {

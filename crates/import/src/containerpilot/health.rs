@@ -1,7 +1,7 @@
 //! `health` of a job: its check, or several as the seed has it, and how often Consul hears of it.
 
 use super::{
-    json5::{Node, Value},
+    json5::{Json5Node, Json5Value},
     reader::{Case, Reader, Span},
 };
 use std::time::Duration;
@@ -18,13 +18,13 @@ pub(super) struct Health {
 
 pub(super) fn read(
     r: &mut Reader<'_>,
-    node: Option<&Node>,
+    node: Option<&Json5Node>,
     what: &str,
     notes: &mut Vec<(usize, String)>,
 ) -> Vec<Health> {
     match node.map(|node| (node, &node.value)) {
         None => Vec::new(),
-        Some((_, Value::List(all))) => {
+        Some((_, Json5Value::List(all))) => {
             all.iter().filter_map(|node| Health::read(r, node, what, notes)).collect()
         }
         Some((node, _)) => Health::read(r, node, what, notes).into_iter().collect(),
@@ -34,7 +34,7 @@ pub(super) fn read(
 impl Health {
     fn read(
         r: &mut Reader<'_>,
-        node: &Node,
+        node: &Json5Node,
         what: &str,
         notes: &mut Vec<(usize, String)>,
     ) -> Option<Health> {

@@ -2,10 +2,10 @@
 
 use super::{
     health::{self, Health},
-    json5::{Node, Value},
+    json5::{Json5Node, Json5Value},
     reader::{Case, Fields, Reader, Span},
     watch::{SERVICE_HELP, is_service},
-    when::Written,
+    when::WhenKeys,
 };
 use crate::draft::Names;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(super) struct Job {
     /// Of its name.
     pub(super) at: Span,
     pub(super) exec: Option<(Vec<String>, Span)>,
-    pub(super) when: Option<Written>,
+    pub(super) when: Option<WhenKeys>,
     pub(super) restarts: Option<(Restarts, Span)>,
     pub(super) timeout: Option<(Duration, Span)>,
     pub(super) stop_timeout: Option<(Duration, Span)>,
@@ -78,7 +78,7 @@ impl Job {
         self.health.iter().any(|it| it.exec.is_some())
     }
 
-    pub(super) fn read(r: &mut Reader<'_>, node: &Node, names: &mut Names) -> Option<Job> {
+    pub(super) fn read(r: &mut Reader<'_>, node: &Json5Node, names: &mut Names) -> Option<Job> {
         let fields = r.fields(node, "a job", KEYS, Case::Any)?;
         let Some(name_node) = fields.filled("name") else {
             let at = fields.at("name");
@@ -95,10 +95,10 @@ impl Job {
             notes.extend(odd_words(r, node, &words));
             Some((words, node.span.clone()))
         });
-        let when = fields.get("when").and_then(|node| Written::read(r, node, &what));
+        let when = fields.get("when").and_then(|node| WhenKeys::read(r, node, &what));
         let restarts = fields.filled("restarts").and_then(|node| {
             let it = restarts(r, node, &what)?;
-            if it == Restarts::Unlimited && when.as_ref().is_some_and(Written::is_each) {
+            if it == Restarts::Unlimited && when.as_ref().is_some_and(WhenKeys::is_each) {
                 let message = format!("{what} has restarts: \"unlimited\" and 'each'");
                 let help = "remove restarts: every event starts it, and each run would never end";
                 r.wrong::<()>(&node.span, message, help);
@@ -124,7 +124,7 @@ impl Job {
         };
         let (user, group) = (account("uid"), account("gid"));
         let checked = health.iter().any(|it| it.exec.is_some());
-        let no_port = fields.get("port").is_none_or(|node| node.value == Value::Number(0.0));
+        let no_port = fields.get("port").is_none_or(|node| node.value == Json5Value::Number(0.0));
         if !checked && fields.get("exec").is_none() && no_port {
             let message = format!("{what} has neither exec nor port: there is nothing to do");
             r.wrong::<()>(&name_node.span, message, "add exec: [\"PROGRAM\", \"ARGUMENT\"]");
@@ -151,8 +151,8 @@ impl Job {
 }
 
 /// Commands that may not be what somebody meant.
-fn odd_words(r: &Reader<'_>, node: &Node, words: &[String]) -> Option<(usize, String)> {
-    let Value::Text(text) = &node.value else { return None };
+fn odd_words(r: &Reader<'_>, node: &Json5Node, words: &[String]) -> Option<(usize, String)> {
+    let Json5Value::Text(text) = &node.value else { return None };
     let odd = if words.iter().any(|word| word.contains(['"', '\''])) {
         "quotes in exec are passed on as they are, as before: write a list instead"
     } else if text.trim().contains("  ") {
@@ -163,13 +163,13 @@ fn odd_words(r: &Reader<'_>, node: &Node, words: &[String]) -> Option<(usize, St
     Some((r.line(&node.span), odd.to_owned()))
 }
 
-fn restarts(r: &mut Reader<'_>, node: &Node, what: &str) -> Option<Restarts> {
+fn restarts(r: &mut Reader<'_>, node: &Json5Node, what: &str) -> Option<Restarts> {
     let number = match &node.value {
-        Value::Text(text) if text == "never" => return Some(Restarts::Never),
-        Value::Text(text) if text == "unlimited" => return Some(Restarts::Unlimited),
-        Value::Text(text) => text.parse::<u32>().ok(),
+        Json5Value::Text(text) if text == "never" => return Some(Restarts::Never),
+        Json5Value::Text(text) if text == "unlimited" => return Some(Restarts::Unlimited),
+        Json5Value::Text(text) => text.parse::<u32>().ok(),
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
-        Value::Number(number) if (0.0..=4e9).contains(number) => Some(*number as u32),
+        Json5Value::Number(number) if (0.0..=4e9).contains(number) => Some(*number as u32),
         _ => None,
     };
     match number {
@@ -195,7 +195,7 @@ fn advertise(
     r: &mut Reader<'_>,
     fields: &Fields<'_>,
     name: &str,
-    name_node: &Node,
+    name_node: &Json5Node,
     notes: &mut Vec<(usize, String)>,
 ) -> Option<Advertise> {
     let what = format!("job '{name}'");
@@ -255,7 +255,7 @@ fn advertise(
 
 fn meta(r: &mut Reader<'_>, fields: &Fields<'_>, what: &str) -> Vec<(String, String)> {
     let Some(node) = fields.get("meta") else { return Vec::new() };
-    let Value::Map(entries) = &node.value else {
+    let Json5Value::Map(entries) = &node.value else {
         r.wrong::<()>(
             &node.span,
             format!("meta of {what} must be an object"),

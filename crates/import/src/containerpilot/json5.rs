@@ -7,38 +7,39 @@ use std::ops::Range;
 const DEEPEST: usize = 64;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
+pub(super) struct Json5Node {
     pub(super) span: Range<usize>,
-    pub(super) value: Value,
+    pub(super) value: Json5Value,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum Json5Value {
     Null,
     Bool(bool),
     Number(f64),
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    List(Vec<Json5Node>),
+    Map(Vec<Member>),
 }
 
 /// A key and what it says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct Member {
     pub(super) key: String,
     pub(super) span: Range<usize>,
-    pub(super) node: Node,
+    pub(super) node: Json5Node,
 }
 
+/// The first mistake, and where it is.
 #[derive(Debug, PartialEq)]
-pub(super) struct Bad {
+pub(super) struct Json5Error {
     pub(super) span: Range<usize>,
     pub(super) message: String,
     pub(super) help: &'static str,
 }
 
-pub(super) fn parse(text: &str) -> Result<Node, Bad> {
-    let mut parser = Parser { text, at: 0 };
+pub(super) fn parse(text: &str) -> Result<Json5Node, Json5Error> {
+    let mut parser = Json5Parser { text, at: 0 };
     parser.skip()?;
     let node = parser.value(0)?;
     parser.skip()?;
@@ -52,14 +53,14 @@ pub(super) fn parse(text: &str) -> Result<Node, Bad> {
     }
 }
 
-struct Parser<'a> {
+struct Json5Parser<'a> {
     text: &'a str,
     at: usize,
 }
 
-type Parsed<T> = Result<T, Bad>;
+type Parsed<T> = Result<T, Json5Error>;
 
-impl Parser<'_> {
+impl Json5Parser<'_> {
     fn rest(&self) -> &str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -82,12 +83,17 @@ impl Parser<'_> {
         there
     }
 
-    fn bad(&self, span: Range<usize>, message: impl Into<String>, help: &'static str) -> Bad {
-        Bad { span, message: message.into(), help }
+    fn bad(
+        &self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: &'static str,
+    ) -> Json5Error {
+        Json5Error { span, message: message.into(), help }
     }
 
     /// About the character that comes next.
-    fn here(&self, message: impl Into<String>, help: &'static str) -> Bad {
+    fn here(&self, message: impl Into<String>, help: &'static str) -> Json5Error {
         let width = self.peek().map_or(0, char::len_utf8);
         self.bad(self.at..self.at + width, message, help)
     }
@@ -125,14 +131,14 @@ impl Parser<'_> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Parsed<Node> {
+    fn value(&mut self, depth: usize) -> Parsed<Json5Node> {
         let start = self.at;
         let value = match self.peek() {
-            Some('{') => Value::Map(self.map(depth)?),
-            Some('[') => Value::List(self.list(depth)?),
-            Some(quote @ ('"' | '\'')) => Value::Text(self.string(quote)?),
+            Some('{') => Json5Value::Map(self.map(depth)?),
+            Some('[') => Json5Value::List(self.list(depth)?),
+            Some(quote @ ('"' | '\'')) => Json5Value::Text(self.string(quote)?),
             Some(c) if c.is_ascii_digit() || matches!(c, '+' | '-' | '.') => {
-                Value::Number(self.number()?)
+                Json5Value::Number(self.number()?)
             }
             Some(c) if is_name_start(c) => self.word()?,
             _ => {
@@ -145,7 +151,7 @@ impl Parser<'_> {
                 return Err(self.here(message, help));
             }
         };
-        Ok(Node { span: start..self.at, value })
+        Ok(Json5Node { span: start..self.at, value })
     }
 
     fn deeper(&self, depth: usize) -> Parsed<usize> {
@@ -156,7 +162,7 @@ impl Parser<'_> {
         Err(self.here(message, "this is no configuration: check the brackets"))
     }
 
-    fn map(&mut self, depth: usize) -> Parsed<Vec<Entry>> {
+    fn map(&mut self, depth: usize) -> Parsed<Vec<Member>> {
         let depth = self.deeper(depth)?;
         let open = self.at;
         self.take('{');
@@ -177,7 +183,7 @@ impl Parser<'_> {
             }
             self.skip()?;
             let node = self.value(depth)?;
-            entries.push(Entry { key, span, node });
+            entries.push(Member { key, span, node });
             self.skip()?;
             if !self.take(',') && self.peek() != Some('}') {
                 self.not_the_end(open, "{")?;
@@ -187,7 +193,7 @@ impl Parser<'_> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Parsed<Vec<Node>> {
+    fn list(&mut self, depth: usize) -> Parsed<Vec<Json5Node>> {
         let depth = self.deeper(depth)?;
         let open = self.at;
         self.take('[');
@@ -258,15 +264,15 @@ impl Parser<'_> {
     }
 
     /// `true`, `false`, `null`, `Infinity`, `NaN`; anything else should have been in quotes.
-    fn word(&mut self) -> Parsed<Value> {
+    fn word(&mut self) -> Parsed<Json5Value> {
         let start = self.at;
         let name = self.name()?;
         match name.as_str() {
-            "true" => Ok(Value::Bool(true)),
-            "false" => Ok(Value::Bool(false)),
-            "null" => Ok(Value::Null),
-            "Infinity" => Ok(Value::Number(f64::INFINITY)),
-            "NaN" => Ok(Value::Number(f64::NAN)),
+            "true" => Ok(Json5Value::Bool(true)),
+            "false" => Ok(Json5Value::Bool(false)),
+            "null" => Ok(Json5Value::Null),
+            "Infinity" => Ok(Json5Value::Number(f64::INFINITY)),
+            "NaN" => Ok(Json5Value::Number(f64::NAN)),
             _ => {
                 let message = format!("'{name}' is not a value");
                 Err(self.bad(start..self.at, message, "put text in quotes"))

@@ -1,14 +1,16 @@
 use super::*;
 
 /// A tree in one line, without positions.
-fn drawn(node: &Node) -> String {
+fn drawn(node: &Json5Node) -> String {
     match &node.value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(it) => it.to_string(),
-        Value::Number(it) => it.to_string(),
-        Value::Text(it) => format!("{it:?}"),
-        Value::List(all) => format!("[{}]", all.iter().map(drawn).collect::<Vec<_>>().join(",")),
-        Value::Map(all) => {
+        Json5Value::Null => "null".to_owned(),
+        Json5Value::Bool(it) => it.to_string(),
+        Json5Value::Number(it) => it.to_string(),
+        Json5Value::Text(it) => format!("{it:?}"),
+        Json5Value::List(all) => {
+            format!("[{}]", all.iter().map(drawn).collect::<Vec<_>>().join(","))
+        }
+        Json5Value::Map(all) => {
             let pairs = all.iter().map(|it| format!("{}:{}", it.key, drawn(&it.node)));
             format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
         }
@@ -82,7 +84,7 @@ fn nesting_is_bounded() {
 fn everything_knows_where_it_stands() {
     let text = "{ jobs: [ { name: 'web' } ] }";
     let tree = parse(text).expect("valid");
-    let Value::Map(entries) = &tree.value else { panic!("no map") };
+    let Json5Value::Map(entries) = &tree.value else { panic!("no map") };
     assert_eq!(&text[entries[0].span.clone()], "jobs");
     assert_eq!(&text[entries[0].node.span.clone()], "[ { name: 'web' } ]");
 }

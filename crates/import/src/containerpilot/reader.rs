@@ -3,7 +3,7 @@
 
 use super::{
     duration,
-    json5::{Entry, Node, Value},
+    json5::{Json5Node, Json5Value, Member},
     template::Rendered,
 };
 use mainstay_config::{Diagnostic, Errors, Source, nearest};
@@ -25,19 +25,19 @@ pub(super) struct Reader<'a> {
 /// The keys of an object by their proper names.
 pub(super) struct Fields<'n> {
     pub(super) span: Span,
-    all: Vec<(&'static str, &'n Entry)>,
+    all: Vec<(&'static str, &'n Member)>,
 }
 
 impl<'n> Fields<'n> {
     /// What a key says; `null` says nothing.
-    pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
+    pub(super) fn get(&self, key: &str) -> Option<&'n Json5Node> {
         let (_, entry) = self.all.iter().find(|(name, _)| *name == key)?;
-        Some(&entry.node).filter(|node| node.value != Value::Null)
+        Some(&entry.node).filter(|node| node.value != Json5Value::Null)
     }
 
     /// As `get`; empty text says nothing either: to ContainerPilot it is the same as no key.
-    pub(super) fn filled(&self, key: &str) -> Option<&'n Node> {
-        self.get(key).filter(|node| node.value != Value::Text(String::new()))
+    pub(super) fn filled(&self, key: &str) -> Option<&'n Json5Node> {
+        self.get(key).filter(|node| node.value != Json5Value::Text(String::new()))
     }
 
     /// Where a key is, or the object if it is not.
@@ -112,12 +112,12 @@ impl<'a> Reader<'a> {
     /// The keys of an object; those that are unknown or there twice are mistakes.
     pub(super) fn fields<'n>(
         &mut self,
-        node: &'n Node,
+        node: &'n Json5Node,
         what: &str,
         known: &'static [&'static str],
         case: Case,
     ) -> Option<Fields<'n>> {
-        let Value::Map(entries) = &node.value else {
+        let Json5Value::Map(entries) = &node.value else {
             let message = format!("{what} is {}, and must be an object", kind(&node.value));
             return self.wrong(&node.span, message, "write { key: value, … }");
         };
@@ -151,12 +151,12 @@ impl<'a> Reader<'a> {
         Some(fields)
     }
 
-    fn unfit<T>(&mut self, node: &Node, what: &str, wanted: &str, help: &str) -> Option<T> {
+    fn unfit<T>(&mut self, node: &Json5Node, what: &str, wanted: &str, help: &str) -> Option<T> {
         let message = format!("{what} is {}, and must be {wanted}", shown(&node.value));
         self.wrong(&node.span, message, help)
     }
 
-    pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<String> {
+    pub(super) fn text(&mut self, node: &Json5Node, what: &str) -> Option<String> {
         match scalar(&node.value, "1", "0") {
             Some(text) => self.whole_text(node, what, text),
             None => self.unfit(node, what, "text", "write it in quotes"),
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Neither a program nor Consul can be given a zero byte: it would end the text, or be lost.
-    fn whole_text(&mut self, node: &Node, what: &str, text: String) -> Option<String> {
+    fn whole_text(&mut self, node: &Json5Node, what: &str, text: String) -> Option<String> {
         if text.contains('\0') {
             let message = format!("{what} has a zero byte in it");
             return self.wrong(&node.span, message, "remove \\0, \\x00 or \\u0000");
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Text as it stands in a command or a list.
-    fn word(&mut self, node: &Node, what: &str) -> Option<String> {
+    fn word(&mut self, node: &Json5Node, what: &str) -> Option<String> {
         match scalar(&node.value, "true", "false") {
             Some(text) => self.whole_text(node, what, text),
             None => self.unfit(node, what, "text", "write it in quotes"),
@@ -181,9 +181,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of texts; one text is a list of one.
-    pub(super) fn texts(&mut self, node: &Node, what: &str) -> Option<Vec<String>> {
+    pub(super) fn texts(&mut self, node: &Json5Node, what: &str) -> Option<Vec<String>> {
         match &node.value {
-            Value::List(all) => {
+            Json5Value::List(all) => {
                 let all: Vec<Option<String>> =
                     all.iter().map(|one| self.word(one, &format!("an item of {what}"))).collect();
                 all.into_iter().collect()
@@ -196,10 +196,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Which address is meant: a list of wishes.
-    pub(super) fn interfaces(&mut self, node: &Node, what: &str) -> Option<Vec<String>> {
+    pub(super) fn interfaces(&mut self, node: &Json5Node, what: &str) -> Option<Vec<String>> {
         let texts = self.texts(node, what)?;
         let places = match &node.value {
-            Value::List(all) => all.iter().map(|one| one.span.clone()).collect(),
+            Json5Value::List(all) => all.iter().map(|one| one.span.clone()).collect(),
             _ => vec![node.span.clone()],
         };
         for (text, span) in texts.iter().zip(&places) {
@@ -211,16 +211,18 @@ impl<'a> Reader<'a> {
         Some(texts)
     }
 
-    pub(super) fn integer(&mut self, node: &Node, what: &str) -> Option<i64> {
+    pub(super) fn integer(&mut self, node: &Json5Node, what: &str) -> Option<i64> {
         let found = match &node.value {
-            Value::Bool(it) => Some(i64::from(*it)),
-            Value::Text(text) => whole(text),
-            Value::Number(number) if number.is_finite() =>
+            Json5Value::Bool(it) => Some(i64::from(*it)),
+            Json5Value::Text(text) => whole(text),
+            Json5Value::Number(number) if number.is_finite() =>
             {
                 #[expect(clippy::cast_possible_truncation, reason = "as there: cut off")]
                 Some(*number as i64)
             }
-            Value::Number(_) | Value::Null | Value::List(_) | Value::Map(_) => None,
+            Json5Value::Number(_) | Json5Value::Null | Json5Value::List(_) | Json5Value::Map(_) => {
+                None
+            }
         };
         match found {
             Some(number) => Some(number),
@@ -229,7 +231,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Seconds, at least one.
-    pub(super) fn seconds(&mut self, node: &Node, what: &str) -> Option<Duration> {
+    pub(super) fn seconds(&mut self, node: &Json5Node, what: &str) -> Option<Duration> {
         let seconds = self.integer(node, what)?;
         match u64::try_from(seconds) {
             Ok(seconds @ 1..=1_000_000_000) => Some(Duration::from_secs(seconds)),
@@ -240,12 +242,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn boolean(&mut self, node: &Node, what: &str) -> Option<bool> {
+    pub(super) fn boolean(&mut self, node: &Json5Node, what: &str) -> Option<bool> {
         let found = match &node.value {
-            Value::Bool(it) => Some(*it),
-            Value::Number(number) => Some(*number != 0.0),
-            Value::Text(text) => truth(text),
-            Value::Null | Value::List(_) | Value::Map(_) => None,
+            Json5Value::Bool(it) => Some(*it),
+            Json5Value::Number(number) => Some(*number != 0.0),
+            Json5Value::Text(text) => truth(text),
+            Json5Value::Null | Json5Value::List(_) | Json5Value::Map(_) => None,
         };
         match found {
             Some(it) => Some(it),
@@ -254,15 +256,17 @@ impl<'a> Reader<'a> {
     }
 
     /// A duration, in nanoseconds, with its sign.
-    fn nanos(&mut self, node: &Node, what: &str) -> Option<f64> {
+    fn nanos(&mut self, node: &Json5Node, what: &str) -> Option<f64> {
         let found = match &node.value {
-            Value::Number(seconds) => Some(seconds * 1e9),
-            Value::Text(text) => match text.trim().parse::<i64>() {
+            Json5Value::Number(seconds) => Some(seconds * 1e9),
+            Json5Value::Text(text) => match text.trim().parse::<i64>() {
                 #[expect(clippy::cast_precision_loss, reason = "beyond any duration")]
                 Ok(seconds) => Some(seconds as f64 * 1e9),
                 Err(_) => duration::parse(text.trim()),
             },
-            Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => None,
+            Json5Value::Null | Json5Value::Bool(_) | Json5Value::List(_) | Json5Value::Map(_) => {
+                None
+            }
         };
         match found {
             Some(nanos) => Some(nanos),
@@ -276,7 +280,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A duration of at least a millisecond.
-    pub(super) fn duration(&mut self, node: &Node, what: &str) -> Option<Duration> {
+    pub(super) fn duration(&mut self, node: &Json5Node, what: &str) -> Option<Duration> {
         let nanos = self.nanos(node, what)?;
         match duration::from_nanos(nanos).filter(|_| nanos >= 1e6) {
             Some(duration) => Some(duration),
@@ -292,9 +296,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A command: text is cut at every single blank, as there.
-    pub(super) fn command(&mut self, node: &Node, what: &str) -> Option<Vec<String>> {
+    pub(super) fn command(&mut self, node: &Json5Node, what: &str) -> Option<Vec<String>> {
         let words = match &node.value {
-            Value::List(_) | Value::Map(_) => self.texts(node, what)?,
+            Json5Value::List(_) | Json5Value::Map(_) => self.texts(node, what)?,
             _ => {
                 let text = self.word(node, what)?;
                 text.trim().split(' ').map(str::to_owned).collect()
@@ -309,12 +313,12 @@ impl<'a> Reader<'a> {
 }
 
 /// Text of what is not a list or an object; Go and its decoder write a bool in two ways.
-fn scalar(value: &Value, yes: &str, no: &str) -> Option<String> {
+fn scalar(value: &Json5Value, yes: &str, no: &str) -> Option<String> {
     match value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(it) => Some(if *it { yes.to_owned() } else { no.to_owned() }),
-        Value::Null | Value::List(_) | Value::Map(_) => None,
+        Json5Value::Text(text) => Some(text.clone()),
+        Json5Value::Number(number) => Some(number.to_string()),
+        Json5Value::Bool(it) => Some(if *it { yes.to_owned() } else { no.to_owned() }),
+        Json5Value::Null | Json5Value::List(_) | Json5Value::Map(_) => None,
     }
 }
 
@@ -345,26 +349,26 @@ pub(super) fn truth(text: &str) -> Option<bool> {
     }
 }
 
-fn kind(value: &Value) -> &'static str {
+fn kind(value: &Json5Value) -> &'static str {
     match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::Text(_) => "text",
-        Value::List(_) => "a list",
-        Value::Map(_) => "an object",
+        Json5Value::Null => "null",
+        Json5Value::Bool(_) => "true or false",
+        Json5Value::Number(_) => "a number",
+        Json5Value::Text(_) => "text",
+        Json5Value::List(_) => "a list",
+        Json5Value::Map(_) => "an object",
     }
 }
 
-fn shown(value: &Value) -> String {
+fn shown(value: &Json5Value) -> String {
     match value {
-        Value::Text(text) => {
+        Json5Value::Text(text) => {
             let short: String = text.chars().take(60).collect();
             format!("'{short}'")
         }
-        Value::Number(number) => number.to_string(),
-        Value::Bool(it) => it.to_string(),
-        Value::Null | Value::List(_) | Value::Map(_) => kind(value).to_owned(),
+        Json5Value::Number(number) => number.to_string(),
+        Json5Value::Bool(it) => it.to_string(),
+        Json5Value::Null | Json5Value::List(_) | Json5Value::Map(_) => kind(value).to_owned(),
     }
 }
 

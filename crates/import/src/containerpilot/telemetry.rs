@@ -3,7 +3,7 @@
 use super::{
     health::Health,
     job::{Advertise, INTERFACES, Job},
-    json5::Node,
+    json5::Json5Node,
     reader::{Case, Reader, Span},
     watch::items,
 };
@@ -22,7 +22,7 @@ pub(super) const SOCKET: &str = "/var/run/containerpilot.socket";
 /// The table `[telemetry]` and one for each metric, and the job that advertises it.
 pub(super) fn telemetry(
     r: &mut Reader<'_>,
-    node: &Node,
+    node: &Json5Node,
     names: &mut Names,
     file: &str,
 ) -> Option<(Vec<Table>, Job)> {
@@ -89,7 +89,7 @@ pub(super) fn telemetry(
     Some((tables, job))
 }
 
-fn metric(r: &mut Reader<'_>, node: &Node, file: &str) -> Option<Table> {
+fn metric(r: &mut Reader<'_>, node: &Json5Node, file: &str) -> Option<Table> {
     let fields = r.fields(node, "a metric", METRIC_KEYS, Case::Any)?;
     // An item of a list of tables.
     let mut table = Table::new("[telemetry.metrics]", file).at(node.span.clone());
@@ -131,7 +131,7 @@ fn metric(r: &mut Reader<'_>, node: &Node, file: &str) -> Option<Table> {
 /// The table `[log]`, and whether output goes to stdout.
 pub(super) fn logging(
     r: &mut Reader<'_>,
-    node: Option<&Node>,
+    node: Option<&Json5Node>,
     file: &str,
 ) -> (Option<Table>, bool) {
     const KEYS: &[&str] = &["level", "format", "output"];
@@ -205,7 +205,7 @@ pub(super) fn logging(
 }
 
 /// Where the control socket is.
-pub(super) fn control(r: &mut Reader<'_>, node: Option<&Node>) -> (String, Option<Span>) {
+pub(super) fn control(r: &mut Reader<'_>, node: Option<&Json5Node>) -> (String, Option<Span>) {
     let default = (SOCKET.to_owned(), None);
     let Some(node) = node else { return default };
     let Some(fields) = r.fields(node, "control", &["socket"], Case::Any) else { return default };

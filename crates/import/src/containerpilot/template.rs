@@ -12,7 +12,7 @@
 
 use super::{
     actions, functions,
-    work::{self, Work},
+    work::{self, WorkBudget},
 };
 use gotmpl::{
     Template, TemplateError, Value,
@@ -50,11 +50,11 @@ pub(super) struct Rendered {
 struct Segment {
     /// Where it begins in the rendered text.
     out: usize,
-    from: From,
+    from: Origin,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum From {
+enum Origin {
     /// Copied, from here on.
     Text(usize),
     /// Made by the action that is written here.
@@ -63,7 +63,7 @@ enum From {
 
 /// Why there is no rendered text, and where in the file.
 #[derive(Debug, PartialEq)]
-pub(super) struct Bad {
+pub(super) struct RenderError {
     pub(super) span: Range<usize>,
     pub(super) message: String,
     pub(super) help: String,
@@ -80,7 +80,7 @@ pub(super) struct Original {
 impl Rendered {
     /// A text in which nothing is to be rendered.
     pub(super) fn plain(text: &str) -> Rendered {
-        let segments = vec![Segment { out: 0, from: From::Text(0) }];
+        let segments = vec![Segment { out: 0, from: Origin::Text(0) }];
         Rendered { text: text.to_owned(), cut: Vec::new(), segments }
     }
 
@@ -91,27 +91,27 @@ impl Rendered {
         let (end, other) = self.origin(last, file);
         // A loop may have gone back in the file between the two.
         let end = if end.end > begin.start { end.end } else { begin.end };
-        let exact = segment == other && matches!(segment, Some(From::Text(_)));
+        let exact = segment == other && matches!(segment, Some(Origin::Text(_)));
         let empty = exact && span.is_empty();
         Original { span: begin.start..if empty { begin.start } else { end }, exact }
     }
 
     /// Where one byte comes from: itself, or the action that made it.
-    fn origin(&self, at: usize, file: &str) -> (Range<usize>, Option<From>) {
+    fn origin(&self, at: usize, file: &str) -> (Range<usize>, Option<Origin>) {
         let after = self.segments.partition_point(|it| it.out <= at);
         let Some(segment) = after.checked_sub(1).and_then(|at| self.segments.get(at)) else {
             return (0..0, None);
         };
         let span = match segment.from {
-            From::Text(start) => start + (at - segment.out)..start + (at - segment.out) + 1,
-            From::Action(start) => action(file, start),
+            Origin::Text(start) => start + (at - segment.out)..start + (at - segment.out) + 1,
+            Origin::Action(start) => action(file, start),
         };
         (span, Some(segment.from))
     }
 }
 
 /// Renders a file over the variables of the environment.
-pub(super) fn render(file: &str, env: &BTreeMap<String, String>) -> Result<Rendered, Bad> {
+pub(super) fn render(file: &str, env: &BTreeMap<String, String>) -> Result<Rendered, RenderError> {
     if !file.contains(OPEN) {
         return Ok(Rendered::plain(file));
     }
@@ -143,11 +143,11 @@ pub(super) fn render(file: &str, env: &BTreeMap<String, String>) -> Result<Rende
     let dot = all.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into()));
     let dot = Value::Map(Arc::new(dot.map(|(k, v)| (k, Value::String(v))).collect()));
     let variables = env.values().map(String::len).max().unwrap_or_default();
-    let work = Arc::new(Work::new(variables.max(marks.longest)));
+    let work = Arc::new(WorkBudget::new(variables.max(marks.longest)));
     for (name, function) in functions::all(env, &work) {
         template = template.func(name, function);
     }
-    let mut output = Output {
+    let mut output = RenderOutput {
         text: String::new(),
         segments: Vec::new(),
         pieces: &marks.pieces,
@@ -163,7 +163,7 @@ pub(super) fn render(file: &str, env: &BTreeMap<String, String>) -> Result<Rende
                 None => told(&error),
             };
             let help = help.to_owned();
-            Err(Bad { span: action(file, output.at), message, help })
+            Err(RenderError { span: action(file, output.at), message, help })
         }
     }
 }
@@ -183,7 +183,7 @@ fn told(error: &TemplateError) -> (String, &'static str) {
     (format!("the template cannot be rendered: {text}"), help)
 }
 
-fn unparsed(file: &str, error: &TemplateError) -> Bad {
+fn unparsed(file: &str, error: &TemplateError) -> RenderError {
     let help = "correct it: files are Go templates, {{ .NAME }} is a variable".to_owned();
     match error {
         TemplateError::Parse { line, col, message, .. }
@@ -196,9 +196,9 @@ fn unparsed(file: &str, error: &TemplateError) -> Bad {
             let before = file.get(..at).unwrap_or_default();
             let opened = before.rfind(OPEN).filter(|it| before[*it..].contains('\n'));
             let at = opened.unwrap_or(at);
-            Bad { span: at..at + 1, message: format!("not a template: {message}"), help }
+            RenderError { span: at..at + 1, message: format!("not a template: {message}"), help }
         }
-        other => Bad { span: 0..0, message: format!("not a template: {other}"), help },
+        other => RenderError { span: 0..0, message: format!("not a template: {other}"), help },
     }
 }
 
@@ -230,7 +230,7 @@ struct Marks<'a> {
     /// Variables that are asked for by name.
     fields: BTreeSet<String>,
     /// The first function that does not exist, or is given too much.
-    unknown: Option<Bad>,
+    unknown: Option<RenderError>,
     /// The length of the longest text in an action.
     longest: usize,
 }
@@ -308,7 +308,7 @@ impl Marks<'_> {
                 let span = action(self.file, command.pos.offset);
                 let message = format!("more than {MOST_ARGUMENTS} arguments in a template");
                 let help = "split it into several actions".to_owned();
-                self.unknown = Some(Bad { span, message, help });
+                self.unknown = Some(RenderError { span, message, help });
             }
             command.args.iter_mut().for_each(|expr| self.expr(expr));
             pipe.commands.push(command);
@@ -339,11 +339,12 @@ impl Marks<'_> {
             None => format!("a variable is written {{{{ .{name} }}}}, with a dot"),
         };
         let message = format!("the template uses a function '{name}' that does not exist");
-        self.unknown = Some(Bad { span: pos.offset..pos.offset + name.len(), message, help });
+        self.unknown =
+            Some(RenderError { span: pos.offset..pos.offset + name.len(), message, help });
     }
 }
 
-struct Output<'a> {
+struct RenderOutput<'a> {
     text: String,
     segments: Vec<Segment>,
     pieces: &'a BTreeMap<usize, Piece>,
@@ -355,7 +356,7 @@ struct Output<'a> {
     full: Option<&'static str>,
 }
 
-impl fmt::Write for Output<'_> {
+impl fmt::Write for RenderOutput<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if text.is_empty() {
             return Ok(());
@@ -370,15 +371,15 @@ impl fmt::Write for Output<'_> {
                 }
                 return Ok(());
             }
-            Some(Piece::Text(at)) => From::Text(*at),
-            None => From::Action(self.at),
+            Some(Piece::Text(at)) => Origin::Text(*at),
+            None => Origin::Action(self.at),
         };
         if self.text.len() + text.len() > LARGEST {
             self.full = Some("the rendered file is larger than 8 MiB");
             return Err(fmt::Error);
         }
         // A value that is written in pieces is still one stretch.
-        let same = |last: &Segment| last.from == from && matches!(from, From::Action(_));
+        let same = |last: &Segment| last.from == from && matches!(from, Origin::Action(_));
         if !self.segments.last().is_some_and(same) {
             self.segments.push(Segment { out: self.text.len(), from });
         }

@@ -1,7 +1,7 @@
 //! `watches`: services that are asked for in Consul.
 
 use super::{
-    json5::{Node, Value},
+    json5::{Json5Node, Json5Value},
     reader::{Case, Reader, Span},
 };
 use crate::draft::{Names, Table, quoted};
@@ -21,7 +21,7 @@ pub(super) struct Watch {
 }
 
 /// All of them; those with a mistake are left out.
-pub(super) fn read(r: &mut Reader<'_>, node: Option<&Node>) -> Vec<Watch> {
+pub(super) fn read(r: &mut Reader<'_>, node: Option<&Json5Node>) -> Vec<Watch> {
     let mut watches: Vec<Watch> = Vec::new();
     let mut names = Names::default();
     for node in items(r, node, "watches") {
@@ -41,12 +41,12 @@ pub(super) fn read(r: &mut Reader<'_>, node: Option<&Node>) -> Vec<Watch> {
 /// The items of a list; those that are null do not count.
 pub(super) fn items<'n>(
     r: &mut Reader<'_>,
-    node: Option<&'n Node>,
+    node: Option<&'n Json5Node>,
     what: &str,
-) -> impl Iterator<Item = &'n Node> + use<'n> {
-    let all: &[Node] = match node.map(|node| &node.value) {
+) -> impl Iterator<Item = &'n Json5Node> + use<'n> {
+    let all: &[Json5Node] = match node.map(|node| &node.value) {
         None => &[],
-        Some(Value::List(all)) => all,
+        Some(Json5Value::List(all)) => all,
         Some(_) => {
             let span = node.map(|node| node.span.clone()).unwrap_or_default();
             let message = format!("{what} is no list; 3.8.0 took it as if it were not there");
@@ -54,7 +54,7 @@ pub(super) fn items<'n>(
             &[]
         }
     };
-    all.iter().filter(|node| node.value != Value::Null)
+    all.iter().filter(|node| node.value != Json5Value::Null)
 }
 
 /// What Consul may be told as the name of a service.
@@ -69,7 +69,7 @@ pub(super) const SERVICE_HELP: &str =
     "use letters, digits and '-', at least two, the first a lower-case letter";
 
 impl Watch {
-    fn read(r: &mut Reader<'_>, node: &Node, names: &mut Names) -> Option<Watch> {
+    fn read(r: &mut Reader<'_>, node: &Json5Node, names: &mut Names) -> Option<Watch> {
         let fields = r.fields(node, "watches", KEYS, Case::Any)?;
         let Some(name_node) = fields.filled("name") else {
             return r.wrong(&fields.span, "a watch has no name", "add name: \"SERVICE\"");

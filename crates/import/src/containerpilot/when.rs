@@ -3,7 +3,7 @@
 
 use super::{
     job::Job,
-    json5::Node,
+    json5::Json5Node,
     reader::{Case, Fields, Reader, Span},
     watch::Watch,
 };
@@ -25,8 +25,8 @@ fn events() -> impl Iterator<Item = EventName> {
 /// The signals that are events.
 const SIGNALS: [&str; 2] = ["SIGHUP", "SIGUSR2"];
 
-/// As it is written.
-pub(super) struct Written {
+/// `when` as it is written.
+pub(super) struct WhenKeys {
     span: Span,
     source: Option<(String, Span)>,
     /// The key, the event, and where it is.
@@ -35,7 +35,7 @@ pub(super) struct Written {
     timeout: Option<(Duration, Span)>,
 }
 
-/// What it means.
+/// What `when` of a job means.
 #[derive(Default)]
 pub(super) struct When {
     /// For our `when`; `None`: at startup.
@@ -55,15 +55,15 @@ pub(super) struct Hook {
     pub(super) before: bool,
 }
 
-/// Who is meant.
-enum Source {
+/// Who says an event.
+enum EventSource {
     Node,
     Job(usize),
     Watch(String),
 }
 
-impl Written {
-    pub(super) fn read(r: &mut Reader<'_>, node: &Node, what: &str) -> Option<Written> {
+impl WhenKeys {
+    pub(super) fn read(r: &mut Reader<'_>, node: &Json5Node, what: &str) -> Option<WhenKeys> {
         let fields = r.fields(node, &format!("{what}.when"), KEYS, Case::Any)?;
         // What is wrong in one key hides nothing in another.
         let one = one_of(r, &fields, what);
@@ -90,7 +90,7 @@ impl Written {
         };
         let (interval, timeout) = (time(r, "interval"), time(r, "timeout"));
         one?;
-        Some(Written {
+        Some(WhenKeys {
             span: node.span.clone(),
             source: source?,
             event: event?,
@@ -110,7 +110,7 @@ impl Written {
     }
 
     /// What it means among these jobs and watches.
-    pub(super) fn settle(
+    pub(super) fn resolve(
         &self,
         r: &mut Reader<'_>,
         own: usize,
@@ -128,7 +128,7 @@ impl Written {
         let Some((key, event, span)) = &self.event else { return self.nothing(r) };
         let event = known(r, event, span)?;
         let (source, event_at) = (self.source(r, event, span, jobs, watches)?, span);
-        if let Source::Job(at) = source
+        if let EventSource::Job(at) = source
             && at == own
         {
             let at = self.source.as_ref().map_or(&self.span, |(_, span)| span);
@@ -139,19 +139,21 @@ impl Written {
         let mut when = When { each, ..When::default() };
         self.notes(r, &mut when, event, event_at, &source, jobs);
         let hook = event.ends();
-        if let (Source::Job(of), true) = (&source, hook) {
+        if let (EventSource::Job(of), true) = (&source, hook) {
             when.hook = Some(Hook { of: *of, before: event.during() == Some(During::Stop) });
         }
-        if let (Source::Job(at), false) = (&source, each) {
+        if let (EventSource::Job(at), false) = (&source, each) {
             when.waits_for = Some(*at);
         }
         let mut pairs = Vec::new();
         match &source {
-            Source::Node => {}
-            Source::Job(at) => {
+            EventSource::Node => {}
+            EventSource::Job(at) => {
                 pairs.push(pair("source", quoted(jobs.get(*at).map_or("", |it| &it.own))));
             }
-            Source::Watch(name) => pairs.push(pair("source", quoted(&format!("{WATCH}{name}")))),
+            EventSource::Watch(name) => {
+                pairs.push(pair("source", quoted(&format!("{WATCH}{name}"))))
+            }
         }
         pairs.push(pair(if each { "each" } else { "once" }, quoted(event.as_str())));
         if let Some((timeout, span)) = &self.timeout {
@@ -222,16 +224,16 @@ impl Written {
         event_at: &Span,
         jobs: &[Job],
         watches: &[Watch],
-    ) -> Option<Source> {
+    ) -> Option<EventSource> {
         let Some((source, span)) = &self.source else {
             if event.is_said_by(Speaker::Node) {
-                return Some(Source::Node);
+                return Some(EventSource::Node);
             }
             let message = format!("whose '{event}'? The job would never start");
             return r.wrong(event_at, message, "add source: \"JOB\" or source: \"watch.NAME\"");
         };
         match (source.as_str(), event.is_said_by(Speaker::Node)) {
-            (GLOBAL, true) => return Some(Source::Node),
+            (GLOBAL, true) => return Some(EventSource::Node),
             (GLOBAL, false) => {
                 let message = format!("'{event}' is said by a job or a watch, not by 'global'");
                 return r.wrong(span, message, "name a job, or a watch as watch.NAME");
@@ -256,13 +258,13 @@ impl Written {
                 let help = format!("write source: \"watch.{source}\", and a watch of that name");
                 return r.wrong(event_at, message, help);
             }
-            return Some(Source::Job(at));
+            return Some(EventSource::Job(at));
         }
         // The seed lets a source be a job here or a service elsewhere.
         if event.is_said_by(Speaker::Watch)
             && let Some(watch) = watches.iter().find(|watch| watch.name == *source)
         {
-            return Some(Source::Watch(watch.own.clone()));
+            return Some(EventSource::Watch(watch.own.clone()));
         }
         let names = jobs.iter().map(|job| job.name.as_str());
         let help = match nearest(source, names.chain(watches.iter().map(|it| it.name.as_str()))) {
@@ -281,13 +283,13 @@ impl Written {
         event_at: &Span,
         span: &Span,
         watches: &[Watch],
-    ) -> Option<Source> {
+    ) -> Option<EventSource> {
         if !event.is_said_by(Speaker::Watch) {
             let message = format!("'{event}' is said by a job, not by a watch");
             return r.wrong(event_at, message, "use changed, healthy or unhealthy");
         }
         if let Some(watch) = watches.iter().find(|watch| watch.name == name) {
-            return Some(Source::Watch(watch.own.clone()));
+            return Some(EventSource::Watch(watch.own.clone()));
         }
         let help = match nearest(name, watches.iter().map(|watch| watch.name.as_str())) {
             Some(near) => format!("did you mean 'watch.{near}'?"),
@@ -303,17 +305,17 @@ impl Written {
         when: &mut When,
         event: EventName,
         at: &Span,
-        source: &Source,
+        source: &EventSource,
         jobs: &[Job],
     ) {
         let line = r.line(at);
         let mut note = |text: String| when.notes.push((line, text));
         match source {
-            Source::Node if self.source.is_none() => note(format!(
+            EventSource::Node if self.source.is_none() => note(format!(
                 "{event} needs no source; 3.8.0 waited for ever unless source was \"global\""
             )),
-            Source::Node => {}
-            Source::Watch(_) => {
+            EventSource::Node => {}
+            EventSource::Watch(_) => {
                 if event.is_health() && when.each {
                     note(format!(
                         "{event} of a watch comes when the first instance comes or the last one \
@@ -321,9 +323,9 @@ impl Written {
                     ));
                 }
             }
-            Source::Job(at) => {
+            EventSource::Job(at) => {
                 let Some(job) = jobs.get(*at) else { return };
-                let repeated = job.when.as_ref().is_some_and(Written::is_repeated);
+                let repeated = job.when.as_ref().is_some_and(WhenKeys::is_repeated);
                 match event.during() {
                     Some(During::Stop | During::Gone) if repeated => note(format!(
                         "{event} comes at the end of each run of '{}'; 3.8.0 said it once, when \

@@ -17,16 +17,17 @@ const SHARE: usize = 64;
 pub(super) const MOST_ACTIONS: u64 = 2_000_000;
 pub(super) const TOO_MUCH: &str = "the template does too much";
 
+/// What a template may still do.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct WorkBudget {
     left: AtomicUsize,
     largest: AtomicUsize,
 }
 
-impl Work {
+impl WorkBudget {
     /// `largest`: of what is there before the first step.
-    pub(super) fn new(largest: usize) -> Work {
-        Work { left: AtomicUsize::new(ALL), largest: AtomicUsize::new(largest) }
+    pub(super) fn new(largest: usize) -> WorkBudget {
+        WorkBudget { left: AtomicUsize::new(ALL), largest: AtomicUsize::new(largest) }
     }
 
     /// A step that makes text of this size.

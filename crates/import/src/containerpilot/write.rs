@@ -13,7 +13,7 @@ use std::time::Duration;
 const STOP: Duration = Duration::from_secs(5);
 
 /// What holds for all jobs.
-pub(super) struct Whole<'a> {
+pub(super) struct JobDefaults<'a> {
     pub(super) file: &'a str,
     pub(super) stop: Duration,
     /// Whether output goes to stdout unless a job says otherwise.
@@ -22,12 +22,12 @@ pub(super) struct Whole<'a> {
 
 pub(super) fn table(
     r: &Reader<'_>,
-    whole: &Whole<'_>,
+    defaults: &JobDefaults<'_>,
     job: &Job,
     when: &When,
     bound: Option<Duration>,
 ) -> Table {
-    let mut table = Table::new(format!("jobs.{}", job.own), whole.file).at(job.at.clone());
+    let mut table = Table::new(format!("jobs.{}", job.own), defaults.file).at(job.at.clone());
     if job.own != job.name {
         let message = format!("'{}' is no name for a job here: it is '{}'", job.name, job.own);
         table.note(r.line(&job.at), message);
@@ -41,8 +41,8 @@ pub(super) fn table(
         if let Some(timeout) = bound.or(job.timeout.as_ref().map(|it| it.0)).or(interval(job)) {
             table.set("timeout", written(timeout));
         }
-        if whole.stop != STOP {
-            table.set("stop", inline(&[pair("timeout", written(whole.stop))]));
+        if defaults.stop != STOP {
+            table.set("stop", inline(&[pair("timeout", written(defaults.stop))]));
         }
     } else if let (Some(clause), None) = (&when.clause, interval(job)) {
         table.set("when", clause.clone());
@@ -63,7 +63,7 @@ pub(super) fn table(
     }
     if job.raw {
         let mut log = vec![pair("format", quoted("raw"))];
-        if !whole.forward {
+        if !defaults.forward {
             log.push(pair("forward", "true"));
         }
         table.set("log", inline(&log));

@@ -1,18 +1,23 @@
 //! `readiness_probe` and `liveness_probe`: checks of a job.
 
-use super::Whole;
+use super::ProcessDefaults;
 use crate::{
     draft::{Table, inline, list, literal, pair, quoted},
-    yaml::Node,
+    yaml::YamlNode,
 };
 use mainstay_config::is_host;
 
 const MOST_HEADERS: usize = 100;
 
 /// A check as an inline table, or a note why there is none.
-pub(super) fn check(table: &mut Table, whole: &Whole, kind: &str, node: &Node) -> Option<String> {
+pub(super) fn check(
+    table: &mut Table,
+    defaults: &ProcessDefaults,
+    kind: &str,
+    node: &YamlNode,
+) -> Option<String> {
     let mut pairs = match (node.get("exec"), node.get("http_get")) {
-        (Some(exec), _) => exec_of(table, whole, kind, exec)?,
+        (Some(exec), _) => exec_of(table, defaults, kind, exec)?,
         (None, Some(http)) => http_of(table, kind, http)?,
         (None, None) => {
             table.note(node.line, format!("{kind} is left out: neither exec nor http_get"));
@@ -23,13 +28,13 @@ pub(super) fn check(table: &mut Table, whole: &Whole, kind: &str, node: &Node) -
     pairs.push(pair("name", quoted(name)));
     let seconds = |key: &str, default: u32| {
         node.get(key)
-            .and_then(Node::number)
+            .and_then(YamlNode::number)
             .filter(|it| (1..=1_000_000).contains(it))
             .unwrap_or(default)
     };
     pairs.push(pair("interval", quoted(&format!("{}s", seconds("period_seconds", 10)))));
     pairs.push(pair("timeout", quoted(&format!("{}s", seconds("timeout_seconds", 1)))));
-    let delay = node.get("initial_delay_seconds").and_then(Node::number).unwrap_or_default();
+    let delay = node.get("initial_delay_seconds").and_then(YamlNode::number).unwrap_or_default();
     if (1..=1_000_000).contains(&delay) {
         pairs.push(pair("start_period", quoted(&format!("{delay}s"))));
     }
@@ -49,28 +54,30 @@ pub(super) fn check(table: &mut Table, whole: &Whole, kind: &str, node: &Node) -
 
 fn exec_of(
     table: &mut Table,
-    whole: &Whole,
+    defaults: &ProcessDefaults,
     kind: &str,
-    exec: &Node,
+    exec: &YamlNode,
 ) -> Option<Vec<(String, String)>> {
-    let Some(command) = exec.get("command").and_then(Node::text).filter(|it| !it.is_empty()) else {
+    let Some(command) = exec.get("command").and_then(YamlNode::text).filter(|it| !it.is_empty())
+    else {
         table.note(exec.line, format!("{kind} is left out: it has no command"));
         return None;
     };
-    let command = match exec.get("working_dir").and_then(Node::text) {
+    let command = match exec.get("working_dir").and_then(YamlNode::text) {
         Some(dir) => format!("cd '{}' && {command}", dir.replace('\'', r"'\''")),
         None => command.to_owned(),
     };
-    let words = [whole.shell[0].as_str(), &whole.shell[1], &command];
+    let words = [defaults.shell[0].as_str(), &defaults.shell[1], &command];
     Some(vec![pair("exec", list(words.map(literal)))])
 }
 
-fn http_of(table: &mut Table, kind: &str, node: &Node) -> Option<Vec<(String, String)>> {
-    let text =
-        |key: &str, default: &str| node.get(key).and_then(Node::text).unwrap_or(default).to_owned();
+fn http_of(table: &mut Table, kind: &str, node: &YamlNode) -> Option<Vec<(String, String)>> {
+    let text = |key: &str, default: &str| {
+        node.get(key).and_then(YamlNode::text).unwrap_or(default).to_owned()
+    };
     let (scheme, host) = (text("scheme", "http"), text("host", "127.0.0.1"));
     let path = text("path", "/");
-    let port = node.get("port").map(Node::number);
+    let port = node.get("port").map(YamlNode::number);
     let valid_path = path.bytes().all(|b| b.is_ascii_graphic()) && !path.contains("${");
     let valid_port =
         !matches!(port, Some(None)) && port.flatten().is_none_or(|it| (1..=65535).contains(&it));
@@ -87,7 +94,7 @@ fn http_of(table: &mut Table, kind: &str, node: &Node) -> Option<Vec<(String, St
     let url = quoted(&format!("{scheme}://{host}{port}{slash}{path}"));
     let mut long = vec![pair("url", url.clone())];
     if let Some(code) =
-        node.get("status_code").and_then(Node::number).filter(|it| (100..=599).contains(it))
+        node.get("status_code").and_then(YamlNode::number).filter(|it| (100..=599).contains(it))
     {
         long.push(pair("status", code.to_string()));
     }
@@ -105,7 +112,7 @@ fn http_of(table: &mut Table, kind: &str, node: &Node) -> Option<Vec<(String, St
 }
 
 /// What can be sent.
-fn headers(table: &mut Table, kind: &str, node: &Node) -> Vec<(String, String)> {
+fn headers(table: &mut Table, kind: &str, node: &YamlNode) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for (name, child) in node.map() {
         let word = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');

@@ -1,9 +1,9 @@
 //! One process, and the job it becomes.
 
-use super::{ON_DEMAND, Whole, probe};
+use super::{ON_DEMAND, ProcessDefaults, probe};
 use crate::{
     draft::{Draft, Names, Table, inline, is_variable, list, literal, pair, quoted},
-    yaml::{Node, Value},
+    yaml::{YamlNode, YamlValue},
 };
 use mainstay_config::{MOST_INSTANCES, duration};
 use mainstay_core::signal::Signal;
@@ -12,7 +12,7 @@ const MOST_VARIABLES: usize = 1000;
 
 pub(super) struct Process<'a> {
     pub(super) name: &'a str,
-    pub(super) node: &'a Node,
+    pub(super) node: &'a YamlNode,
     /// The name of the job.
     pub(super) job: String,
     command: Command<'a>,
@@ -28,15 +28,15 @@ enum Command<'a> {
 impl<'a> Process<'a> {
     pub(super) fn new(
         name: &'a str,
-        node: &'a Node,
+        node: &'a YamlNode,
         names: &mut Names,
         draft: &mut Draft,
     ) -> Option<Process<'a>> {
         let words: Vec<&str> = match node.get("entrypoint").map(|it| &it.value) {
-            Some(Value::List(all)) => all.iter().filter_map(Node::text).collect(),
+            Some(YamlValue::List(all)) => all.iter().filter_map(YamlNode::text).collect(),
             _ => Vec::new(),
         };
-        let line = node.get("command").and_then(Node::text).filter(|it| !it.trim().is_empty());
+        let line = node.get("command").and_then(YamlNode::text).filter(|it| !it.trim().is_empty());
         let command = match (words.first(), line) {
             (Some(first), _) if !first.is_empty() => Command::Words(words),
             (_, Some(line)) => Command::Line(line),
@@ -47,9 +47,9 @@ impl<'a> Process<'a> {
         };
         let instances = node
             .get("replicas")
-            .and_then(Node::number)
+            .and_then(YamlNode::number)
             .filter(|count| (2..=MOST_INSTANCES).contains(count));
-        let disabled = node.get("disabled").and_then(Node::truth) == Some(true);
+        let disabled = node.get("disabled").and_then(YamlNode::truth) == Some(true);
         let job = names.take(name, instances);
         Some(Process { name, node, job, command, instances, disabled })
     }
@@ -60,46 +60,46 @@ impl<'a> Process<'a> {
 
     pub(super) fn table(
         &self,
-        whole: &Whole,
+        defaults: &ProcessDefaults,
         waits: &[(usize, &str, usize)],
         all: &[Process<'_>],
         main: &mut bool,
     ) -> Table {
-        let mut table = Table::new(format!("jobs.{}", self.job), &whole.file);
+        let mut table = Table::new(format!("jobs.{}", self.job), &defaults.file);
         if self.job != self.name {
             let message =
                 format!("'{}' is renamed: it is no name here or is there twice", self.name);
             table.note(self.node.line, message);
         }
-        if let Some(text) = self.node.get("description").and_then(Node::text) {
+        if let Some(text) = self.node.get("description").and_then(YamlNode::text) {
             table.note(None, text);
         }
-        table.set("exec", self.exec(whole));
+        table.set("exec", self.exec(defaults));
         self.number(&mut table);
         self.when(&mut table, waits, all);
-        self.health(&mut table, whole);
+        self.health(&mut table, defaults);
         self.running(&mut table, main);
-        self.stopping(&mut table, whole);
-        self.surroundings(&mut table, whole);
+        self.stopping(&mut table, defaults);
+        self.environment(&mut table, defaults);
         if self.disabled {
             let line = self.node.get("disabled").map(|it| it.line);
             table.note(line, "disabled: start it with mainstay start NAME");
             table.set("app", quoted(ON_DEMAND));
         }
-        if self.node.get("is_tty").and_then(Node::truth) == Some(true) {
+        if self.node.get("is_tty").and_then(YamlNode::truth) == Some(true) {
             table.set("tty", "true");
         }
         self.rest(&mut table);
         table
     }
 
-    fn exec(&self, whole: &Whole) -> String {
+    fn exec(&self, defaults: &ProcessDefaults) -> String {
         match &self.command {
             Command::Words(words) => list(words.iter().map(|word| literal(word))),
             Command::Line(line) => {
                 // `$$` is how process-compose writes a dollar that it must not expand.
                 let line = numbered(&line.replace("$$", "$"), self.instances);
-                list([&whole.shell[0], &whole.shell[1], &line].map(|word| literal(word)))
+                list([&defaults.shell[0], &defaults.shell[1], &line].map(|word| literal(word)))
             }
         }
     }
@@ -157,8 +157,8 @@ impl<'a> Process<'a> {
     /// The trigger that a schedule is, if it can be one.
     fn schedule(&self, table: &mut Table) -> Option<String> {
         let node = self.node.get("schedule")?;
-        let text = |key: &str| node.get(key).and_then(Node::text).filter(|it| !it.is_empty());
-        let flag = |key: &str| node.get(key).and_then(Node::truth).unwrap_or(false);
+        let text = |key: &str| node.get(key).and_then(YamlNode::text).filter(|it| !it.is_empty());
+        let flag = |key: &str| node.get(key).and_then(YamlNode::truth).unwrap_or(false);
         let mut clause = match (text("cron"), text("interval")) {
             (Some(cron), _) if is_cron(cron) => {
                 if flag("run_on_start") {
@@ -193,11 +193,11 @@ impl<'a> Process<'a> {
         Some(inline(&clause))
     }
 
-    fn health(&self, table: &mut Table, whole: &Whole) {
+    fn health(&self, table: &mut Table, defaults: &ProcessDefaults) {
         let mut checks = Vec::new();
         for kind in ["readiness_probe", "liveness_probe"] {
             if let Some(node) = self.node.get(kind) {
-                checks.extend(probe::check(table, whole, kind, node));
+                checks.extend(probe::check(table, defaults, kind, node));
             }
         }
         match checks.as_slice() {
@@ -211,7 +211,7 @@ impl<'a> Process<'a> {
         let availability = self.node.get("availability");
         let get = |key: &str| availability.and_then(|it| it.get(key));
         let restart = get("restart");
-        let on = match restart.and_then(Node::text).unwrap_or("no") {
+        let on = match restart.and_then(YamlNode::text).unwrap_or("no") {
             "always" => "any",
             "on_failure" => "failure",
             "exit_on_failure" => {
@@ -226,8 +226,9 @@ impl<'a> Process<'a> {
                 "never"
             }
         };
-        let seconds = get("backoff_seconds").and_then(Node::number).filter(|it| *it <= 1_000_000);
-        let limit = get("max_restarts").and_then(Node::number).filter(|it| *it > 0);
+        let seconds =
+            get("backoff_seconds").and_then(YamlNode::number).filter(|it| *it <= 1_000_000);
+        let limit = get("max_restarts").and_then(YamlNode::number).filter(|it| *it > 0);
         if on == "never" {
             table.set("restart", quoted("never"));
         } else {
@@ -250,7 +251,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    fn stopping(&self, table: &mut Table, whole: &Whole) {
+    fn stopping(&self, table: &mut Table, defaults: &ProcessDefaults) {
         let shutdown = self.node.get("shutdown");
         let get = |key: &str| shutdown.and_then(|it| it.get(key));
         let mut stop = Vec::new();
@@ -262,26 +263,27 @@ impl<'a> Process<'a> {
                 None => table.note(node.line, "shutdown.signal is left out: no signal's number"),
             }
         }
-        if get("parent_only").and_then(Node::truth) == Some(true) {
+        if get("parent_only").and_then(YamlNode::truth) == Some(true) {
             stop.push(pair("to", quoted("leader")));
         }
-        let seconds = get("timeout_seconds").and_then(Node::number).unwrap_or(10).min(1_000_000);
+        let seconds =
+            get("timeout_seconds").and_then(YamlNode::number).unwrap_or(10).min(1_000_000);
         stop.push(pair("timeout", quoted(&format!("{seconds}s"))));
-        if let Some(command) = get("command").and_then(Node::text).filter(|it| !it.is_empty()) {
-            let words = [whole.shell[0].as_str(), &whole.shell[1], command];
+        if let Some(command) = get("command").and_then(YamlNode::text).filter(|it| !it.is_empty()) {
+            let words = [defaults.shell[0].as_str(), &defaults.shell[1], command];
             stop.push(pair("exec", list(words.map(literal))));
         }
         table.set("stop", inline(&stop));
     }
 
-    fn surroundings(&self, table: &mut Table, whole: &Whole) {
-        if let Some(dir) = self.node.get("working_dir").and_then(Node::text) {
+    fn environment(&self, table: &mut Table, defaults: &ProcessDefaults) {
+        if let Some(dir) = self.node.get("working_dir").and_then(YamlNode::text) {
             if dir.is_empty() {
                 return;
             }
             table.set("cwd", quoted(&numbered(&variables(dir), self.instances)));
         }
-        let mut env = whole.env.clone();
+        let mut env = defaults.env.clone();
         if let Some(node) = self.node.get("environment") {
             for (name, value) in environment(node, |line, why| table.note(line, why)) {
                 env.retain(|(other, _)| *other != name);
@@ -344,23 +346,23 @@ fn is_cron(text: &str) -> bool {
 
 /// `NAME=value` items, or a map.
 pub(super) fn environment(
-    node: &Node,
+    node: &YamlNode,
     mut note: impl FnMut(usize, String),
 ) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     let pairs: Vec<(usize, &str, &str)> = match &node.value {
-        Value::List(items) => items
+        YamlValue::List(items) => items
             .iter()
             .filter_map(|item| {
                 let (name, value) = item.text()?.split_once('=')?;
                 Some((item.line, name, value))
             })
             .collect(),
-        Value::Map(pairs) => pairs
+        YamlValue::Map(pairs) => pairs
             .iter()
             .map(|(name, value)| (value.line, name.as_str(), value.text().unwrap_or_default()))
             .collect(),
-        Value::Scalar { .. } => Vec::new(),
+        YamlValue::Scalar { .. } => Vec::new(),
     };
     for (line, name, value) in pairs {
         if !is_variable(name) {

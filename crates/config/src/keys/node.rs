@@ -1,0 +1,79 @@
+//! `[node]`: the node as a whole.
+
+use crate::{
+    Context,
+    keys::{Kind, Reload::Live, Table, key},
+    reader::Place,
+};
+use mainstay_core::plan::{ExitRule, NodePlan};
+use std::time::Duration;
+
+/// What `[node]` and `[log] level` say.
+pub(crate) struct Node {
+    pub(crate) plan: NodePlan,
+    /// `None`: follows from the jobs. With where it was said.
+    pub(crate) exit: Option<(ExitRule, Place)>,
+}
+
+pub(crate) static NODE: Table<Node> = Table {
+    keys: &[
+        key(
+            "name",
+            Kind::Text,
+            "",
+            Live,
+            "Name of the node; default: the host name.",
+            |node, v, r| {
+                let name = r.filled(v)?;
+                if !is_name(&name) {
+                    let help =
+                        "use letters, digits, '.', '_' or '-', starting with a letter or digit";
+                    return r.wrong(v.span, format!("'{name}' is not a name for a node"), help);
+                }
+                node.plan.name = name;
+                Some(())
+            },
+        ),
+        key(
+            "stop_timeout",
+            Kind::Duration,
+            "\"8s\"",
+            Live,
+            "How long a shutdown may take before everything is killed.",
+            |node, v, r| r.duration(v).map(|it| node.plan.stop_timeout = it),
+        ),
+        key(
+            "exit",
+            Kind::OneOf(&["main", "all", "never"]),
+            "",
+            Live,
+            "When the node ends by itself: with its main job, with its last job, or never; default: \
+             main if some job is main, never with [api] listen, else all.",
+            |node, v, r| {
+                let rule = r.one_of(v)?;
+                node.exit = Some((rule, Place { file: r.file, span: v.span }));
+                Some(())
+            },
+        ),
+    ],
+    later: &[],
+    refused: &[],
+};
+
+pub(crate) fn default(ctx: &Context) -> NodePlan {
+    // A host without a usable name must not keep its jobs from running.
+    let name = Some(ctx.host_name.as_str()).filter(|name| is_name(name)).unwrap_or("localhost");
+    NodePlan {
+        name: name.to_owned(),
+        stop_timeout: Duration::from_secs(8),
+        exit: ExitRule::All,
+        log_level: "info".to_owned(),
+    }
+}
+
+/// A host name, with dots and all.
+fn is_name(text: &str) -> bool {
+    text.len() <= 253
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}

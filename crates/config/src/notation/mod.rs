@@ -1,0 +1,8 @@
+//! How single values are written: text in, value or mistake out. Nothing here knows of keys or files.
+
+pub(crate) mod address;
+pub mod duration;
+pub(crate) mod env_file;
+pub(crate) mod expand;
+pub mod shell_words;
+pub(crate) mod size;

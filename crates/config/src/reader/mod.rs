@@ -1,0 +1,287 @@
+//! The reader: walks the tables of a file by the registry and collects what it finds wrong.
+//!
+//! It never stops at a mistake. A value that cannot be used is reported and left at its default;
+//! the plan is thrown away in the end, but everything else in the file has been looked at.
+
+mod value;
+
+pub(crate) use value::{Place, Span, Value, as_i64};
+
+use crate::{
+    Context,
+    diag::{Diagnostic, Errors, Severity, nearest},
+    keys::Table,
+    source::Sources,
+};
+use std::{
+    collections::BTreeSet,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+use toml::de::DeTable;
+
+/// Beyond this nothing more is collected: it is the wrong file.
+const MOST_FOUND: usize = 1000;
+
+pub(crate) struct Reader<'a> {
+    pub(crate) ctx: &'a Context,
+    sources: &'a Sources,
+    /// The file being read.
+    pub(crate) file: usize,
+    /// The tables being read, outermost first.
+    path: Vec<String>,
+    found: Vec<Diagnostic>,
+    /// How many of them are errors.
+    errors: usize,
+    /// The instance being read, for `{instance}`.
+    pub(crate) instance: Option<u32>,
+    /// Whether a secret may be read here, and whether one was.
+    pub(crate) secret: Secret,
+    /// What is found now has been told before.
+    quiet: bool,
+    /// Lines that are no TOML. What was made of them says nothing about what was meant.
+    broken: BTreeSet<(usize, usize)>,
+}
+
+/// What `${file:…}` may do where a string is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Secret {
+    Refused,
+    Allowed,
+    /// Allowed, and the string holds one.
+    Used,
+}
+
+/// The line with the longest dotted key: what is too deep without brackets.
+fn deepest(text: &str) -> Range<usize> {
+    let mut start = 0;
+    let mut found = (0, 0..0);
+    for line in text.split_inclusive('\n') {
+        let dots = line.bytes().filter(|byte| *byte == b'.').count();
+        if dots > found.0 {
+            found = (dots, start..start + line.trim_end().len());
+        }
+        start += line.len();
+    }
+    found.1
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(sources: &'a Sources, ctx: &'a Context) -> Reader<'a> {
+        Reader {
+            ctx,
+            sources,
+            file: 0,
+            path: Vec::new(),
+            found: Vec::new(),
+            errors: 0,
+            instance: None,
+            secret: Secret::Refused,
+            quiet: false,
+            broken: BTreeSet::new(),
+        }
+    }
+
+    /// Reads a table into `into`, key by key.
+    pub(crate) fn table<T>(&mut self, table: &'static Table<T>, from: &DeTable<'_>, into: &mut T) {
+        for (name, value) in from {
+            let known = table.keys.iter().find(|entry| entry.key.name == name.get_ref());
+            if let Some(entry) = known {
+                let value = Value::new(&entry.key, value);
+                self.within(entry.key.name, |reader| (entry.set)(into, value, reader));
+            } else if table.later.contains(&name.get_ref().as_ref()) {
+                self.not_yet(name.get_ref(), name.span());
+            } else if let Some(no) = table.refused.iter().find(|no| no.name == name.get_ref()) {
+                self.within(no.name, |reader| reader.wrong::<()>(name.span(), no.why, no.help));
+            } else {
+                let known: Vec<&str> = table.keys.iter().map(|entry| entry.key.name).collect();
+                self.unknown(name.get_ref(), name.span(), &known, table.later);
+            }
+        }
+    }
+
+    /// Does something one table deeper.
+    pub(crate) fn within<R>(&mut self, name: &str, what: impl FnOnce(&mut Reader<'a>) -> R) -> R {
+        self.path.push(name.to_owned());
+        let result = what(self);
+        self.path.pop();
+        result
+    }
+
+    /// Reads something that may hold a secret; says whether it does.
+    pub(crate) fn secret<T>(
+        &mut self,
+        read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
+    ) -> Option<(T, bool)> {
+        self.secret = Secret::Allowed;
+        let value = read(self);
+        let used = self.secret == Secret::Used;
+        self.secret = Secret::Refused;
+        value.map(|value| (value, used))
+    }
+
+    /// Does something whose mistakes are not told if they have been already.
+    pub(crate) fn quiet<R>(&mut self, quiet: bool, what: impl FnOnce(&mut Reader<'a>) -> R) -> R {
+        let was = std::mem::replace(&mut self.quiet, quiet);
+        let result = what(self);
+        self.quiet = was;
+        result
+    }
+
+    /// How many errors have been found.
+    pub(crate) fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// So many errors that no more are kept: no time need be spent on good advice.
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors >= MOST_FOUND
+    }
+
+    /// The directory that relative paths in the file being read start from.
+    pub(crate) fn directory(&self) -> PathBuf {
+        let name = self.sources.get(self.file).map_or("", |source| source.name.as_str());
+        Path::new(name).parent().map(Path::to_owned).unwrap_or_default()
+    }
+
+    pub(crate) fn not_yet(&mut self, name: &str, span: Range<usize>) {
+        let message = format!("'{name}'{} is not supported yet", self.place());
+        self.report(span, Diagnostic::error(message).help("remove it: this version cannot do it"));
+    }
+
+    pub(crate) fn unknown(&mut self, name: &str, at: Range<usize>, known: &[&str], later: &[&str]) {
+        let what = if self.path.is_empty() { "table" } else { "key" };
+        let found = Diagnostic::error(format!("unknown {what} '{name}'{}", self.place()));
+        let help = match nearest(name, known.iter().chain(later).copied()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("remove it, or use one of: {}", known.join(" ")),
+        };
+        self.report(at, found.help(help));
+    }
+
+    fn place(&self) -> String {
+        if self.path.is_empty() { String::new() } else { format!(" in {}", self.path.join(".")) }
+    }
+
+    /// Reports a mistake about the value being read. Always `None`, to be returned at once.
+    pub(crate) fn wrong<T>(
+        &mut self,
+        span: impl Into<Range<usize>>,
+        message: impl AsRef<str>,
+        help: impl AsRef<str>,
+    ) -> Option<T> {
+        let message = format!("{}: {}", self.path.join("."), message.as_ref());
+        self.report(span.into(), Diagnostic::error(message).help(help));
+        None
+    }
+
+    pub(crate) fn warn(
+        &mut self,
+        span: impl Into<Range<usize>>,
+        message: impl AsRef<str>,
+        help: impl AsRef<str>,
+    ) {
+        let message = format!("{}: {}", self.path.join("."), message.as_ref());
+        let mut found = Diagnostic::error(message).help(help);
+        found.severity = Severity::Warning;
+        self.report(span.into(), found);
+    }
+
+    /// Reports that the text is no TOML here.
+    pub(crate) fn syntax(&mut self, span: Option<Range<usize>>, message: &str) {
+        let text = self.sources.get(self.file).map_or("", |source| source.text.as_str());
+        let too_deep = message.contains("recurs");
+        let span = match span {
+            None if too_deep => deepest(text),
+            None => text.len()..text.len(),
+            Some(span) => span,
+        };
+        let found = match message {
+            "duplicate key" => Diagnostic::error(message).help("remove one of them"),
+            // Said of anything that is no value, even of nothing.
+            _ if message.starts_with("string values must be quoted") && span.is_empty() => {
+                Diagnostic::error("a value is missing").help("write one, or remove the key")
+            }
+            _ if message.starts_with("string values must be quoted") => {
+                Diagnostic::error("this is not a value").help("put text in quotes")
+            }
+            _ if too_deep => Diagnostic::error("too many levels inside each other")
+                .help("no configuration needs so many: is this the right file?"),
+            _ => Diagnostic::error(message),
+        };
+        let line = self.sources.get(self.file).map_or(0, |source| source.line(span.start));
+        // One line gives one report: the rest of them would be about the recovery from the first.
+        if !self.broken.contains(&(self.file, line)) {
+            self.report(span, found);
+            self.broken.insert((self.file, line));
+        }
+    }
+
+    /// Whether the file being read is TOML throughout. If not, nothing can be said to be missing.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.broken.range((self.file, 0)..(self.file + 1, 0)).next().is_none()
+    }
+
+    /// Reports that something is missing altogether, unless another mistake may be why.
+    pub(crate) fn nothing(&mut self, message: &str, help: &str) {
+        let clean = self.found.iter().all(|found| found.severity == Severity::Warning);
+        if let Some(source) = self.sources.get(0)
+            && clean
+        {
+            self.errors += 1;
+            self.found.push(Diagnostic::error(message).help(help).file(&source.name));
+        }
+    }
+
+    pub(crate) fn report(&mut self, span: Range<usize>, mut found: Diagnostic) {
+        let Some(source) = self.sources.get(self.file) else { return };
+        let line = source.line(span.start);
+        // Warnings must not crowd out an error: what has one must not be taken for valid.
+        let many = match found.severity {
+            Severity::Error => self.errors >= MOST_FOUND,
+            Severity::Warning => self.found.len() - self.errors >= MOST_FOUND,
+        };
+        found.order = (self.file, span.start);
+        let told = |it: &Diagnostic| it.order == found.order && it.message == found.message;
+        if self.quiet
+            || many
+            || self.broken.contains(&(self.file, line))
+            || self.found.iter().any(told)
+        {
+            return;
+        }
+        self.errors += usize::from(found.severity == Severity::Error);
+        found = found.file(&source.name);
+        found.spot = Some(source.spot(span));
+        self.found.push(found);
+    }
+
+    /// Where something is, for a message about something else.
+    pub(crate) fn position(&self, file: usize, offset: usize) -> String {
+        self.sources.get(file).map_or_else(String::new, |source| {
+            let spot = source.spot(offset..offset);
+            format!("{}:{}:{}", source.name, spot.line, spot.column)
+        })
+    }
+
+    /// The line something is on.
+    pub(crate) fn file_line(&self, file: usize, offset: usize) -> String {
+        self.sources.get(file).map_or_else(String::new, |source| {
+            format!("{}:{}", source.name, source.line(offset) + 1)
+        })
+    }
+
+    /// The warnings, or the errors if there are any.
+    pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, Errors> {
+        self.found.sort_by_key(|found| found.order);
+        let (mut errors, warnings): (Vec<_>, Vec<_>) =
+            self.found.into_iter().partition(|found| found.severity == Severity::Error);
+        let unread = self.sources.unread();
+        if !unread.is_empty() {
+            // What is missed may be in what could not be read.
+            errors.retain(|found| !found.message.contains("there is no "));
+            errors.splice(0..0, unread.iter().cloned());
+        }
+        if errors.is_empty() { Ok(warnings) } else { Err(Errors::new(errors)) }
+    }
+}
