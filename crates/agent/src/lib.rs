@@ -40,7 +40,7 @@ pub use effects::listeners::Listeners;
 pub use event_log::{Batch, EventLog};
 pub use handle::{Accepted, Dirs, Gone, Handle, Selection};
 pub use inputs::link::{Link, LinkError};
-pub use journal::plan_file::state_dir as applied_state_dir;
+pub use journal::{Unreadable, plan_file::state_dir as applied_state_dir};
 pub use metrics::{
     CheckMeasures, EventCounts, Exits, JobMeasures, Measures, WatchMeasures,
     histogram::Histogram,
@@ -57,7 +57,7 @@ pub use wait::{Goal, Incarnations, PATIENCE, Wait, WaitError};
 ///
 /// # Errors
 /// What it cannot read, and why.
-pub fn check(run_dir: &std::path::Path) -> Result<(), String> {
+pub fn check(run_dir: &std::path::Path) -> Result<(), Unreadable> {
     journal::plan_file::check(run_dir)?;
     journal::check(run_dir)
 }

@@ -9,9 +9,13 @@
 //! A journal that cannot be written (full disk) stops nobody: the agent says so once, goes on in
 //! memory, and tries a new base once a second. Until then the keeper keeps what only it knows.
 
+mod format;
 pub(crate) mod plan_file;
 
+pub use format::Unreadable;
+
 use crate::{event_log::KEPT, inputs::seen_tokens::SeenTokens, replace::replace};
+use format::Format;
 use mainstay_core::{
     clock::Now,
     environ::Environ,
@@ -22,7 +26,6 @@ use mainstay_core::{
     plan::Plan,
 };
 use mainstay_sys::proc::boot_id;
-use mainstay_wire::link::FORMAT;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -33,13 +36,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+const FILE: &str = "journal";
 const LIMIT: u64 = 4 << 20;
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
 /// Whose journal it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Header {
-    format: u32,
+    #[serde(flatten)]
+    format: Format,
     run: String,
     boot: String,
 }
@@ -121,6 +126,8 @@ enum Line {
 /// What an earlier agent of this run left.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
+    /// That of the agent that began this journal.
+    format: Option<Format>,
     /// `None`: it died before its first step.
     pub(crate) life: Option<NodeState>,
     pub(crate) jobs: BTreeMap<Name, Job>,
@@ -187,6 +194,10 @@ impl Journal {
         if dropped > 0 {
             tracing::info!("dropped the last {dropped} bytes of the journal: a step cut short");
         }
+        if recovered.format != Some(Format::OURS) {
+            // What is added must not stand under the number of another: the next step begins anew.
+            journal.limit = 0;
+        }
         match reopen(&journal.path, valid as u64) {
             Ok(file) => journal.state = State::Open { file, size: valid as u64 },
             Err(error) => journal.fail(&error),
@@ -196,8 +207,8 @@ impl Journal {
 
     fn closed(run_dir: &Path, run: &str) -> Journal {
         Journal {
-            path: run_dir.join("journal"),
-            header: Header { format: FORMAT, run: run.to_owned(), boot: boot_id() },
+            path: run_dir.join(FILE),
+            header: Header { format: Format::OURS, run: run.to_owned(), boot: boot_id() },
             state: State::Failed { since: Instant::now() },
             limit: LIMIT,
             failure_told: false,
@@ -340,11 +351,14 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let Some(read) = line.strip_suffix(b"\n").and_then(decode) else { break };
         match read {
-            Line::Header(read) if read == *header && valid == 0 => {}
+            Line::Header(read) if read.is_of(header) && valid == 0 => {
+                recovered.format = Some(read.format);
+            }
             Line::Header(_) => return None,
             Line::Base { .. } | Line::Events(_) | Line::Step { .. } if valid == 0 => return None,
             Line::Base { life, jobs, taken, upgrade, environ, plan } => {
-                let (life, rest) = (Some(life), Recovered::default());
+                let rest = Recovered { format: recovered.format, ..Recovered::default() };
+                let life = Some(life);
                 recovered = Recovered { life, jobs, taken, upgrade, environ, plan, ..rest };
             }
             Line::Events(events) => recovered.add(events),
@@ -364,27 +378,25 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
 }
 
 /// Whether this binary can read the journal of a running node to its end.
-pub(crate) fn check(run_dir: &Path) -> Result<(), String> {
-    let bytes = match fs::read(run_dir.join("journal")) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(format!("cannot read the journal: {error}")),
-    };
+pub(crate) fn check(run_dir: &Path) -> Result<(), Unreadable> {
+    let Some(bytes) = format::bytes(run_dir, FILE)? else { return Ok(()) };
     let first = bytes.split(|byte| *byte == b'\n').next().and_then(decode);
     let Some(Line::Header(header)) = first else {
-        return Err("the journal does not begin as this binary expects".to_owned());
+        return Err(Unreadable::content(FILE, "it begins in another way"));
     };
-    if header.format != FORMAT {
-        return Err(format!(
-            "the journal has format {}, this binary reads {FORMAT}",
-            header.format
-        ));
-    }
+    format::check(FILE, header.format)?;
     let valid = read(&bytes, &header).map_or(0, |(_, valid)| valid);
     // The last line may still be on its way; one that is whole must be understood.
     match bytes[valid..].contains(&b'\n') {
-        true => Err("the journal holds a step that this binary does not understand".to_owned()),
+        true => Err(Unreadable::content(FILE, "it holds a step that is not understood")),
         false => Ok(()),
+    }
+}
+
+impl Header {
+    /// Whether it is a journal of the same run, in a format that can be read.
+    fn is_of(&self, ours: &Header) -> bool {
+        self.format.is_readable() && (&self.run, &self.boot) == (&ours.run, &ours.boot)
     }
 }
 
@@ -414,7 +426,7 @@ impl Recovered {
 
 #[cfg(feature = "fuzz")]
 fn fuzz_header() -> Header {
-    Header { format: FORMAT, run: "fuzz".to_owned(), boot: "fuzz".to_owned() }
+    Header { format: Format::OURS, run: "fuzz".to_owned(), boot: "fuzz".to_owned() }
 }
 
 #[cfg(feature = "fuzz")]
@@ -486,5 +498,7 @@ pub(crate) fn fuzz_sample() -> Vec<u8> {
     lines.collect::<Vec<_>>().join(&b'\n')
 }
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 mod tests;

@@ -1,17 +1,20 @@
 //! `plan.json`: the plan in force. The next agent goes on with it, whatever the file says by then.
 
+use super::format::{self, Format, Unreadable};
 use crate::replace::replace;
 use mainstay_core::plan::Plan;
-use mainstay_wire::link::FORMAT;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
+const FILE: &str = "plan.json";
+
 #[derive(Debug, Serialize, Deserialize)]
-struct Applied<P> {
-    format: u32,
+struct PlanFile<P> {
+    #[serde(flatten)]
+    format: Format,
     run: String,
     state_dir: PathBuf,
     plan: P,
@@ -50,37 +53,34 @@ impl OnDisk {
 }
 
 fn path(run_dir: &Path) -> PathBuf {
-    run_dir.join("plan.json")
+    run_dir.join(FILE)
 }
 
 /// Readable by us alone: it may hold secrets.
 pub(crate) fn write(run_dir: &Path, state_dir: &Path, run: &str, plan: &Plan) -> io::Result<()> {
-    let applied =
-        Applied { format: FORMAT, run: run.to_owned(), state_dir: state_dir.to_owned(), plan };
-    replace(&path(run_dir), 0o600, &serde_json::to_vec(&applied)?).map(drop)
+    let file = PlanFile {
+        format: Format::OURS,
+        run: run.to_owned(),
+        state_dir: state_dir.to_owned(),
+        plan,
+    };
+    replace(&path(run_dir), 0o600, &serde_json::to_vec(&file)?).map(drop)
 }
 
-/// The plan of this run, if one was applied.
+/// The plan of this run, if one was file.
 pub(crate) fn read(run_dir: &Path, run: &str) -> Option<Plan> {
     let bytes = fs::read(path(run_dir)).ok()?;
-    let applied: Applied<Plan> = serde_json::from_slice(&bytes).ok()?;
-    (applied.format == FORMAT && applied.run == run).then_some(applied.plan)
+    let file: PlanFile<Plan> = serde_json::from_slice(&bytes).ok()?;
+    (file.format.is_readable() && file.run == run).then_some(file.plan)
 }
 
 /// Whether this binary can read the plan of a running node.
-pub(crate) fn check(run_dir: &Path) -> Result<(), String> {
-    let bytes = match fs::read(path(run_dir)) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(format!("cannot read plan.json: {error}")),
-    };
-    match serde_json::from_slice::<Applied<Plan>>(&bytes) {
-        Ok(applied) if applied.format == FORMAT => Ok(()),
-        Ok(applied) => {
-            Err(format!("plan.json has format {}, this binary reads {FORMAT}", applied.format))
-        }
-        Err(error) => Err(format!("plan.json is not what this binary expects: {error}")),
-    }
+pub(crate) fn check(run_dir: &Path) -> Result<(), Unreadable> {
+    let Some(bytes) = format::bytes(run_dir, FILE)? else { return Ok(()) };
+    let not_json = |error: serde_json::Error| Unreadable::content(FILE, error);
+    let bare: PlanFile<IgnoredAny> = serde_json::from_slice(&bytes).map_err(not_json)?;
+    format::check(FILE, bare.format)?;
+    serde_json::from_slice::<PlanFile<Plan>>(&bytes).map(drop).map_err(not_json)
 }
 
 /// The state directory of the node that runs or ran in this run directory: readable also when
@@ -88,6 +88,6 @@ pub(crate) fn check(run_dir: &Path) -> Result<(), String> {
 #[must_use]
 pub fn state_dir(run_dir: &Path) -> Option<PathBuf> {
     let bytes = fs::read(path(run_dir)).ok()?;
-    let applied: Applied<serde::de::IgnoredAny> = serde_json::from_slice(&bytes).ok()?;
-    Some(applied.state_dir)
+    let file: PlanFile<IgnoredAny> = serde_json::from_slice(&bytes).ok()?;
+    Some(file.state_dir)
 }

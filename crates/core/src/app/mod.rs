@@ -89,11 +89,33 @@ pub struct AppOutcome {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "AppRecord")]
 pub struct App {
     stage: AppStage,
     /// Why members rest, where that is the doing of the app.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     resting: BTreeMap<Name, RestReason>,
+}
+
+/// An app as a journal holds it: in format 2 it was its stage alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AppRecord {
+    Whole {
+        stage: AppStage,
+        #[serde(default)]
+        resting: BTreeMap<Name, RestReason>,
+    },
+    Stage(AppStage),
+}
+
+impl From<AppRecord> for App {
+    fn from(record: AppRecord) -> App {
+        match record {
+            AppRecord::Whole { stage, resting } => App { stage, resting },
+            AppRecord::Stage(stage) => App { stage, resting: BTreeMap::new() },
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

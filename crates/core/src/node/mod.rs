@@ -86,11 +86,18 @@ impl Node {
     #[must_use]
     pub fn restore(plan: Plan, mut state: NodeState, mut states: BTreeMap<Name, Job>) -> Node {
         let mut added = Vec::new();
-        let jobs = Jobs::new(plan, |job| {
-            states.remove(&job.name).unwrap_or_else(|| {
-                added.push(job.name.clone());
-                Job::new(job)
-            })
+        let apps = &mut state.apps;
+        let jobs = Jobs::new(plan, |plan| match states.remove(&plan.name) {
+            Some(mut job) => {
+                if let (Some(app), Some(reason)) = (&plan.app, job.take_rest_reason()) {
+                    apps.entry(app.clone()).or_default().admit(plan.name.clone(), reason);
+                }
+                job
+            }
+            None => {
+                added.push(plan.name.clone());
+                Job::new(plan)
+            }
         });
         let wiring = Wiring::new(&jobs);
         let absent = states.into_iter().filter(|(_, job)| job.desired() == Desired::Disabled);

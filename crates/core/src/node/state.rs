@@ -42,7 +42,7 @@ pub struct NodeState {
     /// Apps that are not down.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) apps: BTreeMap<Name, App>,
-    #[serde(default, skip_serializing_if = "BootSequence::is_idle")]
+    #[serde(default, alias = "apps_from", skip_serializing_if = "BootSequence::is_idle")]
     pub(super) boot: BootSequence,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) watches: BTreeMap<Name, Watch>,

@@ -52,8 +52,7 @@ fn ask(args: &UpgradeArgs) -> Result<String, Failure> {
 /// `mainstay __check`: can this binary take over what the running keeper would hand it?
 pub(crate) fn check_handover(args: &DirArgs) -> Result<i32, Failure> {
     let run_dir = dirs::run_dir(args.run_dir.as_deref())?;
-    mainstay_agent::check(&run_dir)
-        .and_then(|()| mainstay_keeper::check())
-        .map_err(Failure::failed)?;
+    mainstay_agent::check(&run_dir).map_err(|error| Failure::failed(error.to_string()))?;
+    mainstay_keeper::check().map_err(Failure::failed)?;
     Ok(0)
 }
