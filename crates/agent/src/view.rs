@@ -4,9 +4,10 @@ use crate::discovery::Discovery;
 use mainstay_core::{
     clock::Now,
     discovery::Backend,
+    explain,
     job::{CheckState, Health, Job},
     name::Name,
-    node::{self, Blockers, Effect, JobPreview, Node, Refusal, ReloadPreview},
+    node::{Blocker, Blockers, Effect, JobPreview, Node, Refusal, ReloadPreview},
     plan::{self, Check, JobChange, JobPlan, Plan, WatchPlan, Watched, diff},
 };
 use mainstay_wire::{
@@ -44,7 +45,7 @@ pub(crate) fn job(
         restarts: job.restarts(),
         exit: job.last_exit().cloned(),
         since: rfc3339(job.since()),
-        waiting: blockers.waiting(plan.name.as_str()).into_iter().map(waiting).collect(),
+        waiting: waiting(blockers, plan, job),
         app: plan.app.as_ref().map(ToString::to_string),
         instance_of: plan.instance_of.clone(),
         args: job.args().to_vec(),
@@ -99,9 +100,12 @@ fn checks(plan: &JobPlan, job: &Job) -> Vec<CheckStatus> {
     checks.map(view).collect()
 }
 
-fn waiting(waiting: node::Waiting) -> Waiting {
-    let node::Waiting { source, event, since, reason } = waiting;
-    Waiting { source, event, since: rfc3339(since), reason }
+fn waiting(blockers: &Blockers<'_>, plan: &JobPlan, job: &Job) -> Vec<Waiting> {
+    let view = |blocker: &Blocker| {
+        let explain::Waiting { source, event, reason } = explain::waiting(&plan.name, blocker);
+        Waiting { source, event, since: rfc3339(job.since()), reason }
+    };
+    blockers.of(plan.name.as_str()).iter().map(view).collect()
 }
 
 pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus> {
@@ -115,7 +119,8 @@ pub(crate) fn changes(node: &Node, now: Now, plan: &Plan) -> Result<Changes, Ref
     let mut changes =
         Changes { node: whole.node, api: whole.api, apps: whole.apps, ends, ..Changes::default() };
     for JobPreview { change: JobChange { job, change, keys }, effect, because, waits } in jobs {
-        let waits = waits.iter().map(awaited).collect();
+        let waits = waits.iter().map(|it| explain::blocker(&job, it)).collect();
+        let because = because.as_ref().map(explain::moved_by);
         let one = Change { job: job.clone(), change, keys, effect, because, waits };
         match change {
             plan::Change::Added => changes.added.push(job),
@@ -127,10 +132,4 @@ pub(crate) fn changes(node: &Node, now: Now, plan: &Plan) -> Result<Changes, Ref
         changes.jobs.push(one);
     }
     Ok(changes)
-}
-
-fn awaited(waiting: &node::Waiting) -> String {
-    let node::Waiting { source, event, reason, .. } = waiting;
-    let never = reason.as_ref().map(|reason| format!(", which can never come: {reason}"));
-    format!("{source} {event}{}", never.unwrap_or_default())
 }

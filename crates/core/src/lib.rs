@@ -11,6 +11,7 @@ pub mod discovery;
 pub mod environ;
 pub mod event;
 pub mod exit;
+pub mod explain;
 pub mod interface;
 pub mod job;
 pub mod name;

@@ -19,6 +19,7 @@ use crate::{
 };
 use mainstay_core::{
     clock::Mono,
+    explain,
     name::Name,
     node::{Command, Input, TaskId, TaskKind},
     plan::{Probe, Trigger},
@@ -95,8 +96,8 @@ impl Agent {
 
     /// Nobody can ask `why` once the run has ended.
     fn say_why_stuck(&self) {
-        for line in self.node.why_stuck() {
-            tracing::error!("{line}");
+        for job in self.node.why_stuck() {
+            tracing::error!("{}", explain::stuck(job));
         }
         tracing::error!("nothing can progress any more: the run ends");
     }

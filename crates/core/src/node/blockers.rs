@@ -12,28 +12,107 @@
 use super::{JobId, Node, jobs::PerJob, wiring};
 use crate::{
     app::RestReason,
+    clock::Mono,
     event::During,
+    exit::Exit,
     job::{Desired, Job, Phase},
-    plan::{Condition, JobPlan, SourceRef, Trigger},
+    name::Name,
+    plan::{Condition, Cron, JobPlan, SourceRef, Trigger},
 };
-use serde::{Deserialize, Serialize};
-use std::cell::OnceCell;
+use std::{cell::OnceCell, time::Duration};
 
 /// How far a chain of causes is told.
 const CAUSES: usize = 8;
 /// How far its end is looked for.
 const FAR: usize = 100;
 
-/// One thing that a job waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waiting {
-    /// A job, `watch.NAME`, `global`, `interval`, `cron`, `app.NAME` (its turn in it), or `user`.
-    pub source: String,
-    pub event: String,
-    /// Wall clock, ns.
-    pub since: i64,
-    /// Why it can never happen any more, if so.
-    pub reason: Option<String>,
+/// One thing that keeps a job from running. `explain` has the words for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Blocker {
+    /// Its app has not come to its sequence yet.
+    Sequence {
+        app: Name,
+        sequence: u32,
+    },
+    /// A user has disabled it.
+    Disabled,
+    /// It is started again once its back-off is over.
+    Backoff {
+        until: Mono,
+    },
+    /// A job that runs on behalf of its stop.
+    Hook {
+        job: Name,
+    },
+    /// Something that has to be said has not been said. `never`: nor will it be; why, from the
+    /// nearest cause to the one that somebody has to look at.
+    Condition {
+        condition: Condition,
+        never: Option<Vec<Cause>>,
+    },
+    /// Another job that is restarted first.
+    Restart {
+        job: Name,
+    },
+    /// Its next run is a matter of time.
+    Interval {
+        every: Duration,
+        next: Option<Mono>,
+    },
+    Cron {
+        cron: Cron,
+    },
+}
+
+/// One reason why something can never be said any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    NoSuchJob(Name),
+    /// The source may run, and yet does not say this.
+    NotSaid(Condition),
+    LeftAtRest {
+        job: Name,
+        rest: LeftAtRest,
+    },
+    Disabled(Name),
+    /// `exit`: how its last run ended; it may never have had one.
+    GivenUp {
+        job: Name,
+        exit: Option<Exit>,
+    },
+    Ended {
+        job: Name,
+        exit: Option<Exit>,
+    },
+    NeverStarts {
+        job: Name,
+        waits_for: Option<Condition>,
+    },
+    /// The chain is longer than is told, or goes round.
+    AndSoOn,
+}
+
+/// Why a job rests that nobody has stopped and that its app will not come to any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftAtRest {
+    pub app: Name,
+    pub reason: RestReason,
+}
+
+/// A job that somebody wanted to run and that does not, and will not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StuckJob {
+    pub job: Name,
+    pub has_run: bool,
+    pub why: StuckWhy,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StuckWhy {
+    LeftAtRest(LeftAtRest),
+    /// It was given up while it waited for these.
+    GivenUp(Vec<Condition>),
+    Blocked(Vec<Blocker>),
 }
 
 /// Which jobs may start, by place.
@@ -48,10 +127,10 @@ pub struct Blockers<'a> {
 }
 
 impl Blockers<'_> {
-    /// As `Node::waiting`.
+    /// All that keeps the job from running. Empty when nothing does, or when it shall not run.
     #[must_use]
-    pub fn waiting(&self, job: &str) -> Vec<Waiting> {
-        self.node.waiting_given(self, job)
+    pub fn of(&self, job: &str) -> Vec<Blocker> {
+        self.node.blockers_of(self, job).unwrap_or_default()
     }
 }
 
@@ -62,72 +141,55 @@ impl Startable {
 }
 
 impl Node {
-    /// All that keeps the job from running. Empty when nothing does, or when it shall not run. For
-    /// many jobs at a time see `blockers`.
-    #[must_use]
-    pub fn waiting(&self, job: &str) -> Vec<Waiting> {
-        self.blockers().waiting(job)
-    }
-
-    /// What can still happen, worked out once for all who ask.
+    /// What keeps jobs from running, worked out once for all who ask.
     #[must_use]
     pub fn blockers(&self) -> Blockers<'_> {
         Blockers { node: self, startable: OnceCell::new() }
     }
 
-    fn waiting_given(&self, blockers: &Blockers<'_>, job: &str) -> Vec<Waiting> {
-        let Some(id) = self.jobs.id(job) else { return Vec::new() };
+    fn blockers_of(&self, blockers: &Blockers<'_>, job: &str) -> Option<Vec<Blocker>> {
+        let id = self.jobs.id(job)?;
         let (plan, job) = self.jobs.both(id);
-        let since = job.since();
-        let waiting = |source: &str, event: &str, reason: Option<String>| Waiting {
-            source: source.to_owned(),
-            event: event.to_owned(),
-            since,
-            reason,
-        };
-        if let Some(sequence) = self.awaited_sequence(id) {
-            let app = plan.app.as_ref().map_or_else(String::new, |app| format!("app.{app}"));
-            return vec![waiting(&app, &format!("sequence {sequence}"), None)];
+        if let (Some(sequence), Some(app)) = (self.awaited_sequence(id), plan.app.clone()) {
+            return Some(vec![Blocker::Sequence { app, sequence }]);
         }
         if job.desired() == Desired::Disabled {
-            return vec![waiting("user", "enable", Some(format!("{} is disabled", plan.name)))];
+            return Some(vec![Blocker::Disabled]);
         }
-        if job.phase() == Phase::Backoff {
-            return vec![waiting(plan.name.as_str(), "backoff", None)];
+        if let Some(until) = job.restarts_at() {
+            return Some(vec![Blocker::Backoff { until }]);
         }
         if job.waits_for_hooks().is_some() {
-            return self.awaited_hooks(id, since);
+            return Some(self.hooks_at_work(id));
         }
         if !job.waits() {
-            return Vec::new();
+            return None;
         }
         let startable = blockers.startable.get_or_init(|| self.startable());
-        let condition = |it: &Condition| {
-            let reason = (!self.may_happen(startable, it)).then(|| self.cause(startable, it));
-            waiting(&it.source.to_string(), &it.event.to_string(), reason)
+        let blocker = |condition: &Condition, comes: bool| {
+            let never = (!comes).then(|| self.causes(startable, condition));
+            Blocker::Condition { condition: condition.clone(), never }
         };
-        let to_come = |it: &Condition| {
-            let reason = (!self.may_come(startable, it)).then(|| self.cause(startable, it));
-            waiting(&it.source.to_string(), &it.event.to_string(), reason)
-        };
-        let mut all: Vec<Waiting> = self.unmet(plan, job).map(condition).collect();
+        let latch = |it: &Condition| blocker(it, self.may_happen(startable, it));
+        let to_come = |it: &Condition| blocker(it, self.may_come(startable, it));
+        let mut all: Vec<Blocker> = self.unmet(plan, job).map(latch).collect();
         if let Some(follows) = &plan.follows
             && !self.is_up(&follows.source)
         {
             all.push(to_come(&Condition::up(&follows.source)));
         }
-        let restarted = self.awaited_restart(id).map(|source| self.jobs.plan_of(source));
-        all.extend(restarted.map(|source| waiting(source.name.as_str(), "restart", None)));
+        let first = self.awaited_restart(id).map(|source| self.jobs.name(source).clone());
+        all.extend(first.map(|job| Blocker::Restart { job }));
         match &plan.when.trigger {
             Some(_) if job.has_pending_trigger() => {}
             Some(Trigger::Each(conditions)) => all.extend(conditions.iter().map(to_come)),
             Some(Trigger::Interval(every)) => {
-                all.push(waiting("interval", &format!("{every:?}"), None));
+                all.push(Blocker::Interval { every: *every, next: job.next_at() });
             }
-            Some(Trigger::Cron(cron)) => all.push(waiting("cron", &cron.expression, None)),
+            Some(Trigger::Cron(cron)) => all.push(Blocker::Cron { cron: cron.clone() }),
             None => {}
         }
-        all
+        Some(all)
     }
 
     /// Which conditions of its `when` have not come, whether it waits for them or not.
@@ -137,45 +199,39 @@ impl Node {
         once.iter().filter(|it| !self.is_met(it)).collect()
     }
 
-    /// Why a job that somebody wanted to run does not, and will not.
-    pub(super) fn why_stuck_job(
+    /// The jobs that somebody wanted to run and that do not, and will not.
+    pub(super) fn stuck_jobs(&self) -> Vec<StuckJob> {
+        let blockers = self.blockers();
+        let stuck = |(plan, job): (&JobPlan, &Job)| {
+            let why = self.why_stuck_here(&blockers, plan, job)?;
+            Some(StuckJob { job: plan.name.clone(), has_run: job.incarnation() > 0, why })
+        };
+        self.jobs().filter_map(stuck).collect()
+    }
+
+    fn why_stuck_here(
         &self,
         blockers: &Blockers<'_>,
         plan: &JobPlan,
         job: &Job,
-    ) -> Option<String> {
-        let name = &plan.name;
-        let verdict = if job.incarnation() == 0 { "never ran" } else { "can run no more" };
-        if let Some(rests) = self.left_at_rest(plan, job) {
-            return (job.incarnation() == 0).then(|| format!("{name} {verdict}: {rests}"));
+    ) -> Option<StuckWhy> {
+        let name = plan.name.as_str();
+        if let Some(rest) = self.left_at_rest(plan, job) {
+            return (job.incarnation() == 0).then_some(StuckWhy::LeftAtRest(rest));
         }
         if job.was_given_up_waiting() {
-            let missing = self.not_come(name.as_str());
-            let missing: Vec<String> =
-                missing.iter().map(|it| format!("{} {}", it.source, it.event)).collect();
-            return Some(format!("{name} {verdict}: it waited for {}", missing.join(" and ")));
+            return Some(StuckWhy::GivenUp(self.not_come(name).into_iter().cloned().collect()));
         }
-        let waiting = blockers.waiting(name.as_str());
-        let waiting: Vec<String> = waiting
-            .iter()
-            .map(|it| match &it.reason {
-                Some(reason) => {
-                    format!("{} {}, which can never come: {reason}", it.source, it.event)
-                }
-                None => format!("{} {}", it.source, it.event),
-            })
-            .collect();
-        let waits = job.desired() != Desired::Disabled && !job.holds() && !waiting.is_empty();
-        waits.then(|| format!("{name} {verdict}: it waited for {}", waiting.join(" and ")))
+        if job.desired() == Desired::Disabled || job.holds() {
+            return None;
+        }
+        Some(blockers.of(name)).filter(|all| !all.is_empty()).map(StuckWhy::Blocked)
     }
 
-    fn awaited_hooks(&self, id: JobId, since: i64) -> Vec<Waiting> {
+    fn hooks_at_work(&self, id: JobId) -> Vec<Blocker> {
         let busy = |hook: &&JobId| self.jobs[**hook].is_hook_run();
-        let name = |hook: &JobId| self.jobs.name(*hook).to_string();
-        let hooks = self.wiring.stopping_hooks(id).iter().filter(busy).map(name);
-        hooks
-            .map(|source| Waiting { source, event: "stopped".to_owned(), since, reason: None })
-            .collect()
+        let hooks = self.wiring.stopping_hooks(id).iter().filter(busy);
+        hooks.map(|hook| Blocker::Hook { job: self.jobs.name(*hook).clone() }).collect()
     }
 
     fn unmet<'a>(&'a self, plan: &'a JobPlan, job: &Job) -> impl Iterator<Item = &'a Condition> {
@@ -240,30 +296,30 @@ impl Node {
         }
     }
 
-    /// The chain of causes, from the nearest to the one that somebody has to look at; of a long one
-    /// its beginning and that end.
-    fn cause(&self, startable: &Startable, condition: &Condition) -> String {
-        let mut links = Vec::new();
+    /// From the nearest cause to the one that somebody has to look at; of a long chain its beginning
+    /// and that end.
+    fn causes(&self, startable: &Startable, condition: &Condition) -> Vec<Cause> {
+        let mut causes = Vec::new();
         let mut seen = Vec::new();
         let mut next = Some(condition.clone());
         while let Some(condition) = next.take() {
             if seen.contains(&condition) {
-                links.push("and so on".to_owned());
+                causes.push(Cause::AndSoOn);
                 break;
             }
             if seen.len() + 1 == CAUSES {
                 let end = self.end_of_chain(startable, &condition);
                 if end != condition {
-                    links.push("and so on".to_owned());
+                    causes.push(Cause::AndSoOn);
                 }
-                links.push(self.link(startable, &end));
+                causes.push(self.cause(startable, &end));
                 break;
             }
-            links.push(self.link(startable, &condition));
+            causes.push(self.cause(startable, &condition));
             next = self.behind(startable, &condition);
             seen.push(condition);
         }
-        links.join(": ")
+        causes
     }
 
     /// In a circle there is none: then any link of it. A status asks this of every job that waits.
@@ -288,45 +344,32 @@ impl Node {
         if stuck { self.blocked_by(startable, plan, job) } else { None }
     }
 
-    fn link(&self, startable: &Startable, condition: &Condition) -> String {
-        let Condition { source: SourceRef::Job(name), event } = condition else {
-            return format!("{} does not say {}", condition.source, condition.event);
+    /// The nearest cause of a condition that never comes.
+    fn cause(&self, startable: &Startable, condition: &Condition) -> Cause {
+        let SourceRef::Job(name) = &condition.source else {
+            return Cause::NotSaid(condition.clone());
         };
-        let Some(id) = self.jobs.id(name.as_str()) else {
-            return format!("there is no job '{name}'");
-        };
+        let Some(id) = self.jobs.id(name.as_str()) else { return Cause::NoSuchJob(name.clone()) };
         let (plan, job) = self.jobs.both(id);
-        if let Some(rests) = self.left_at_rest(plan, job) {
-            return format!("{name} rests: {rests}");
+        let (name, exit) = (name.clone(), job.last_exit().cloned());
+        if let Some(rest) = self.left_at_rest(plan, job) {
+            return Cause::LeftAtRest { job: name, rest };
         }
-        let exit = job.last_exit().map_or_else(String::new, |exit| format!(", {exit}"));
         match (job.desired(), job.phase()) {
-            (Desired::Disabled, _) => format!("{name} is disabled"),
-            (Desired::Rest, Phase::Fatal) => match job.last_exit() {
-                Some(exit) => format!("{name} was given up, {exit}"),
-                None => format!("{name} was given up before it could start"),
-            },
-            (Desired::Rest, Phase::Exited) => format!("{name} has ended{exit}"),
+            (Desired::Disabled, _) => Cause::Disabled(name),
+            (Desired::Rest, Phase::Fatal) => Cause::GivenUp { job: name, exit },
+            (Desired::Rest, Phase::Exited) => Cause::Ended { job: name, exit },
             (Desired::Run, _) if job.waits() && !self.may_pass_once(startable, id) => {
-                match self.behind(startable, condition) {
-                    Some(it) => {
-                        format!("{name} can never start, it waits for {} {}", it.source, it.event)
-                    }
-                    None => format!("{name} can never start"),
-                }
+                Cause::NeverStarts { job: name, waits_for: self.behind(startable, condition) }
             }
-            (Desired::Run | Desired::Rest, _) => format!("{name} does not say {event}"),
+            (Desired::Run | Desired::Rest, _) => Cause::NotSaid(condition.clone()),
         }
     }
 
-    /// Why a job rests that nobody has stopped and that its app will not come to any more.
-    fn left_at_rest(&self, plan: &JobPlan, job: &Job) -> Option<String> {
-        let app = plan.app.as_ref()?;
-        match self.rest_reason_of(plan, job)? {
-            RestReason::StartAborted => Some(format!("the start of its app {app} was aborted")),
-            RestReason::AppFailed => {
-                Some(format!("its app {app} was stopped, because a job of it failed"))
-            }
+    fn left_at_rest(&self, plan: &JobPlan, job: &Job) -> Option<LeftAtRest> {
+        let (app, reason) = (plan.app.clone()?, self.rest_reason_of(plan, job)?);
+        match reason {
+            RestReason::StartAborted | RestReason::AppFailed => Some(LeftAtRest { app, reason }),
             RestReason::NotReached => None,
         }
     }

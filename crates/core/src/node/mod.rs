@@ -27,10 +27,10 @@ mod shutdown;
 mod state;
 mod wiring;
 
-pub use blockers::{Blockers, Waiting};
+pub use blockers::{Blocker, Blockers, Cause, LeftAtRest, StuckJob, StuckWhy};
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
 pub use input::{Held, Input, Refusal, Request};
-pub use preview::{Effect, JobPreview, ReloadPreview};
+pub use preview::{Effect, JobPreview, MovedBy, ReloadPreview};
 pub use state::{NodePhase, NodeState};
 
 use crate::{
@@ -66,7 +66,7 @@ pub struct Node {
     /// Fewer than before in this step: who waits for them is looked at again.
     restarted: bool,
     /// Why nothing can progress any more, once that has ended the node.
-    stuck: Vec<String>,
+    stuck: Vec<StuckJob>,
 }
 
 impl Node {

@@ -8,7 +8,7 @@
 //!
 //! A process that ends by itself, does not come up, or is not healthy makes another story.
 
-use super::{Command, Input, Node, NodePhase, Refusal, Request, Token, Wait, Waiting};
+use super::{Blocker, Command, Input, Node, NodePhase, Refusal, Request, Token, Wait};
 use crate::{
     clock::{Mono, Now},
     exit::{Asked, Exit},
@@ -39,12 +39,24 @@ pub struct ReloadPreview {
 pub struct JobPreview {
     pub change: JobChange,
     pub effect: Effect,
-    /// Of an effect that does not come from what has changed in the job itself.
-    pub because: Option<String>,
+    /// What moves it, where that is not what has changed in the job itself.
+    pub because: Option<MovedBy>,
     /// What it will wait for, in the end.
-    pub waits: Vec<Waiting>,
+    pub waits: Vec<Blocker>,
 }
 
+/// What moves a job that has not changed, or not in a way that would move it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MovedBy {
+    /// It follows this one.
+    Source(SourceRef),
+    /// It is started by this, or has waited for it.
+    Event(Condition),
+    /// Its app is started or stopped.
+    App(Name),
+}
+
+/// What becomes of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
@@ -103,7 +115,7 @@ impl Node {
             effect: effect(&change.job),
             because: because(plans.get(&change.job).copied(), change, effect(&change.job), moved),
             waits: match effect(&change.job) {
-                Effect::Wait | Effect::StopAndWait => blockers.waiting(change.job.as_str()),
+                Effect::Wait | Effect::StopAndWait => blockers.of(change.job.as_str()),
                 Effect::Keep
                 | Effect::Live
                 | Effect::Start
@@ -164,7 +176,7 @@ fn because(
     change: &JobChange,
     effect: Effect,
     moved: impl Fn(&Name) -> bool,
-) -> Option<String> {
+) -> Option<MovedBy> {
     let (plan, own) = (plan?, change.change);
     let from_outside = match (own, effect) {
         (_, Effect::Keep) => false,
@@ -180,12 +192,12 @@ fn because(
     };
     let follows = plan.follows.as_ref().filter(|it| own != Change::Unchanged || moving(&it.source));
     if let Some(follows) = follows {
-        return Some(format!("follows {}", follows.source));
+        return Some(MovedBy::Source(follows.source.clone()));
     }
     let heard = super::wiring::triggers(plan).iter().chain(&plan.when.once);
     let mut heard = heard.filter(|it| moving(&it.source));
-    let heard = heard.next().map(|Condition { source, event }| format!("hears {source} {event}"));
-    heard.or_else(|| plan.app.as_ref().map(|app| format!("belongs to app {app}")))
+    let heard = heard.next().map(|it| MovedBy::Event(it.clone()));
+    heard.or_else(|| plan.app.clone().map(MovedBy::App))
 }
 
 /// The copy, and the world that answers it.

@@ -13,7 +13,7 @@
 //! known to be gone a little after it was killed is left to the keeper, which kills what there is.
 
 use super::{
-    Command, Input, JobId, Node, Token,
+    Command, Input, JobId, Node, StuckJob, Token,
     state::{NodeStage, Shutdown, Why},
 };
 use crate::{
@@ -150,7 +150,7 @@ impl Node {
         };
         if let Some((_, job)) = main {
             let code = job.last_exit().map_or(STUCK, Exit::shell_code);
-            self.explain(code);
+            self.note_stuck(code);
             self.shut_down(out, Why::Ended { code });
         }
     }
@@ -168,7 +168,7 @@ impl Node {
             ExitRule::Main => self.stuck(),
         };
         if let Some(code) = code {
-            self.explain(code);
+            self.note_stuck(code);
             self.shut_down(out, Why::Ended { code });
         }
         code.is_some()
@@ -195,20 +195,16 @@ impl Node {
         code == STUCK && !main_said_so
     }
 
-    /// Why nothing could progress any more, a line for each job that could not; only in the agent
-    /// that saw it happen.
+    /// The jobs that could not progress any more, and why; only in the agent that saw it happen.
     #[must_use]
-    pub fn why_stuck(&self) -> &[String] {
+    pub fn why_stuck(&self) -> &[StuckJob] {
         &self.stuck
     }
 
     /// Before the jobs are told to rest: afterwards nobody can say what they waited for.
-    fn explain(&mut self, code: i32) {
+    fn note_stuck(&mut self, code: i32) {
         if code == STUCK {
-            let blockers = self.blockers();
-            let stuck =
-                self.jobs().filter_map(|(plan, job)| self.why_stuck_job(&blockers, plan, job));
-            self.stuck = stuck.collect();
+            self.stuck = self.stuck_jobs();
         }
     }
 

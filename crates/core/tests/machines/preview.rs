@@ -10,11 +10,12 @@ use mainstay_core::{
     clock::{Mono, Now},
     event::EventName,
     exit::{Asked, Exit},
+    explain,
     job::{Desired, Job, Phase, StopStage},
     name::Name,
     node::{
-        Command, Effect, Input, JobPreview, Node, NodePhase, Outcome, ReloadPreview, Request,
-        Token, Wait,
+        Blocker, Command, Effect, Input, JobPreview, Node, NodePhase, Outcome, ReloadPreview,
+        Request, Token, Wait,
     },
     plan::{Awaited, Change, Condition, Cron, JobPlan, OnLoss, Plan, SourceRef, Trigger, While},
     signal::Signal,
@@ -177,7 +178,10 @@ fn compare(before: &Node, after: &Node, preview: &JobPreview) -> Result<(), Test
             let up = was.is_some_and(|it| [Phase::Starting, Phase::Running].contains(&it.phase()));
             prop_assert_eq!(up, *effect == Effect::StopAndWait, "{}", context);
             prop_assert_eq!(is.map(Job::desired), Some(Desired::Run), "{}", context);
-            prop_assert_eq!(waits, &after.waiting(name), "{}", context);
+            let told = |all: &[Blocker]| -> Vec<String> {
+                all.iter().map(|it| explain::blocker(&change.job, it)).collect()
+            };
+            prop_assert_eq!(told(waits), told(&after.blockers().of(name)), "{}", context);
         }
         Effect::Stop => {
             prop_assert!(!held(is), "{context}");

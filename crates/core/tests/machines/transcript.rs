@@ -6,6 +6,7 @@ use crate::script::{self, Line};
 use mainstay_core::{
     clock::{Mono, Now},
     event::{Event, Kind},
+    explain,
     job::Job,
     name::Name,
     node::{
@@ -189,9 +190,11 @@ impl Stage {
             Err(refusal) => self.tell(&format!("= refused: {refusal}")),
             Ok(ReloadPreview { jobs, ends }) => {
                 for JobPreview { change, effect, because, waits } in jobs {
+                    let because = because.as_ref().map(explain::moved_by);
                     let because = because.map_or_else(String::new, |it| format!(" ({it})"));
-                    let waits = waits.iter().map(|it| format!(" for {} {}", it.source, it.event));
-                    let waits: String = waits.collect();
+                    let waits = waits.iter().map(|it| explain::waiting(&change.job, it));
+                    let waits: String =
+                        waits.map(|it| format!(" for {} {}", it.source, it.event)).collect();
                     self.tell(&format!("{}: {}{waits}{because}", change.job, word(&effect)));
                 }
                 if ends {
@@ -202,7 +205,8 @@ impl Stage {
     }
 
     fn why(&mut self, job: &Name) {
-        let waiting = self.node.as_ref().expect("a node").waiting(job.as_str());
+        let waiting = self.node.as_ref().expect("a node").blockers().of(job.as_str());
+        let waiting: Vec<_> = waiting.iter().map(|it| explain::waiting(job, it)).collect();
         if waiting.is_empty() {
             self.tell("for nothing");
         }

@@ -493,8 +493,8 @@ impl World {
         let settled = |(at, job): (usize, &Job)| {
             // A node that stops has nothing to explain.
             let resting = [Phase::Stopped, Phase::Exited, Phase::Fatal].contains(&job.phase());
-            let waits =
-                resting && (stopping || !node.waiting(plan.jobs[at].name.as_str()).is_empty());
+            let waits = resting
+                && (stopping || !node.blockers().of(plan.jobs[at].name.as_str()).is_empty());
             self.ledger[at].is_settled(job, stopping, waits)
                 && ledger::agree(job, &self.keeper, at, waits)
         };

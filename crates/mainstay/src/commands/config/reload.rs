@@ -7,7 +7,7 @@ use crate::{
     failure::{CONFIG, Failure},
     term::{Tint, print, print_json, stdout_color, tinted},
 };
-use mainstay_core::{node::Effect, plan};
+use mainstay_core::{explain, plan};
 use mainstay_wire::api::{Change, Changes};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -80,7 +80,12 @@ fn lines(changes: &Changes, nothing: &str) -> String {
                 ('~', Tint::Yellow)
             }
         };
-        let line = format!("{mark} {}  {}{}", change.job, effect(change), reason(change));
+        let line = format!(
+            "{mark} {}  {}{}",
+            change.job,
+            explain::effect(change.effect, change.change, &change.waits),
+            reason(change)
+        );
         text.push_str(&tinted(&line, tint, color));
         text.push('\n');
     }
@@ -103,26 +108,6 @@ fn lines(changes: &Changes, nothing: &str) -> String {
         text = format!("{nothing}\n");
     }
     text
-}
-
-fn effect(change: &Change) -> String {
-    let waits = || match change.waits.is_empty() {
-        true => "waits".to_owned(),
-        false => format!("waits for {}", change.waits.join(" and ")),
-    };
-    match (change.effect, change.change) {
-        (Effect::Keep, _) => "is the same".to_owned(),
-        (Effect::Live, _) => "goes on with what has changed".to_owned(),
-        (Effect::Start, _) => "is started".to_owned(),
-        (Effect::Restart, _) => "is restarted".to_owned(),
-        (Effect::Wait, _) => waits(),
-        (Effect::StopAndWait, _) => format!("is stopped, and {}", waits()),
-        (Effect::Stop, plan::Change::Removed) => "is stopped and forgotten".to_owned(),
-        (Effect::Stop, _) => "is stopped".to_owned(),
-        (Effect::NotAgain, _) => "has ended well and is not run again".to_owned(),
-        (Effect::Later, plan::Change::Added) => "rests until it is started".to_owned(),
-        (Effect::Later, _) => "rests, and has it when it is started next".to_owned(),
-    }
 }
 
 /// The keys that differ, or what moves it although none does.
