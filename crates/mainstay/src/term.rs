@@ -1,10 +1,10 @@
 //! What people see: tables, colours, times.
 
 use crate::failure::Failure;
+use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 use std::{
-    env,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     time::Duration,
 };
 
@@ -33,13 +33,21 @@ impl Tint {
     }
 }
 
-/// Colours only on a terminal, and only for those who did not decline.
-pub(crate) fn color(terminal: bool) -> bool {
-    terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+/// Colours only on a terminal that has them, and only for those who did not decline (NO_COLOR,
+/// CLICOLOR=0).
+pub(crate) fn stdout_color() -> bool {
+    color(AutoStream::choice(&io::stdout()))
 }
 
-pub(crate) fn stdout_color() -> bool {
-    color(io::stdout().is_terminal())
+pub(crate) fn stderr_color() -> bool {
+    color(AutoStream::choice(&io::stderr()))
+}
+
+fn color(choice: ColorChoice) -> bool {
+    match choice {
+        ColorChoice::Auto | ColorChoice::AlwaysAnsi | ColorChoice::Always => true,
+        ColorChoice::Never => false,
+    }
 }
 
 pub(crate) fn tinted(text: &str, tint: Tint, color: bool) -> String {

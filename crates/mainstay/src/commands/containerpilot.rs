@@ -22,8 +22,7 @@ use mainstay_config::Errors;
 use mainstay_import::Format;
 use serde_json::{Map, Value};
 use std::{
-    env, fs,
-    io::{self, IsTerminal},
+    env, fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -58,6 +57,19 @@ struct Flags {
     help: bool,
 }
 
+/// A flag that is not understood.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum FlagError {
+    #[error("there is no flag -{0}")]
+    Unknown(String),
+    #[error("-{0} needs a value")]
+    NoValue(String),
+    #[error("-{name} is true or false, not '{value}'")]
+    NoSwitch { name: String, value: String },
+    #[error("-putmetric takes NAME=VALUE, not '{0}'")]
+    NoMetric(String),
+}
+
 /// Whether this process was started under that name.
 pub(crate) fn is_called() -> bool {
     let name = env::args_os().next().map(PathBuf::from);
@@ -70,7 +82,7 @@ pub(crate) fn containerpilot() -> Result<i32, Failure> {
         let word = word.into_string();
         words.push(word.map_err(|word| usage(format!("{} is not UTF-8", word.display())))?);
     }
-    let flags = Flags::parse(words).map_err(usage)?;
+    let flags = Flags::parse(words).map_err(|error| usage(error.to_string()))?;
     if flags.help {
         print(&format!("{USAGE_TEXT}\n"))?;
         return Ok(0);
@@ -127,7 +139,7 @@ fn usage(text: String) -> Failure {
 }
 
 fn tell(errors: &Errors) -> i32 {
-    let color = term::color(io::stderr().is_terminal());
+    let color = term::stderr_color();
     eprintln!("{}", errors.render(color).trim_end());
     CONFIG
 }
@@ -176,7 +188,7 @@ fn ask(config: &Path, method: &str, path: &str, body: Option<Value>) -> Result<i
 impl Flags {
     /// As Go reads flags: one dash or two, a value after a blank or `=`; whatever comes after the
     /// first word that is no flag is left alone.
-    fn parse(words: Vec<String>) -> Result<Flags, String> {
+    fn parse(words: Vec<String>) -> Result<Flags, FlagError> {
         let mut flags = Flags::default();
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
@@ -192,16 +204,18 @@ impl Flags {
                 None => (flag, None),
             };
             if let Some(switch) = flags.switch(name) {
-                *switch = value.as_deref().map_or(Ok(true), truth).map_err(|()| {
-                    format!("-{name} is true or false, not '{}'", value.unwrap_or_default())
-                })?;
+                *switch = match value {
+                    None => true,
+                    Some(value) => truth(&value)
+                        .ok_or_else(|| FlagError::NoSwitch { name: name.to_owned(), value })?,
+                };
                 continue;
             }
             if !matches!(name, "config" | "out" | "maintenance" | "putenv" | "putmetric") {
-                return Err(format!("there is no flag -{name}"));
+                return Err(FlagError::Unknown(name.to_owned()));
             }
             let Some(value) = value.or_else(|| words.next()) else {
-                return Err(format!("-{name} needs a value"));
+                return Err(FlagError::NoValue(name.to_owned()));
             };
             flags.set(name, value)?;
         }
@@ -219,7 +233,7 @@ impl Flags {
         }
     }
 
-    fn set(&mut self, name: &str, value: String) -> Result<(), String> {
+    fn set(&mut self, name: &str, value: String) -> Result<(), FlagError> {
         match name {
             "config" => self.config = Some(value).filter(|value| !value.is_empty()),
             "out" => self.out = Some(value),
@@ -233,7 +247,7 @@ impl Flags {
             }
             _ => {
                 let Some((key, number)) = value.split_once('=') else {
-                    return Err(format!("-putmetric takes NAME=VALUE, not '{value}'"));
+                    return Err(FlagError::NoMetric(value));
                 };
                 self.putmetric.insert(key.to_owned(), Value::String(number.to_owned()));
             }
@@ -242,11 +256,11 @@ impl Flags {
     }
 }
 
-fn truth(text: &str) -> Result<bool, ()> {
+fn truth(text: &str) -> Option<bool> {
     match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err(()),
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
     }
 }
 
@@ -255,7 +269,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn parsed(line: &str) -> Result<Flags, String> {
+    fn parsed(line: &str) -> Result<Flags, FlagError> {
         Flags::parse(line.split_whitespace().map(str::to_owned).collect())
     }
 
@@ -292,7 +306,7 @@ mod tests {
             ("-ping=maybe", "maybe"),
             ("-putmetric m", "NAME=VALUE"),
         ] {
-            assert!(parsed(line).expect_err(line).contains(told), "{line}");
+            assert!(parsed(line).expect_err(line).to_string().contains(told), "{line}");
         }
     }
 }

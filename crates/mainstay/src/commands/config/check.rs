@@ -7,13 +7,12 @@ use crate::{
 };
 use mainstay_agent::context;
 use serde_json::{Value, json};
-use std::io::{self, IsTerminal};
 
 pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
     let context = context();
     let path = mainstay_config::find(args.config.as_deref(), &context)
         .map_err(|text| Failure::new(CONFIG, text))?;
-    let color = term::color(io::stderr().is_terminal());
+    let color = term::stderr_color();
     match mainstay_config::load(&path, &context) {
         Ok(loaded) => {
             if args.json.json {

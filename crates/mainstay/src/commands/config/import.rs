@@ -6,7 +6,6 @@ use crate::{
     term::{self, print, print_json},
 };
 use serde_json::json;
-use std::io::{self, IsTerminal};
 
 pub(crate) fn import(args: &ImportArgs) -> Result<i32, Failure> {
     for file in &args.files {
@@ -14,7 +13,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<i32, Failure> {
             match mainstay_import::import_file(args.format, file, &mainstay_agent::context()) {
                 Ok(imported) => imported,
                 Err(errors) => {
-                    let color = term::color(io::stderr().is_terminal());
+                    let color = term::stderr_color();
                     eprintln!("{}", errors.render(color).trim_end());
                     return Ok(CONFIG);
                 }

@@ -6,6 +6,7 @@ use crate::{
     failure::{FAILED, Failure, USAGE},
     term::{print, print_json},
 };
+use mainstay_wire::api::{RestartRequest, SignalRequest, StartRequest};
 use serde_json::{Value, json};
 use std::{slice, thread};
 
@@ -18,12 +19,14 @@ pub(crate) fn control(verb: &str, args: &ControlArgs) -> Result<i32, Failure> {
 
 pub(crate) fn start(args: &StartArgs) -> Result<i32, Failure> {
     for_one(&args.control, args.args.as_deref())?;
-    carry_out("start", &args.control, &json!({ "args": args.args, "now": args.now }))
+    let request = StartRequest { args: args.args.clone(), now: args.now };
+    carry_out("start", &args.control, &json!(request))
 }
 
 pub(crate) fn restart(args: &RestartArgs) -> Result<i32, Failure> {
     for_one(&args.control, args.args.as_deref())?;
-    carry_out("restart", &args.control, &json!({ "args": args.args }))
+    let request = RestartRequest { args: args.args.clone() };
+    carry_out("restart", &args.control, &json!(request))
 }
 
 fn for_one(control: &ControlArgs, args: Option<&[String]>) -> Result<(), Failure> {
@@ -54,7 +57,7 @@ pub(crate) fn app(args: &AppArgs) -> Result<i32, Failure> {
 
 pub(crate) fn signal(args: &SignalArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
-    let body = json!({ "signal": args.signal, "to": args.to });
+    let body = json!(SignalRequest { signal: args.signal, to: Some(args.to) });
     each(&args.jobs, args.json.json, |job| {
         client.post(&format!("/v1/jobs/{}/signal", escaped(job)), &body, PROMPT)
     })
