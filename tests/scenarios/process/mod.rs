@@ -1,7 +1,10 @@
-//! What a process is given, and what it is spared.
+//! The processes of jobs: how they come and go, what they are given, and what they are spared.
 
 mod attached;
 mod given;
+mod jobs;
+mod notify;
+mod sockets;
 mod spared;
 mod stopped;
 mod tasks;

@@ -1,4 +1,4 @@
-//! The life of jobs: started, restarted, stopped, reported.
+//! Jobs that are started, restarted, stopped, reported.
 
 use mainstay_tests::{Setup, is_alive, signal, until};
 use rustix::process::Signal;
