@@ -5,7 +5,6 @@
 //! entry under another name is removed when the plan gives it a new one. A backend that is
 //! exchanged is given a while to remove what it holds.
 
-use crate::replace::replace;
 use mainstay_core::{
     discovery::{Backend, Instance, Query, Registration, Standing},
     interface::{NoAddress, choose},
@@ -14,6 +13,7 @@ use mainstay_core::{
     plan::{Advertise, JobPlan, Plan, WatchPlan, Watched},
 };
 use mainstay_discovery::{About, Catalogue, Documents, Report, addresses};
+use mainstay_sys::atomic_file::{Durability, replace};
 use mainstay_wire::api::Announcement;
 use std::{
     collections::BTreeMap,
@@ -435,5 +435,5 @@ fn write_list(dir: &Path, file: &Path, instances: &[Instance]) -> io::Result<()>
     }
     let mut text = serde_json::to_vec(instances).map_err(io::Error::other)?;
     text.push(b'\n');
-    replace(file, 0o644, &text)?.set_permissions(open_to_all(0o644))
+    replace(file, 0o644, &text, Durability::Process)?.set_permissions(open_to_all(0o644))
 }

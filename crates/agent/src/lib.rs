@@ -26,7 +26,6 @@ mod inputs;
 mod journal;
 mod metrics;
 mod reload;
-mod replace;
 mod role;
 mod trace;
 mod view;

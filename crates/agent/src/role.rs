@@ -9,8 +9,11 @@ use crate::{
     reload::source::Options,
     trace,
 };
-use mainstay_sys::fd;
-use mainstay_wire::link::{API_FD, LINK_FD, ToKeeper};
+use mainstay_sys::{fd, sweep::DeadRun};
+use mainstay_wire::{
+    link::{API_FD, LINK_FD, ToKeeper},
+    run_dir::{self, RunFile},
+};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{PidfdFlags, getppid, pidfd_open},
@@ -18,6 +21,7 @@ use rustix::{
 use std::{
     io, mem,
     os::{fd::OwnedFd, unix::net},
+    path::Path,
     time::Duration,
 };
 use tokio::{
@@ -151,10 +155,18 @@ fn lost(options: &Options, keeper: Option<&OwnedFd>, error: &LinkError) -> i32 {
     };
     if dead {
         tracing::error!("the keeper is dead: killing what it left");
-        mainstay_keeper::sweep::kill_all_and_leave(&options.run_dir);
+        if let Some(run) = dead_run(&options.run_dir) {
+            run.kill_and_leave();
+        }
         return FAILED;
     }
     failed("the link is of no use", error)
+}
+
+/// What the run directory tells of the run whose keeper is dead.
+fn dead_run(run_dir: &Path) -> Option<DeadRun> {
+    let RunFile { run, boot, cgroup, .. } = RunFile::read(run_dir)?;
+    Some(DeadRun { run, boot, cgroup, leaders: run_dir::leaders(run_dir) })
 }
 
 /// Its sockets close a moment before it counts as dead.

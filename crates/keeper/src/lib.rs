@@ -16,8 +16,6 @@ mod process;
 mod run;
 mod upgrade;
 
-pub use run::{dirs::state_dir_of, sweep};
-
 use serde::{Deserialize, Serialize};
 use std::{
     io,

@@ -64,7 +64,7 @@ pub(crate) fn existing_state_dir(
 ) -> Result<PathBuf, Failure> {
     let known = named(flag, "MAINSTAY_STATE_DIR")
         .or_else(|| mainstay_agent::applied_state_dir(run_dir))
-        .or_else(|| mainstay_keeper::state_dir_of(run_dir));
+        .or_else(|| mainstay_wire::run_dir::state_dir_of(run_dir));
     match known {
         Some(dir) => made_absolute(&dir),
         None if named_dir || variable("MAINSTAY_RUN_DIR").is_some() => {

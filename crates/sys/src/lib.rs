@@ -1,7 +1,9 @@
 //! Linux, as far as Mainstay needs it. The only crate with unsafe code; each block says why it holds.
 
+pub mod atomic_file;
 pub mod cgroup;
 pub mod clock;
+pub mod cookie;
 pub mod credentials;
 pub mod fd;
 pub mod interface;
@@ -9,4 +11,5 @@ pub mod proc;
 pub mod reap;
 pub mod signal;
 pub mod spawn;
+pub mod sweep;
 pub mod user;

@@ -8,6 +8,7 @@ pub mod frame;
 pub mod link;
 #[cfg(feature = "logs")]
 pub mod logs;
+pub mod run_dir;
 pub mod sse;
 pub mod stamp;
 pub mod state;

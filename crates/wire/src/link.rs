@@ -89,8 +89,6 @@ pub enum ToKeeper {
     Inspect {
         id: u64,
     },
-    /// Close the log files and begin new ones.
-    RotateLogs,
     /// Re-execute the keeper; `None`: the binary at the path the keeper was started from.
     Upgrade {
         id: u64,

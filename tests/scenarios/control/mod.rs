@@ -121,7 +121,7 @@ fn a_killed_keeper_leaves_the_same_and_the_next_run_begins_anew() {
 fn what_a_crash_left_half_written_is_in_nobodys_way() {
     type Leave = fn(&std::path::Path);
     let left: [Leave; 4] = [
-        |dir| fs::write(dir.join("state.tmp"), "{\"status\":\"U").expect("our own"),
+        |dir| fs::write(dir.join(".state.new"), "{\"status\":\"U").expect("our own"),
         |dir| fs::write(dir.join("state"), "{\"status\":\"DOWN\",\"contai").expect("our own"),
         |dir| fs::write(dir.join("control"), "not a socket").expect("our own"),
         |dir| {

@@ -68,7 +68,7 @@ fn a_link_in_the_place_of_a_temporary_file_leads_nowhere() {
     let (dir, victim) = (scratch.path().join("held"), scratch.path().join("victim"));
     fs::create_dir(&dir).expect("a scratch directory");
     fs::write(&victim, "mine").expect("a scratch directory");
-    symlink(&victim, dir.join("state.tmp")).expect("a scratch directory");
+    symlink(&victim, dir.join(".state.new")).expect("a scratch directory");
     let status = Command::new(binary())
         .args(["hold", "--", "true"])
         .current_dir(&dir)

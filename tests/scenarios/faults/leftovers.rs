@@ -45,7 +45,7 @@ fn after_a_killed_keeper_the_next_run_sweeps_and_begins_anew() {
             let bytes = fs::read(&path).expect("it is left");
             fs::write(&path, &bytes[..bytes.len() / 2]).expect("our own file");
         }
-        fs::write(node.run_dir().join("run.json.tmp"), "{").expect("our own file");
+        fs::write(node.run_dir().join(".run.json.new"), "{").expect("our own file");
         node.launch_again();
         node.wait_until_ready();
         assert_ne!(node.running("tree"), pid);

@@ -4,9 +4,9 @@
 //! changes that wait for it the last one counts.
 
 use mainstay_core::name::Name;
+use mainstay_sys::atomic_file::{Durability, replace};
 use std::{
-    fs::{self, File},
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
 use tokio::{sync::watch, task::spawn_blocking};
@@ -60,14 +60,8 @@ pub(crate) fn read(state_dir: &Path) -> Vec<Name> {
 }
 
 fn write(path: &Path, jobs: &[Name]) -> io::Result<()> {
-    let temporary = path.with_extension("new");
-    let mut file = File::create(&temporary)?;
-    for job in jobs {
-        writeln!(file, "{job}")?;
-    }
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
-    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+    let text: String = jobs.iter().map(|job| format!("{job}\n")).collect();
+    replace(path, 0o666, text.as_bytes(), Durability::Machine).map(drop)
 }
 
 #[cfg(test)]

@@ -195,7 +195,6 @@ pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
         | ToKeeper::TaskTaken { .. }
         | ToKeeper::Taken { .. }
         | ToKeeper::Inspect { .. }
-        | ToKeeper::RotateLogs
         | ToKeeper::Upgrade { .. }
         | ToKeeper::Exit { .. } => None,
     }

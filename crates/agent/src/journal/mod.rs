@@ -14,7 +14,7 @@ pub(crate) mod plan_file;
 
 pub use format::Unreadable;
 
-use crate::{event_log::KEPT, inputs::seen_tokens::SeenTokens, replace::replace};
+use crate::{event_log::KEPT, inputs::seen_tokens::SeenTokens};
 use format::Format;
 use mainstay_core::{
     clock::Now,
@@ -25,6 +25,7 @@ use mainstay_core::{
     node::{Input, Node, NodeState},
     plan::Plan,
 };
+use mainstay_sys::atomic_file::{Durability, replace};
 use mainstay_sys::proc::boot_id;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -177,7 +178,7 @@ impl Journal {
         let mut journal = Journal::closed(run_dir, run);
         let mut bytes = Vec::new();
         match encode(&mut bytes, &Written::Header(&journal.header))
-            .and_then(|()| replace(&journal.path, 0o600, &bytes))
+            .and_then(|()| replace(&journal.path, 0o600, &bytes, Durability::Process))
         {
             Ok(file) => journal.state = State::Open { file, size: bytes.len() as u64 },
             Err(error) => journal.fail(&error),
@@ -263,7 +264,7 @@ impl Journal {
                 Ok(bytes) => bytes,
                 Err(error) => return Some(Err(error)),
             };
-            match replace(&self.path, 0o600, &bytes) {
+            match replace(&self.path, 0o600, &bytes, Durability::Process) {
                 Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
                 replaced => {
                     Some(replaced.map(|file| (file, bytes.len() as u64, moment.plan.is_none())))

@@ -1,8 +1,8 @@
 //! `plan.json`: the plan in force. The next agent goes on with it, whatever the file says by then.
 
 use super::format::{self, Format, Unreadable};
-use crate::replace::replace;
 use mainstay_core::plan::Plan;
+use mainstay_sys::atomic_file::{Durability, replace};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use std::{
     fs, io,
@@ -64,7 +64,7 @@ pub(crate) fn write(run_dir: &Path, state_dir: &Path, run: &str, plan: &Plan) ->
         state_dir: state_dir.to_owned(),
         plan,
     };
-    replace(&path(run_dir), 0o600, &serde_json::to_vec(&file)?).map(drop)
+    replace(&path(run_dir), 0o600, &serde_json::to_vec(&file)?, Durability::Process).map(drop)
 }
 
 /// The plan of this run, if one was file.

@@ -2,11 +2,12 @@
 
 use super::entry::{Entry, now};
 use crate::{driver::Failure, plain::open_plain};
+use mainstay_sys::atomic_file::{Durability, replace};
 use rustix::fs::{FlockOperation, flock};
 use std::{
     fmt::Write as _,
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Read},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::Duration,
@@ -101,7 +102,7 @@ impl Dir {
                 io::ErrorKind::NotFound => Ok(()),
                 _ => Err(error),
             }),
-            false => replace(&path, &entries),
+            false => write(&path, &entries),
         };
         written.map_err(|error| self.failed("write", &path, &error))
     }
@@ -135,23 +136,11 @@ impl Dir {
     }
 }
 
-/// Written beside it, then renamed. The lock keeps the name beside it free.
-fn replace(path: &Path, entries: &[Entry]) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.new"));
-    let write = || {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o644)
-            .open(&temporary)?;
-        serde_json::to_writer_pretty(&mut file, entries)?;
-        file.write_all(b"\n")
-    };
-    write().and_then(|()| fs::rename(&temporary, path)).inspect_err(|_| {
-        let _ = fs::remove_file(&temporary);
-    })
+/// The lock keeps the name beside it free.
+fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
+    let mut text = serde_json::to_vec_pretty(entries)?;
+    text.push(b'\n');
+    replace(path, 0o644, &text, Durability::Process).map(drop)
 }
 
 /// A service's name as the name of a file: never hidden, never a path.

@@ -165,11 +165,6 @@ impl Keeper {
                 let figures = self.figures();
                 self.send(&ToAgent::Figures { id, figures });
             }
-            ToKeeper::RotateLogs => {
-                if let Some(output) = self.output() {
-                    output.rotate();
-                }
-            }
             ToKeeper::Upgrade { id, binary } => {
                 self.begin_upgrade(binary, UpgradeRequester::Agent(id))
             }

@@ -25,8 +25,9 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
+    atomic_file::{Durability, replace},
     cgroup::Group,
-    clock,
+    clock, cookie,
     reap::{self, ExitStatus},
     spawn::Failure,
 };
@@ -75,7 +76,7 @@ impl Keeper {
         job.highest = spawn.incarnation;
         job.spawns += 1;
         let had_notify = job.notify.is_some();
-        prepare_files(job, false);
+        prepare_files(job, Durability::Process);
         let capture = Capture::Pipes { output: &node.resources.output, next_key: next_stream };
         let launched = launch::launch(context, job, spawn, &notify, capture);
         if let (false, Some(socket)) = (had_notify, &job.notify) {
@@ -171,12 +172,20 @@ impl Keeper {
         }
     }
 
+    /// `hold` writes where somebody wants it, a node into its run directory.
+    fn durability(&self) -> Durability {
+        match self.role {
+            Role::Node(_) => Durability::Process,
+            Role::Hold(_) => Durability::Machine,
+        }
+    }
+
     pub(crate) fn write_state(&mut self, id: u64, state: &ContainerState) {
-        let sync = self.node().is_none();
+        let durability = self.durability();
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let path = job.state_file();
         let text = format!("{}\n", state.to_json());
-        let written = self.reserve.with(|| dirs::replace(&path, text.as_bytes(), 0o644, sync));
+        let written = self.reserve.with(|| replace(&path, 0o644, text.as_bytes(), durability));
         let error = written.err().map(|error| format!("cannot write the state file: {error}"));
         job.state_error = error;
         let now = clock::boottime();
@@ -292,8 +301,9 @@ impl Keeper {
             Some(Tree::Cgroup { .. }) | None => return Vec::new(),
         }
         let adopted = tree::adopted(|pid| self.children.contains_key(&pid));
-        let own =
-            |pid: &u32| tree::cookie(*pid, &self.context.run).as_deref() == Some(job.name.as_str());
+        let own = |pid: &u32| {
+            cookie::of_job(*pid, &self.context.run).as_deref() == Some(job.name.as_str())
+        };
         adopted.into_iter().filter(own).collect()
     }
 
@@ -372,10 +382,10 @@ impl Keeper {
 }
 
 /// Replaces what an earlier incarnation left: nobody may take its state for ours.
-pub(crate) fn prepare_files(job: &mut Job, sync: bool) {
+pub(crate) fn prepare_files(job: &mut Job, durability: Durability) {
     let _ = fs::remove_file(job.control_file());
     let text = format!("{}\n", job.state_starting().to_json());
-    let write = || dirs::replace(&job.state_file(), text.as_bytes(), 0o644, sync);
+    let write = || replace(&job.state_file(), 0o644, text.as_bytes(), durability);
     let written = match write() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::DirBuilder::new().mode(0o700).create(&job.dir).and_then(|()| write())

@@ -19,6 +19,7 @@ use crate::{
 };
 use mainstay_core::{exit::Exit, node::TaskKind, signal::Signal};
 use mainstay_sys::{
+    cookie,
     reap::{self, ExitStatus},
     spawn::{self, Descriptors, Failure, IntoCgroup},
 };
@@ -57,7 +58,7 @@ impl Keeper {
     }
 
     fn start_task(&mut self, id: u64, run: &RunTask) -> io::Result<Task> {
-        let cookie = (tree::COOKIE_TASK.to_owned(), id.to_string());
+        let cookie = (cookie::TASK.to_owned(), id.to_string());
         let program = self.context.program(&run.exec, &run.id.job, &[cookie])?;
         let (read, write) = launch::pipe()?;
         let stdio = Some([self.context.null.as_fd(), write.as_fd(), write.as_fd()]);
@@ -190,6 +191,6 @@ impl Keeper {
 /// Adopted orphans that a task has started.
 fn orphans_of(task: u64, children: &HashMap<u32, Child>, context: &RunContext) -> Vec<u32> {
     let adopted = tree::adopted(|pid| children.contains_key(&pid));
-    let own = |pid: &u32| tree::task_cookie(*pid, &context.run) == Some(task);
+    let own = |pid: &u32| cookie::of_task(*pid, &context.run) == Some(task);
     adopted.into_iter().filter(own).collect()
 }

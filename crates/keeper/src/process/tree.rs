@@ -4,14 +4,10 @@
 //! descendants that carry the cookie (`MAINSTAY_RUN`, `MAINSTAY_JOB`) in their environment.
 
 use mainstay_core::plan::SignalTarget;
-use mainstay_sys::{cgroup::Group, proc, signal};
+use mainstay_sys::{cgroup::Group, cookie, proc, signal};
 use mainstay_wire::link::{self, Stray};
 use std::collections::HashSet;
 
-pub(crate) const COOKIE_RUN: &str = "MAINSTAY_RUN";
-pub(crate) const COOKIE_JOB: &str = "MAINSTAY_JOB";
-/// Tells what a task has started from what its job has.
-pub(crate) const COOKIE_TASK: &str = "MAINSTAY_TASK";
 pub(crate) const KILL: i32 = 9;
 
 #[derive(Debug, Clone)]
@@ -111,16 +107,6 @@ pub(crate) fn adopted(known: impl Fn(u32) -> bool) -> Vec<u32> {
     children.into_iter().filter(|pid| !known(*pid) && !proc::is_dead(*pid)).collect()
 }
 
-/// The job whose cookie a process of this run carries.
-pub(crate) fn cookie(pid: u32, run: &str) -> Option<String> {
-    (proc::environ(pid, COOKIE_RUN)? == run).then(|| proc::environ(pid, COOKIE_JOB))?
-}
-
-/// The task whose cookie a process of this run carries.
-pub(crate) fn task_cookie(pid: u32, run: &str) -> Option<u64> {
-    (proc::environ(pid, COOKIE_RUN)? == run).then(|| proc::environ(pid, COOKIE_TASK))??.parse().ok()
-}
-
 /// Adopted orphans that no job accounts for.
 pub(crate) fn strays(
     adopted: &[u32],
@@ -129,7 +115,7 @@ pub(crate) fn strays(
     jobs: impl Fn(&str) -> bool,
 ) -> Vec<Stray> {
     let unaccounted = adopted.iter().filter(|pid| {
-        !in_cgroups.contains(pid) && !cookie(**pid, run).is_some_and(|job| jobs(&job))
+        !in_cgroups.contains(pid) && !cookie::of_job(**pid, run).is_some_and(|job| jobs(&job))
     });
     unaccounted.map(|pid| Stray { pid: *pid, command: proc::command(*pid) }).collect()
 }

@@ -1,32 +1,25 @@
 //! The run directory, and the state directory as far as the keeper needs it.
 
 use mainstay_core::name::Name;
-use mainstay_sys::{proc, signal};
+use mainstay_sys::{
+    atomic_file::{Durability, replace},
+    proc, signal,
+    sweep::DeadRun,
+};
+use mainstay_wire::run_dir::{self, RUN_FILE, RunFile, STATE_DIR_FILE};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use serde::{Deserialize, Serialize};
 use std::{
-    ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Write},
+    io,
     os::{
         fd::{AsRawFd, OwnedFd},
         unix::{
-            ffi::{OsStrExt, OsStringExt},
+            ffi::OsStrExt,
             fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
         },
     },
     path::{Path, PathBuf},
 };
-
-/// What the next run has to know about this one, should it not end by itself.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct RunFile {
-    pub(crate) run: String,
-    pub(crate) pid: u32,
-    pub(crate) boot: String,
-    pub(crate) cgroup: Option<PathBuf>,
-    pub(crate) version: String,
-}
 
 #[derive(Debug)]
 pub(crate) struct RunDir {
@@ -66,7 +59,7 @@ impl RunDir {
         match lock.try_lock() {
             Ok(()) => Ok(RunDir { path, lock }),
             Err(fs::TryLockError::WouldBlock) => {
-                let pid = read_run_file(&path)
+                let pid = RunFile::read(&path)
                     .map_or_else(|| "unknown".to_owned(), |run| run.pid.to_string());
                 Err(format!(
                     "another mainstay (pid {pid}) runs in {shown}; stop it with 'mainstay shutdown --run-dir {shown}', or choose another with --run-dir or MAINSTAY_RUN_DIR"
@@ -112,12 +105,13 @@ impl RunDir {
 
     pub(crate) fn write_run_file(&self, run: &RunFile) -> io::Result<()> {
         let text = serde_json::to_vec(run)?;
-        replace(&self.path.join("run.json"), &text, 0o600, false)
+        replace(&self.path.join(RUN_FILE), 0o600, &text, Durability::Process).map(drop)
     }
 
     /// Where the logs are, for those who want to read them when the run is over.
     pub(crate) fn remember_state_dir(&self, state_dir: &Path) -> io::Result<()> {
-        replace(&self.path.join(STATE_DIR), state_dir.as_os_str().as_bytes(), 0o644, false)
+        let content = state_dir.as_os_str().as_bytes();
+        replace(&self.path.join(STATE_DIR_FILE), 0o644, content, Durability::Process).map(drop)
     }
 
     pub(crate) fn job(&self, job: &Name) -> PathBuf {
@@ -129,18 +123,10 @@ impl RunDir {
     }
 }
 
-/// Outlives the run.
-const STATE_DIR: &str = "state_dir";
-
-/// The state directory of the last run in this run directory.
-#[must_use]
-pub fn state_dir_of(run_dir: &Path) -> Option<PathBuf> {
-    let bytes = fs::read(run_dir.join(STATE_DIR)).ok()?;
-    (!bytes.is_empty()).then(|| PathBuf::from(OsString::from_vec(bytes)))
-}
-
-pub(crate) fn read_run_file(run_dir: &Path) -> Option<RunFile> {
-    serde_json::from_slice(&fs::read(run_dir.join("run.json")).ok()?).ok()
+/// What is left of the last run in this directory, if that was killed.
+pub(crate) fn dead_run(run_dir: &Path) -> Option<DeadRun> {
+    let RunFile { run, boot, cgroup, .. } = RunFile::read(run_dir)?;
+    Some(DeadRun { run, boot, cgroup, leaders: run_dir::leaders(run_dir) })
 }
 
 pub(crate) fn run_file(run: &str, cgroup: Option<PathBuf>) -> RunFile {
@@ -230,32 +216,6 @@ pub(crate) fn lock_state(dir: &Path) -> Result<OwnedFd, String> {
 pub(crate) fn usable(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o750).create(dir)?;
     Ok(rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?)
-}
-
-/// Replaces a file as a whole: readers see the old content or the new one.
-pub(crate) fn replace(path: &Path, content: &[u8], mode: u32, sync: bool) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".tmp");
-    let temporary = path.with_file_name(name);
-    // Never through a link: whatever a crash or somebody else left under that name goes first.
-    let create = || OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary);
-    let mut file = match create() {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(&temporary)?;
-            create()?
-        }
-        created => created?,
-    };
-    let written =
-        file.write_all(content).and_then(|()| if sync { file.sync_all() } else { Ok(()) });
-    if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
-        let _ = fs::remove_file(&temporary);
-        return Err(error);
-    }
-    if sync && let Some(dir) = path.parent() {
-        File::open(dir)?.sync_all()?;
-    }
-    Ok(())
 }
 
 /// Listens at `path`: under a temporary name first, so that nobody finds it before it listens.

@@ -14,7 +14,7 @@ use mainstay_core::{
     plan::{Limits, Log, SignalTarget, Stderr, Stdin},
     signal::Signal,
 };
-use mainstay_sys::signal::Signals;
+use mainstay_sys::{atomic_file::Durability, signal::Signals};
 use mainstay_wire::link::{ControlRequest, Exec, LiveSettings, Spawn};
 use std::path::Path;
 
@@ -75,7 +75,7 @@ impl Keeper {
         };
         let Some(job) = self.jobs.get_mut(&id) else { return };
         (job.highest, job.spawns) = (1, 1);
-        incarnation::prepare_files(job, true);
+        incarnation::prepare_files(job, Durability::Machine);
         let launched: Result<Process, LaunchError> =
             launch::launch(&self.context, job, &spawn, Path::new(""), Capture::Inherit);
         self.launched(id, launched);

@@ -4,4 +4,3 @@ pub(crate) mod dirs;
 pub(crate) mod hold;
 mod shutdown;
 pub(crate) mod start;
-pub mod sweep;

@@ -6,10 +6,7 @@ use crate::{
     link::node::{Node, Resources},
     output::{Output, OutputState},
     process::launch::RunContext,
-    run::{
-        dirs::{self, RunDir},
-        sweep,
-    },
+    run::dirs::{self, RunDir},
 };
 use mainstay_sys::{cgroup, fd, signal::Signals};
 use std::{os::fd::OwnedFd, path::PathBuf};
@@ -21,7 +18,9 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, String> {
     let dir = RunDir::lock(&options.run_dir)?;
     let shown = dir.path().display().to_string();
     // What a run that was killed left behind, before anything of ours is there.
-    sweep::kill_all(dir.path());
+    if let Some(dead) = dirs::dead_run(dir.path()) {
+        dead.kill();
+    }
     dir.clean().map_err(|error| format!("cannot prepare the run directory {shown}: {error}"))?;
     fd::close_all_on_exec();
     let signals = Signals::block_all().map_err(|error| format!("cannot take signals: {error}"))?;

@@ -1,7 +1,7 @@
 //! `metrics.json` in the run directory: what users have measured so far in this run.
 
 use super::value::Value;
-use crate::replace::replace;
+use mainstay_sys::atomic_file::{Durability, replace};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -53,7 +53,7 @@ impl File {
     pub(super) fn write(&self, values: &BTreeMap<String, Value>) {
         let written = serde_json::to_vec(&Content { run: self.run.clone(), values })
             .map_err(io::Error::from)
-            .and_then(|bytes| replace(&self.path, 0o600, &bytes));
+            .and_then(|bytes| replace(&self.path, 0o600, &bytes, Durability::Process));
         match written {
             Ok(_) => self.failure_told.store(false, Ordering::Relaxed),
             Err(error) if !self.failure_told.swap(true, Ordering::Relaxed) => {

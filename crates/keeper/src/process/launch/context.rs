@@ -1,13 +1,10 @@
 //! What holds for everything that is started in a run: its environment, its limits, its cgroup.
 
 use super::c_path;
-use crate::{
-    event_loop::reserve::DescriptorTable,
-    process::tree::{COOKIE_JOB, COOKIE_RUN, COOKIE_TASK},
-};
+use crate::event_loop::reserve::DescriptorTable;
 use mainstay_core::name::Name;
 use mainstay_sys::{
-    cgroup,
+    cgroup, cookie,
     spawn::{self, Program},
 };
 use mainstay_wire::link::Exec;
@@ -60,8 +57,8 @@ impl RunContext {
         for (name, value) in exec.env.iter().chain(more) {
             env.insert(name, value);
         }
-        env.insert(COOKIE_RUN, &self.run);
-        env.insert(COOKIE_JOB, job.as_str());
+        env.insert(cookie::RUN, &self.run);
+        env.insert(cookie::JOB, job.as_str());
         let env: Vec<(String, String)> =
             env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let mut program = Program::new(&exec.argv, &env)?;
@@ -79,9 +76,9 @@ impl RunContext {
 fn environment() -> Vec<(String, String)> {
     const OURS: [&str; 10] = [
         crate::upgrade::VARIABLE,
-        COOKIE_RUN,
-        COOKIE_JOB,
-        COOKIE_TASK,
+        cookie::RUN,
+        cookie::JOB,
+        cookie::TASK,
         "NOTIFY_SOCKET",
         "LISTEN_FDS",
         "LISTEN_PID",

@@ -1,38 +1,40 @@
 //! Killing what a dead keeper left behind.
 //!
 //! The kernel has killed its direct children. What they had started is found by the cgroups that
-//! the run directory names, and by the cookie in their environment.
+//! the run directory names, by the groups of its leaders, and by the cookie in their environment.
 
-use crate::{process::tree, run::dirs};
-use mainstay_sys::{cgroup, proc, signal};
-use mainstay_wire::state::ContainerState;
+use crate::{cgroup, cookie, proc, signal};
 use std::{
-    fs,
-    path::Path,
+    path::PathBuf,
     thread,
     time::{Duration, Instant},
 };
 
-/// Kills what is left of the run that this directory belonged to.
-pub(crate) fn kill_all(run_dir: &Path) {
-    if let Some(root) = kill(run_dir) {
-        root.remove();
-    }
+/// A run whose keeper is dead, as far as its directory tells.
+#[derive(Debug)]
+pub struct DeadRun {
+    pub run: String,
+    /// The boot of the machine that it belonged to.
+    pub boot: String,
+    pub cgroup: Option<PathBuf>,
+    /// Leaders of the process groups of its jobs.
+    pub leaders: Vec<u32>,
 }
 
-/// As an agent whose keeper is dead: kills all but itself, and leaves the cgroup that it lives in.
-pub fn kill_all_and_leave(run_dir: &Path) {
-    if let Some(root) = kill(run_dir) {
-        root.leave();
+impl DeadRun {
+    /// Kills what is left of it.
+    pub fn kill(&self) {
+        if let Some(root) = kill(self) {
+            root.remove();
+        }
     }
-}
 
-/// Those that the state files of jobs name.
-fn leaders(run_dir: &Path) -> Vec<u32> {
-    let jobs = fs::read_dir(run_dir.join("jobs")).into_iter().flatten().filter_map(Result::ok);
-    jobs.filter_map(|job| fs::read(job.path().join("state")).ok())
-        .filter_map(|text| serde_json::from_slice::<ContainerState>(&text).ok()?.pid)
-        .collect()
+    /// As one of it, its agent: kills all but itself, and leaves the cgroup that it lives in.
+    pub fn kill_and_leave(&self) {
+        if let Some(root) = kill(self) {
+            root.leave();
+        }
+    }
 }
 
 /// The leader of the group is gone and others are there. While a group has members nobody else can
@@ -42,13 +44,12 @@ fn is_orphaned(leader: u32) -> bool {
 }
 
 /// Kills every cgroup, group and cookie holder; where the cgroups were.
-fn kill(run_dir: &Path) -> Option<cgroup::Root> {
-    let run = dirs::read_run_file(run_dir)?;
+fn kill(run: &DeadRun) -> Option<cgroup::Root> {
     if run.boot != proc::boot_id() {
         return None;
     }
-    let root = run.cgroup.map(cgroup::Root::at);
-    let leaders = leaders(run_dir);
+    let root = run.cgroup.clone().map(cgroup::Root::at);
+    let leaders = &run.leaders;
     let end = Instant::now() + Duration::from_secs(2);
     loop {
         let groups = root.as_ref().map(cgroup::Root::all).unwrap_or_default();
@@ -59,18 +60,16 @@ fn kill(run_dir: &Path) -> Option<cgroup::Root> {
         let own = signal::own_pid();
         let holders: Vec<u32> = proc::all()
             .into_iter()
-            .filter(|pid| {
-                *pid != own && !proc::is_dead(*pid) && tree::cookie(*pid, &run.run).is_some()
-            })
+            .filter(|pid| *pid != own && !proc::is_dead(*pid) && cookie::of_run(*pid, &run.run))
             .collect();
         for pid in &holders {
-            let _ = signal::send(*pid, tree::KILL);
+            let _ = signal::send(*pid, libc::SIGKILL);
         }
         // Asked first: one that dies in between is an orphaned group by then.
         let dying = leaders.iter().any(|leader| proc::is_dying(*leader));
         let groups: Vec<u32> = leaders.iter().copied().filter(|it| is_orphaned(*it)).collect();
         for group in &groups {
-            let _ = signal::send_group(*group, tree::KILL);
+            let _ = signal::send_group(*group, libc::SIGKILL);
         }
         let nobody = populated.is_empty() && holders.is_empty() && groups.is_empty() && !dying;
         if nobody || Instant::now() > end {

@@ -1,0 +1,49 @@
+//! What the run directory tells about a run that may be over: for the next run, for an agent whose
+//! keeper is dead, and for those who read the logs.
+
+use crate::state::ContainerState;
+use serde::{Deserialize, Serialize};
+use std::{
+    ffi::OsString,
+    fs,
+    os::unix::ffi::OsStringExt,
+    path::{Path, PathBuf},
+};
+
+/// The file that names a run, as long as it lasts.
+pub const RUN_FILE: &str = "run.json";
+/// The file that names the state directory; it outlives the run.
+pub const STATE_DIR_FILE: &str = "state_dir";
+
+/// What the next run has to know about this one, should it not end by itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunFile {
+    pub run: String,
+    pub pid: u32,
+    pub boot: String,
+    pub cgroup: Option<PathBuf>,
+    pub version: String,
+}
+
+impl RunFile {
+    #[must_use]
+    pub fn read(run_dir: &Path) -> Option<RunFile> {
+        serde_json::from_slice(&fs::read(run_dir.join(RUN_FILE)).ok()?).ok()
+    }
+}
+
+/// The leaders of process groups that the state files of jobs name.
+#[must_use]
+pub fn leaders(run_dir: &Path) -> Vec<u32> {
+    let jobs = fs::read_dir(run_dir.join("jobs")).into_iter().flatten().filter_map(Result::ok);
+    jobs.filter_map(|job| fs::read(job.path().join("state")).ok())
+        .filter_map(|text| serde_json::from_slice::<ContainerState>(&text).ok()?.pid)
+        .collect()
+}
+
+/// The state directory of the last run in this run directory.
+#[must_use]
+pub fn state_dir_of(run_dir: &Path) -> Option<PathBuf> {
+    let bytes = fs::read(run_dir.join(STATE_DIR_FILE)).ok()?;
+    (!bytes.is_empty()).then(|| PathBuf::from(OsString::from_vec(bytes)))
+}
