@@ -2,13 +2,12 @@
 
 use crate::discovery::Discovery;
 use mainstay_core::{
-    clock::Now,
     discovery::Backend,
     explain,
     job::{CheckState, Health, Job},
     name::Name,
-    node::{Blocker, Blockers, Effect, JobPreview, Node, Refusal, ReloadPreview},
-    plan::{self, Check, JobChange, JobPlan, Plan, WatchPlan, Watched, diff},
+    node::{Blocker, Blockers, Effect, Node, ReloadPreview},
+    plan::{self, Check, JobPlan, Plan, WatchPlan, Watched},
 };
 use mainstay_wire::{
     api::{Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, Waiting, WatchStatus},
@@ -113,23 +112,32 @@ pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus>
     node.jobs().map(|(plan, state)| job(&blockers, plan, state, facts.get(&plan.name))).collect()
 }
 
-pub(crate) fn changes(node: &Node, now: Now, plan: &Plan) -> Result<Changes, Refusal> {
-    let whole = diff(node.plan(), plan);
-    let ReloadPreview { jobs, ends } = node.preview(now, plan)?;
-    let mut changes =
-        Changes { node: whole.node, api: whole.api, apps: whole.apps, ends, ..Changes::default() };
-    for JobPreview { change: JobChange { job, change, keys }, effect, because, waits } in jobs {
-        let waits = waits.iter().map(|it| explain::blocker(&job, it)).collect();
-        let because = because.as_ref().map(explain::moved_by);
-        let one = Change { job: job.clone(), change, keys, effect, because, waits };
-        match change {
-            plan::Change::Added => changes.added.push(job),
-            plan::Change::Removed => changes.removed.push(job),
+pub(crate) fn changes(ReloadPreview { node, jobs, ends, .. }: &ReloadPreview) -> Changes {
+    let mut changes = Changes {
+        node: node.node.clone(),
+        api: node.api.clone(),
+        apps: node.apps,
+        ends: *ends,
+        ..Changes::default()
+    };
+    for job in jobs {
+        let name = &job.change.job;
+        let one = Change {
+            job: name.clone(),
+            change: job.change.change,
+            keys: job.change.keys.clone(),
+            effect: job.effect,
+            because: job.because.as_ref().map(explain::moved_by),
+            waits: job.waits.iter().map(|it| explain::blocker(name, it)).collect(),
+        };
+        match one.change {
+            plan::Change::Added => changes.added.push(name.clone()),
+            plan::Change::Removed => changes.removed.push(name.clone()),
             plan::Change::Live | plan::Change::Restart => changes.changed.push(one.clone()),
-            plan::Change::Unchanged if effect == Effect::Keep => continue,
+            plan::Change::Unchanged if one.effect == Effect::Keep => continue,
             plan::Change::Unchanged => {}
         }
         changes.jobs.push(one);
     }
-    Ok(changes)
+    changes
 }

@@ -28,7 +28,8 @@ impl Agent {
             Call::Jobs(which, caller) => drop(caller.send(self.selected(&which))),
             Call::Why(name, caller) => drop(caller.send(why::why(&self.node, clock::now(), &name))),
             Call::Compare(plan, caller) => {
-                drop(caller.send(view::changes(&self.node, clock::now(), &plan)));
+                let preview = self.node.preview(clock::now(), &plan);
+                drop(caller.send(preview.as_ref().map(view::changes).map_err(Clone::clone)));
             }
             Call::Apply(plan, caller) => return self.apply(plan, caller),
             Call::Measures(caller) => drop(caller.send(self.measures())),
@@ -52,18 +53,22 @@ impl Agent {
         plan: Box<Plan>,
         caller: oneshot::Sender<Result<Applied, Refusal>>,
     ) -> Result<(), End> {
-        let changes = match view::changes(&self.node, clock::now(), &plan) {
-            Ok(changes) => changes,
+        let preview = match self.node.preview(clock::now(), &plan) {
+            Ok(preview) => preview,
             Err(refusal) => {
                 let _ = caller.send(Err(refusal));
                 return Ok(());
             }
         };
+        let changes = view::changes(&preview);
         let incarnation =
             |job: &Name| Some((job.clone(), self.node.job(job.as_str())?.incarnation()));
         let before = changes.jobs.iter().filter_map(|change| incarnation(&change.job)).collect();
         let (sender, mut answer) = oneshot::channel();
-        self.take(Input::Request(Request::Apply { plan }), Origin::Caller(sender))?;
+        self.take(
+            Input::Request(Request::Apply { plan, preview: Some(Box::new(preview)) }),
+            Origin::Caller(sender),
+        )?;
         // A step answers before it returns.
         if let Ok(answer) = answer.try_recv() {
             let _ = caller.send(answer.map(|_| Applied { changes, before }));

@@ -13,11 +13,11 @@
 //!
 //! Restarts and removals go in order: what needs another one stops before it and starts after it.
 //!
-//! `preview` says what it will come to. What a job has said so far stays: latches stay set. A job that is gone stays in the
-//! plan (`is_leaving`) until its process is, so that the next agent knows it.
+//! `preview` says what it will come to, and what it has found to differ is what is applied. What a
+//! job has said so far stays: latches stay set. A job that is gone stays in the plan (`is_leaving`) until its process is, so that the next agent knows it.
 
 use super::{
-    Command, JobId, Node, Refusal,
+    Command, Effect, JobId, Node, Refusal, ReloadPreview,
     wiring::{Wiring, triggers},
 };
 use crate::{
@@ -26,7 +26,8 @@ use crate::{
     name::Name,
     outbox::Outbox,
     plan::{
-        AppPlan, Change, Condition, JobChange, JobPlan, OnLoss, Plan, SourceRef, Trigger, diff,
+        AppPlan, Change, Condition, JobChange, JobPlan, OnLoss, Plan, PlanDiff, SourceRef, Trigger,
+        diff,
     },
 };
 use std::{
@@ -34,29 +35,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-/// What a job is told when a new plan comes into force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deed {
-    /// Nothing: it is the same.
-    Keep,
-    /// To go on with what has changed.
-    Live,
-    /// To start when its conditions let it.
-    Start,
-    Restart,
-    Stop,
-    /// To have it when it is started next.
-    Later,
-    /// To run for the end of what goes together with it, and then to go.
-    Linger,
-}
-
 impl Node {
     /// What differs, seen from what is there: what is on its way out of the plan and is in it
     /// again needs a new process.
-    pub(super) fn changes(&self, new: &Plan) -> Vec<JobChange> {
-        let changes = diff(&self.as_written(), new).jobs.into_iter();
-        let seen = changes.filter_map(|mut change| {
+    pub(super) fn diff(&self, new: &Plan) -> PlanDiff {
+        let PlanDiff { node, jobs } = diff(&self.as_written(), new);
+        let seen = jobs.into_iter().filter_map(|mut change| {
             if self.job(change.job.as_str()).is_some_and(Job::is_leaving) {
                 match change.change {
                     Change::Removed => return None,
@@ -67,7 +51,7 @@ impl Node {
             }
             Some(change)
         });
-        seen.collect()
+        PlanDiff { node, jobs: seen.collect() }
     }
 
     /// The plan without the ends that hooks are to run for only because what is leaving still has
@@ -82,13 +66,14 @@ impl Node {
         Cow::Owned(plan)
     }
 
-    fn f(&self, change: &JobChange, new: &Plan) -> Deed {
+    /// What is to become of a job, as it is now.
+    fn effect_now(&self, change: &JobChange, new: &Plan) -> Effect {
         let triggered = |plan: &Plan| plan.job(change.job.as_str()).is_some_and(is_triggered);
         match (change.change, self.job(change.job.as_str())) {
-            (Change::Unchanged, _) => Deed::Keep,
-            (Change::Removed, _) => Deed::Stop,
+            (Change::Unchanged, _) => Effect::Keep,
+            (Change::Removed, _) => Effect::Stop,
             (Change::Live | Change::Restart, Some(job)) => {
-                f(job, change.change, triggered(new) && !triggered(self.plan()))
+                effect_on(job, change.change, triggered(new) && !triggered(self.plan()))
             }
             (Change::Added, _) | (Change::Live | Change::Restart, None) => {
                 self.start_or_later(change, new)
@@ -97,48 +82,52 @@ impl Node {
     }
 
     /// A new job starts, unless an app that is not up has to say when.
-    fn start_or_later(&self, change: &JobChange, new: &Plan) -> Deed {
-        let Some(plan) = new.job(change.job.as_str()) else { return Deed::Later };
+    fn start_or_later(&self, change: &JobChange, new: &Plan) -> Effect {
+        let Some(plan) = new.job(change.job.as_str()) else { return Effect::Later };
         let starts = |app: &AppPlan| {
             let known = self.jobs.plan().app(app.name.as_str()).is_some();
             let by_itself = app.start_sequence > 0 && plan.place.start_sequence > 0;
             if known { self.is_ordered_at_once(plan) } else { by_itself }
         };
         match (&plan.app, new.app_of(plan)) {
-            (None, _) => Deed::Start,
-            (Some(_), Some(app)) if starts(app) => Deed::Start,
-            (Some(_), _) => Deed::Later,
+            (None, _) => Effect::Start,
+            (Some(_), Some(app)) if starts(app) => Effect::Start,
+            (Some(_), _) => Effect::Later,
         }
     }
 
-    pub(super) fn apply(&mut self, out: &mut Outbox, new: Plan) -> Result<(), Refusal> {
+    pub(super) fn apply(
+        &mut self,
+        out: &mut Outbox,
+        new: Plan,
+        preview: Option<ReloadPreview>,
+    ) -> Result<(), Refusal> {
         if self.state.shutting().is_some() {
             return Err(Refusal::NodeStopping);
         }
-        let changes = self.changes(&new);
+        let changes = match preview {
+            Some(preview) if preview.revision == self.revision => preview.into_changes(),
+            // What it was compared with is no longer in force.
+            Some(_) | None => self.diff(&new).jobs,
+        };
         out.emit(Source::NODE, reloaded(&changes));
-        let deeds: Vec<Deed> = changes.iter().map(|change| self.f(change, &new)).collect();
+        let effects: Vec<Effect> =
+            changes.iter().map(|change| self.effect_now(change, &new)).collect();
         let apps = self.jobs.plan().apps.clone();
         let old = self.bring_into_force(new);
         let removed = |it: &&JobChange| it.change == Change::Removed;
         let removed = changes.iter().filter(removed);
         let leaving: Vec<JobId> = removed.filter_map(|it| self.jobs.id(it.job.as_str())).collect();
-        for (change, f) in changes.iter().zip(deeds) {
+        for (change, effect) in changes.iter().zip(effects) {
             let Some(id) = self.jobs.id(change.job.as_str()) else { continue };
-            let f = match f {
-                Deed::Stop if self.waits_for_an_end(id, |source| leaving.contains(&source)) => {
-                    Deed::Linger
-                }
-                Deed::Stop
-                | Deed::Keep
-                | Deed::Live
-                | Deed::Start
-                | Deed::Restart
-                | Deed::Later
-                | Deed::Linger => f,
-            };
             self.touch_if_added(id, change.change);
-            self.carry_out(out, id, f, old.get(&change.job));
+            let before = old.get(&change.job);
+            if effect == Effect::Stop {
+                self.take_out(out, id, |source| leaving.contains(&source));
+            } else {
+                self.bring_about(out, id, effect, before);
+            }
+            self.follow_anew(out, id, before);
         }
         self.take_followers_along(out);
         self.change_apps(out, &apps);
@@ -154,25 +143,43 @@ impl Node {
         self.jobs[id].waits() && self.wiring.hook_of(id).iter().any(to_come)
     }
 
-    fn carry_out(&mut self, out: &mut Outbox, id: JobId, f: Deed, before: Option<&JobPlan>) {
-        let at_once = self.is_ordered_at_once(self.jobs.plan_of(id));
-        self.set_leaving(id, [Deed::Stop, Deed::Linger].contains(&f));
-        // Else its app says when.
-        if f == Deed::Start && before.is_none() && at_once {
-            self.step_job(out, id, JobInput::Ordered);
-        }
-        let input = match (f, before) {
-            (Deed::Keep, _) | (Deed::Live | Deed::Later, None) => None,
-            (Deed::Stop, _) => Some(JobInput::PlanRemoves),
-            (Deed::Linger, _) => Some(JobInput::PlanLingers),
-            (Deed::Start, None) => Some(JobInput::Arm),
-            (Deed::Restart, before) => Some(JobInput::PlanRestarts { before }),
-            (Deed::Start, Some(before)) => Some(JobInput::PlanRevives { before }),
-            (Deed::Live | Deed::Later, Some(before)) => Some(JobInput::PlanChanged { before }),
+    /// It is gone from the plan. What is to run for the end of one that goes with it waits for that.
+    fn take_out(&mut self, out: &mut Outbox, id: JobId, leaving: impl Fn(JobId) -> bool) {
+        let lingers = self.waits_for_an_end(id, leaving);
+        self.set_leaving(id, true);
+        let input = if lingers { JobInput::PlanLingers } else { JobInput::PlanRemoves };
+        self.step_job(out, id, input);
+    }
+
+    fn bring_about(
+        &mut self,
+        out: &mut Outbox,
+        id: JobId,
+        effect: Effect,
+        before: Option<&JobPlan>,
+    ) {
+        self.set_leaving(id, false);
+        let input = match (effect, before) {
+            (Effect::Start | Effect::Wait, None) => {
+                // Else its app says when.
+                if self.is_ordered_at_once(self.jobs.plan_of(id)) {
+                    self.step_job(out, id, JobInput::Ordered);
+                }
+                JobInput::Arm
+            }
+            (Effect::Start | Effect::Wait, Some(before)) => JobInput::PlanRevives { before },
+            (Effect::Restart | Effect::StopAndWait, before) => JobInput::PlanRestarts { before },
+            (Effect::Live | Effect::Later | Effect::NotAgain, Some(before)) => {
+                JobInput::PlanChanged { before }
+            }
+            (Effect::Live | Effect::Later | Effect::NotAgain, None) => return,
+            (Effect::Keep | Effect::Stop, _) => return,
         };
-        if let Some(input) = input {
-            self.step_job(out, id, input);
-        }
+        self.step_job(out, id, input);
+    }
+
+    /// What it follows now, and did not before, may not be there.
+    fn follow_anew(&mut self, out: &mut Outbox, id: JobId, before: Option<&JobPlan>) {
         let follows = self.jobs.plan_of(id).follows.as_ref();
         let newly = before.is_some_and(|before| before.follows.as_ref() != follows);
         let lost = follows.is_some_and(|it| it.on_loss == OnLoss::Stop && !self.is_up(&it.source));
@@ -206,6 +213,7 @@ impl Node {
             }
         });
         self.wiring = Wiring::new(&self.jobs);
+        self.revision += 1;
         self.change_members(&added);
         let plan = self.jobs.plan();
         self.state.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
@@ -248,26 +256,27 @@ impl Node {
         self.jobs
             .set_plan(plan, |plan| states.remove(&plan.name).unwrap_or_else(|| Job::new(plan)));
         self.wiring = Wiring::new(&self.jobs);
+        self.revision += 1;
         out.command(Command::Applied);
     }
 }
 
-fn f(job: &Job, change: Change, newly_triggered: bool) -> Deed {
+fn effect_on(job: &Job, change: Change, newly_triggered: bool) -> Effect {
     let running = match change {
-        Change::Restart => Deed::Restart,
-        Change::Added | Change::Removed | Change::Unchanged | Change::Live => Deed::Live,
+        Change::Restart => Effect::Restart,
+        Change::Added | Change::Removed | Change::Unchanged | Change::Live => Effect::Live,
     };
     match (job.phase(), job.desired()) {
         (Phase::Starting | Phase::Running | Phase::Backoff, _) => running,
         (Phase::Stopping, Desired::Run) => running,
-        (Phase::Stopping, Desired::Rest) if job.is_leaving() => Deed::Restart,
-        (Phase::Stopped | Phase::Exited | Phase::Fatal, Desired::Run) => Deed::Start,
-        (Phase::Exited, Desired::Rest) if newly_triggered => Deed::Start,
-        (Phase::Exited, Desired::Rest) if job.ended_for_good() == Some(true) => Deed::Later,
-        (Phase::Exited | Phase::Fatal, Desired::Rest) => Deed::Start,
+        (Phase::Stopping, Desired::Rest) if job.is_leaving() => Effect::Restart,
+        (Phase::Stopped | Phase::Exited | Phase::Fatal, Desired::Run) => Effect::Start,
+        (Phase::Exited, Desired::Rest) if newly_triggered => Effect::Start,
+        (Phase::Exited, Desired::Rest) if job.ended_for_good() == Some(true) => Effect::NotAgain,
+        (Phase::Exited | Phase::Fatal, Desired::Rest) => Effect::Start,
         (Phase::Stopped | Phase::Stopping | Phase::Unknown, Desired::Rest)
         | (_, Desired::Disabled)
-        | (Phase::Unknown, Desired::Run) => Deed::Later,
+        | (Phase::Unknown, Desired::Run) => Effect::Later,
     }
 }
 

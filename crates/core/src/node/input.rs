@@ -1,6 +1,9 @@
 //! What a node is told.
 
-use super::command::{TaskId, Token};
+use super::{
+    ReloadPreview,
+    command::{TaskId, Token},
+};
 use crate::{
     discovery::Instance,
     environ::Unfit,
@@ -162,6 +165,10 @@ pub enum Request {
     /// Brings a new plan into force: touches only what it changes.
     Apply {
         plan: Box<Plan>,
+        /// What was found to differ, if somebody has looked: that is what is applied, unless
+        /// another plan has come between.
+        #[serde(skip)]
+        preview: Option<Box<ReloadPreview>>,
     },
     /// Sets variables for whatever is started from now on, and takes some away (`None`).
     Environ {

@@ -17,6 +17,7 @@ mod apply;
 mod apps;
 mod blockers;
 mod command;
+mod dry_run;
 mod input;
 mod jobs;
 mod order;
@@ -67,6 +68,8 @@ pub struct Node {
     restarted: bool,
     /// Why nothing can progress any more, once that has ended the node.
     stuck: Vec<StuckJob>,
+    /// Another one with every plan: what was compared with an earlier one no longer holds.
+    revision: u64,
 }
 
 impl Node {
@@ -104,9 +107,20 @@ impl Node {
         state.disabled_absent.extend(absent.map(|(name, _)| name));
         let restarting = jobs.iter().filter(|(_, _, job)| job.has_pending_restart()).count();
         let (touched, moved, restarted, stuck) = (BTreeMap::new(), false, false, Vec::new());
+        let revision = 0;
         let environ = Environ::default();
-        let mut node =
-            Node { jobs, state, environ, wiring, touched, moved, restarting, restarted, stuck };
+        let mut node = Node {
+            jobs,
+            state,
+            environ,
+            wiring,
+            touched,
+            moved,
+            restarting,
+            restarted,
+            stuck,
+            revision,
+        };
         node.change_members(&added);
         node
     }

@@ -28,7 +28,7 @@ impl Node {
             Request::StartApp { app } => self.app_asked(out, &app, AppInput::Start),
             Request::StopApp { app } => self.app_asked(out, &app, AppInput::Stop),
             Request::RestartApp { app } => self.app_asked(out, &app, AppInput::Restart),
-            Request::Apply { plan } => self.apply(out, *plan),
+            Request::Apply { plan, preview } => self.apply(out, *plan, preview.map(|it| *it)),
             Request::Environ { changes } => Ok(self.environ.change(changes)?),
             Request::Shutdown => {
                 self.shut_down_asked(out);

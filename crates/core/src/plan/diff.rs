@@ -12,25 +12,29 @@ use std::{
     time::Duration,
 };
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes {
-    /// Keys of the node that differ.
-    pub node: Vec<String>,
-    /// Keys of the API that differ.
-    #[serde(default)]
-    pub api: Vec<String>,
-    /// The order of apps, or what is done about them, differs.
-    pub apps: bool,
-    /// What is asked of service discovery, or where, differs.
-    #[serde(default)]
-    pub watches: bool,
-    #[serde(default)]
-    pub discovery: bool,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanDiff {
+    pub node: NodeDiff,
     /// In the order of the new plan; those that are gone follow.
     pub jobs: Vec<JobChange>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What differs beside the jobs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeDiff {
+    /// Keys of the node.
+    pub node: Vec<String>,
+    /// Keys of the API.
+    pub api: Vec<String>,
+    /// The order of apps, or what is done about them.
+    pub apps: bool,
+    /// What is asked of service discovery.
+    pub watches: bool,
+    /// Where it is asked.
+    pub discovery: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobChange {
     pub job: Name,
     pub change: Change,
@@ -51,7 +55,7 @@ pub enum Change {
 }
 
 #[must_use]
-pub fn diff(old: &Plan, new: &Plan) -> Changes {
+pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
     let before: BTreeMap<&Name, &JobPlan> = old.jobs.iter().map(|job| (&job.name, job)).collect();
     let kept: BTreeSet<&Name> = new.jobs.iter().map(|job| &job.name).collect();
     let compare = |job: &JobPlan| match before.get(&job.name) {
@@ -78,14 +82,14 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
         ("insecure", a.insecure != b.insecure),
         ("socket_group", a.socket_group != b.socket_group),
     ];
-    Changes {
+    let node = NodeDiff {
         node: named(&node),
         api: named(&api),
         apps: old.apps != new.apps,
         watches: old.watches != new.watches,
         discovery: old.discovery != new.discovery,
-        jobs,
-    }
+    };
+    PlanDiff { node, jobs }
 }
 
 fn whole(job: &JobPlan, change: Change) -> JobChange {

@@ -14,7 +14,7 @@ mod when;
 pub use api::{ApiPlan, ApiTls};
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
-pub use diff::{Change, Changes, JobChange, diff};
+pub use diff::{Change, JobChange, NodeDiff, PlanDiff, diff};
 pub use discovery::{Advertise, WatchPlan, Watched};
 pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};

@@ -5,6 +5,7 @@
 mod exhaustive;
 mod preview;
 mod properties;
+mod reload;
 mod script;
 mod transcript;
 mod world;

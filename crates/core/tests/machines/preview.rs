@@ -69,7 +69,10 @@ proptest! {
         }
         let before = node.clone();
         let preview = node.preview(now(mono), &next);
-        let apply = Input::Request(Request::Apply { plan: Box::new(next.clone()) });
+        let apply = Input::Request(Request::Apply {
+            plan: Box::new(next.clone()),
+            preview: preview.as_ref().ok().cloned().map(Box::new),
+        });
         let outcome = node.step(now(mono), apply);
         let preview = match preview {
             Ok(preview) => preview,

@@ -108,7 +108,7 @@ impl Stage {
             }
             Line::Apply => {
                 let plan = Box::new(self.plan.clone());
-                self.say(Input::Request(Request::Apply { plan }));
+                self.say(Input::Request(Request::Apply { plan, preview: None }));
             }
             Line::Plan => self.preview(),
             Line::Why(job) => self.why(&job),
@@ -188,7 +188,7 @@ impl Stage {
         let now = Now { mono: self.now, wall: 0 };
         match self.node.as_ref().expect("a node").preview(now, &self.plan) {
             Err(refusal) => self.tell(&format!("= refused: {refusal}")),
-            Ok(ReloadPreview { jobs, ends }) => {
+            Ok(ReloadPreview { jobs, ends, .. }) => {
                 for JobPreview { change, effect, because, waits } in jobs {
                     let because = because.as_ref().map(explain::moved_by);
                     let because = because.map_or_else(String::new, |it| format!(" ({it})"));
