@@ -6,14 +6,16 @@
 //! are few enough; the others ask once in each interval.
 
 mod client;
-mod connect;
 mod protocol;
 
 use crate::driver::{Driver, Failure};
-use client::{Answer, Ask, Client};
-use hyper::{Method, StatusCode};
+use client::{Answer, Ask, ConsulClient};
 use mainstay_core::discovery::{Consul, Instance, Query, Registration, Standing};
-use protocol::{HealthEntry, Registered, escaped};
+use mainstay_net::{
+    http::{Method, StatusCode, Terms},
+    percent,
+};
+use protocol::{HealthEntry, Registered};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -36,22 +38,23 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 pub(crate) struct ConsulDriver {
-    calls: Client,
-    looks: Client,
+    calls: ConsulClient,
+    looks: ConsulClient,
     waiting: Arc<Semaphore>,
 }
 
 impl ConsulDriver {
     pub(crate) fn new(consul: &Consul) -> ConsulDriver {
         ConsulDriver {
-            calls: Client::new(consul, CALLS),
-            looks: Client::new(consul, WAITING + ASKING),
+            calls: ConsulClient::new(consul, CALLS),
+            looks: ConsulClient::new(consul, WAITING + ASKING),
             waiting: Arc::new(Semaphore::new(WAITING)),
         }
     }
 
     async fn put(&self, path: &str, body: Vec<u8>) -> Result<(), Failure> {
-        let ask = Ask { method: Method::PUT, path, body, limit: CALL_LIMIT, lasting: true };
+        let terms = Terms { limit: CALL_LIMIT, lasting: true };
+        let ask = Ask { method: Method::PUT, path, body, terms };
         let answer = self.calls.ask(ask).await?;
         match answer.status.is_success() {
             true => Ok(()),
@@ -80,7 +83,7 @@ impl Driver for ConsulDriver {
         standing: Standing,
     ) -> Result<(), Failure> {
         let body = serde_json::to_vec(&Registered::new(registration, standing))
-            .map_err(|error| format!("the registration cannot be written: {error}"))?;
+            .map_err(|error| Failure::of(format!("the registration cannot be written: {error}")))?;
         // Checks that an earlier registration had under this id must not go on.
         match self.put("/v1/agent/service/register?replace-existing-checks=true", body).await {
             Err(Failure::Unknown) => Err(Failure::Failed(
@@ -101,12 +104,14 @@ impl Driver for ConsulDriver {
             Standing::Warning => "warn",
             Standing::Critical => "fail",
         };
-        let (id, note) = (escaped(&registration.id), escaped(protocol::short(note)));
+        let (id, note) =
+            (percent::segment(&registration.id), percent::segment(protocol::short(note)));
         self.put(&format!("/v1/agent/check/{word}/service:{id}?note={note}"), Vec::new()).await
     }
 
     async fn remove(&self, id: &str, _: Option<&str>) -> Result<(), Failure> {
-        self.put(&format!("/v1/agent/service/deregister/{}", escaped(id)), Vec::new()).await
+        self.put(&format!("/v1/agent/service/deregister/{}", percent::segment(id)), Vec::new())
+            .await
     }
 
     fn cursor(&self, query: &Query) -> ConsulCursor {
@@ -140,8 +145,7 @@ impl Driver for ConsulDriver {
             method: Method::GET,
             path: &path,
             body: Vec::new(),
-            limit,
-            lasting: index.is_none(),
+            terms: Terms { limit, lasting: index.is_none() },
         };
         let answer = self.looks.ask(ask).await?;
         if !answer.status.is_success() {
@@ -149,7 +153,7 @@ impl Driver for ConsulDriver {
         }
         *seen = seen.next(answer.index);
         let entries: Vec<HealthEntry> = serde_json::from_slice(&answer.body).map_err(|error| {
-            format!("the answer about '{}' makes no sense: {error}", query.service)
+            Failure::of(format!("the answer about '{}' makes no sense: {error}", query.service))
         })?;
         Ok(entries.into_iter().filter_map(HealthEntry::instance).collect())
     }
@@ -209,7 +213,7 @@ mod tests {
     #[test]
     fn what_an_agent_says_of_an_unknown_check_is_understood_in_all_versions() {
         let said = |status, text: &str| {
-            does_not_know(&Answer { status, index: None, body: text.as_bytes().to_vec() })
+            does_not_know(&Answer { status, index: None, body: text.to_owned().into() })
         };
         let (error, missing) = (StatusCode::INTERNAL_SERVER_ERROR, StatusCode::NOT_FOUND);
         assert!(said(error, r#"CheckID "service:a" does not have associated TTL"#));

@@ -4,7 +4,7 @@
 //! call about a service and one about a watch is under way at a time.
 
 use mainstay_core::discovery::{Instance, Query, Registration, Standing};
-use std::future::Future;
+use std::{fmt::Display, future::Future};
 
 pub(crate) trait Driver: Send + Sync + 'static {
     /// The place of one watch in the catalogue's history, kept between two looks.
@@ -51,16 +51,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    pub(crate) fn of(error: impl Display) -> Failure {
+        Failure::Failed(error.to_string())
+    }
+
     pub(crate) fn into_words(self) -> String {
         match self {
             Failure::Unknown => "the catalogue does not have this entry".to_owned(),
             Failure::Failed(error) => error,
         }
-    }
-}
-
-impl From<String> for Failure {
-    fn from(error: String) -> Failure {
-        Failure::Failed(error)
     }
 }

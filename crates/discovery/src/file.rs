@@ -60,7 +60,7 @@ impl FileDriver {
                 Some(_held) => work(&dir).map(Some),
                 None => Ok(None),
             });
-            match tried.await.map_err(|error| error.to_string())?? {
+            match tried.await.map_err(Failure::of)?? {
                 Some(done) => return Ok(done),
                 None if Instant::now() < deadline => sleep(LOCKED).await,
                 None => return Err(Failure::Failed(self.dir.locked(LIMIT))),
@@ -143,7 +143,7 @@ impl Driver for FileDriver {
         cursor.news.mark_unchanged();
         let (dir, service) = (self.dir.clone(), cursor.query.service.clone());
         let read = spawn_blocking(move || (dir.stamp(&service), dir.read(&service)));
-        let (stamp, entries) = read.await.map_err(|error| error.to_string())?;
+        let (stamp, entries) = read.await.map_err(Failure::of)?;
         let (entries, now) = (entries?, now());
         let passing = || entries.iter().filter(|entry| entry.is_passing(now));
         let next = passing().map(|entry| entry.runs_out_in(now)).min();

@@ -1,8 +1,24 @@
-//! Reaching servers as a client: names that are looked up without holding up anything else, and TLS
-//! that is verified unless somebody wrote down that it need not be.
+//! Reaching and being reached: the one HTTP client, the one TLS loader and the one accept loop that
+//! every part of a node uses, whatever it says over them.
+//!
+//! ```text
+//!   http::Server ─► connect (names) ─► tls::ClientTls ─► http::Connection ─► answer
+//!                                                            ▲ kept open by http::Client
+//!   listen::Endpoint: Listener ─► tls::ServerTls ─► write timeout ─► hyper service
+//!                        └─ Connections: so many and no more
+//! ```
+//!
+//! Names are looked up without holding up anything else, TLS is verified unless somebody wrote down
+//! that it need not be, and errors are types that name the cause.
+#![forbid(unsafe_code)]
 
 mod connect;
-mod tls;
+pub mod files;
+pub mod http;
+pub mod listen;
+pub mod percent;
+mod stream;
+pub mod tls;
 
-pub use connect::{tcp, to};
-pub use tls::Secure;
+pub use connect::tcp;
+pub use stream::{BoxedStream, Stream};

@@ -174,7 +174,7 @@ impl Ready {
             Probe::Tcp(address) => Ready::Tcp(address.as_str().into()),
             Probe::Http(http) => match HttpProbe::new(http) {
                 Ok(probe) => Ready::Http(Arc::new(probe)),
-                Err(error) => Ready::Broken(error.into()),
+                Err(error) => Ready::Broken(error.to_string().into()),
             },
             Probe::Exec(_) | Probe::Notify | Probe::Fd(_) => {
                 Ready::Broken("this check is not asked over the network".into())

@@ -6,37 +6,45 @@
 
 use crate::problem::Problem;
 use axum::http::{HeaderMap, header};
-use mainstay_core::plan::{ApiPlan, ApiTls};
-use ring::digest;
-use rustls::{
-    RootCertStore, ServerConfig,
-    crypto::ring::default_provider,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::WebPkiClientVerifier,
+use mainstay_core::plan::ApiPlan;
+use mainstay_net::{
+    files::{self, FileError},
+    tls::{ServerTls, TlsError, TlsFiles},
 };
-use std::{fs, io::Read, net::IpAddr, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
+use ring::digest;
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
 use subtle::ConstantTimeEq;
-use tokio_rustls::TlsAcceptor;
+use thiserror::Error;
 
 /// A shorter one could be guessed.
 const SHORTEST: usize = 16;
-/// Tokens, certificates and keys are small.
-const LARGEST: u64 = 1 << 20;
 
 type Hash = [u8; 32];
 
+/// Equal ones let the same clients in.
+#[derive(PartialEq)]
 pub(crate) struct Guard {
     token: Option<Hash>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<ServerTls>,
     insecure: bool,
-    /// Of all that it was made from: equal ones let the same clients in.
-    mark: Hash,
 }
 
-impl PartialEq for Guard {
-    fn eq(&self, other: &Guard) -> bool {
-        self.mark == other.mark
-    }
+/// Why it cannot be said who may use the API.
+#[derive(Debug, Error)]
+pub(crate) enum GuardError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("the token in {} is shorter than {SHORTEST} characters", .0.display())]
+    ShortToken(PathBuf),
+    #[error("the token in {} is not one line of printable characters", .0.display())]
+    UnprintableToken(PathBuf),
+    #[error("neither a token nor client certificates say who may use it")]
+    Nobody,
 }
 
 impl std::fmt::Debug for Guard {
@@ -47,30 +55,26 @@ impl std::fmt::Debug for Guard {
 
 impl Guard {
     /// Reads what the plan names. May take as long as a disk does.
-    pub(crate) fn new(plan: &ApiPlan) -> Result<Guard, String> {
-        let mut mark = digest::Context::new(&digest::SHA256);
-        mark.update(&[u8::from(plan.insecure)]);
+    pub(crate) fn new(plan: &ApiPlan) -> Result<Guard, GuardError> {
         let token = plan.token_file.as_deref().map(token).transpose()?;
-        mark.update(&token.unwrap_or_default());
-        let mut tls = None;
-        if let Some(files) = &plan.tls {
-            let pem = Pem::read(files)?;
-            for part in [Some(&pem.cert), Some(&pem.key), pem.client_ca.as_ref()] {
-                let part = part.map_or(&[][..], Vec::as_slice);
-                mark.update(&hash(part));
-            }
-            let config = pem.config(files, token.is_some())?;
-            tls = Some(TlsAcceptor::from(Arc::new(config)));
-        }
+        let tls = plan.tls.as_ref().map(|files| {
+            ServerTls::load(TlsFiles {
+                cert: &files.cert,
+                key: &files.key,
+                client_ca: files.client_ca.as_deref(),
+                // A client without a certificate may still have the token.
+                anonymous: token.is_some(),
+            })
+        });
+        let tls = tls.transpose()?;
         let certified = plan.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         if token.is_none() && !certified && !plan.insecure {
-            return Err("neither a token nor client certificates say who may use it".to_owned());
+            return Err(GuardError::Nobody);
         }
-        let mark = mark.finish().as_ref().try_into().unwrap_or_default();
-        Ok(Guard { token, tls, insecure: plan.insecure, mark })
+        Ok(Guard { token, tls, insecure: plan.insecure })
     }
 
-    pub(crate) fn tls(&self) -> Option<&TlsAcceptor> {
+    pub(crate) fn tls(&self) -> Option<&ServerTls> {
         self.tls.as_ref()
     }
 
@@ -137,97 +141,16 @@ fn literal_host(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-fn token(path: &Path) -> Result<Hash, String> {
-    let shown = path.display();
-    let bytes = read_private(path)?;
+fn token(path: &Path) -> Result<Hash, GuardError> {
+    let bytes = files::read_private(path)?;
     let token = bytes.trim_ascii();
     if token.len() < SHORTEST {
-        return Err(format!("the token in {shown} is shorter than {SHORTEST} characters"));
+        return Err(GuardError::ShortToken(path.to_owned()));
     }
     if !token.iter().all(u8::is_ascii_graphic) {
-        return Err(format!("the token in {shown} is not one line of printable characters"));
+        return Err(GuardError::UnprintableToken(path.to_owned()));
     }
     Ok(hash(token))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
-    // A pipe might never answer.
-    if !fs::metadata(path).map_err(|error| failed(&error))?.is_file() {
-        return Err(failed(&"it is not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
-        .map_err(|error| failed(&error))?;
-    Ok(bytes)
-}
-
-fn read_private(path: &Path) -> Result<Vec<u8>, String> {
-    let bytes = read(path)?;
-    let open = fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o007 != 0);
-    if open {
-        let shown = path.display();
-        return Err(format!("{shown} is accessible to everybody: chmod o= {shown}"));
-    }
-    Ok(bytes)
-}
-
-struct Pem {
-    cert: Vec<u8>,
-    key: Vec<u8>,
-    client_ca: Option<Vec<u8>>,
-}
-
-impl Pem {
-    fn read(files: &ApiTls) -> Result<Pem, String> {
-        Ok(Pem {
-            cert: read(&files.cert)?,
-            key: read_private(&files.key)?,
-            client_ca: files.client_ca.as_deref().map(read).transpose()?,
-        })
-    }
-
-    /// `or_token`: a client without a certificate may still have the token.
-    fn config(&self, files: &ApiTls, or_token: bool) -> Result<ServerConfig, String> {
-        let provider = Arc::new(default_provider());
-        let builder = ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS cannot be set up: {error}"))?;
-        let builder = match (&self.client_ca, &files.client_ca) {
-            (Some(pem), Some(path)) => {
-                let bad = |error: &dyn std::fmt::Display| {
-                    format!("{} is of no use as an authority: {error}", path.display())
-                };
-                let mut roots = RootCertStore::empty();
-                for cert in certificates(pem, path)? {
-                    roots.add(cert).map_err(|error| bad(&error))?;
-                }
-                let roots = Arc::new(roots);
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
-                let verifier = if or_token { verifier.allow_unauthenticated() } else { verifier };
-                builder.with_client_cert_verifier(verifier.build().map_err(|error| bad(&error))?)
-            }
-            _ => builder.with_no_client_auth(),
-        };
-        let key = PrivateKeyDer::from_pem_slice(&self.key)
-            .map_err(|error| format!("there is no key in {}: {error}", files.key.display()))?;
-        builder.with_single_cert(certificates(&self.cert, &files.cert)?, key).map_err(|error| {
-            let (cert, key) = (files.cert.display(), files.key.display());
-            format!("the certificate in {cert} and the key in {key} are of no use: {error}")
-        })
-    }
-}
-
-fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let shown = path.display();
-    let found = CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| format!("cannot read the certificates in {shown}: {error}"))?;
-    match found.is_empty() {
-        true => Err(format!("there is no certificate in {shown}")),
-        false => Ok(found),
-    }
 }
 
 #[cfg(test)]
@@ -242,12 +165,7 @@ mod tests {
     }
 
     fn guard(token: Option<&str>, insecure: bool) -> Guard {
-        Guard {
-            token: token.map(|token| hash(token.as_bytes())),
-            tls: None,
-            insecure,
-            mark: Hash::default(),
-        }
+        Guard { token: token.map(|token| hash(token.as_bytes())), tls: None, insecure }
     }
 
     #[test]

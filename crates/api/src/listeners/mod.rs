@@ -1,14 +1,15 @@
 //! What the node listens at: the unix socket, what `[api]` asks for beside it, telemetry, and the
 //! socket that speaks as ContainerPilot's does.
+//!
+//! The accept loop and its limits are those of `net`; here is what each of them lets in, and how the
+//! plan in force opens, moves and closes them.
 
-mod connection;
-mod connections;
 mod guard;
 pub(crate) mod optional;
 mod remote;
+mod session;
 mod socket_file;
 pub(crate) mod tcp;
-mod write_timeout;
 
 use crate::{
     AppState,
@@ -16,17 +17,25 @@ use crate::{
     telemetry,
 };
 use axum::Router;
-use connection::{Stop, Visitor};
-use connections::Connections;
-use futures_util::FutureExt;
 use mainstay_agent::Handle;
+use mainstay_net::listen::{Connections, Endpoint, Full, Limits, Listener, Peer, Stop};
 use optional::Which;
-use std::{io, time::Duration};
-use tokio::{net::UnixListener, sync::watch, time::sleep};
+use session::Session;
+use std::{sync::Arc, time::Duration};
+use tokio::{net::UnixListener, sync::watch};
 
 const MOST: usize = 4096;
 /// Files that the agent needs for itself.
 const RESERVED: u64 = 64;
+
+/// Of a client of the API.
+const LIMITS: Limits = Limits {
+    header: Duration::from_secs(10),
+    write: None,
+    connection: None,
+    keep_alive: true,
+    drain: Duration::from_secs(2),
+};
 
 /// Serves until the run is over and every client has had its last answer.
 pub async fn serve(listener: UnixListener, handle: Handle, ending: watch::Receiver<bool>) {
@@ -44,44 +53,22 @@ pub async fn serve(listener: UnixListener, handle: Handle, ending: watch::Receiv
     );
 }
 
-async fn local(
-    listener: UnixListener,
-    routes: Router,
-    mut ending: watch::Receiver<bool>,
-    most: usize,
-) {
-    let mut connections = Connections::new(most);
-    let stop = Stop { run: ending.clone(), listener: None };
-    let enter = |connections: &mut Connections, stream| {
-        let (routes, stop) = (routes.clone(), stop.clone());
-        connections.add(|spoken| connection::serve(stream, Visitor::Local, routes, stop, spoken));
+/// The socket that the keeper holds.
+async fn local(listener: UnixListener, routes: Router, ending: watch::Receiver<bool>, most: usize) {
+    let endpoint = Endpoint {
+        listener: Arc::new(Listener::Unix(listener)),
+        tls: None,
+        limits: LIMITS,
+        connections: Connections::new(most, Full::SilentGoes),
+        // They lost an earlier agent, and this one has found nothing to do.
+        answers_backlog: true,
     };
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = connections.tasks.join_next(), if !connections.tasks.is_empty() => continue,
-            _ = ending.wait_for(|over| *over) => break,
-        };
-        match accepted {
-            Ok((stream, _)) => enter(&mut connections, stream),
-            Err(error) => wait_out(&error).await,
-        }
-    }
-    // Those who are still in line: they lost an earlier agent, and this one has found nothing to do.
-    while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
-        enter(&mut connections, stream);
-    }
-    connections.leave().await;
+    let session = move |peer: Peer| Session::new(None, peer, routes.clone());
+    endpoint.serve(session, Stop { ending, closing: None }).await;
 }
 
 /// So many connections the limit of open files allows, after raising it as far as it goes.
 fn most() -> usize {
     let hard = mainstay_sys::spawn::raise_nofile().map_or(1024, |(_, hard)| hard);
     usize::try_from(hard.saturating_sub(RESERVED)).unwrap_or(MOST).clamp(16, MOST)
-}
-
-/// Out of files or memory: trying again at once would only burn the processor.
-async fn wait_out(error: &io::Error) {
-    tracing::warn!("cannot accept a connection: {error}");
-    sleep(Duration::from_millis(100)).await;
 }

@@ -6,45 +6,32 @@
 
 use crate::AppState;
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
+use hyper_util::service::TowerToHyperService;
 use mainstay_agent::Listeners;
 use mainstay_core::{interface::choose, plan::Listen};
+use mainstay_net::listen::{Connections, Endpoint, Full, Limits, Listener, Peer, Stop};
 use mainstay_wire::api::ListenerStatus;
-use rustix::{
-    fs::{Mode, fchmod},
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
-};
 use std::{
-    collections::VecDeque,
-    fmt, fs, io,
+    fmt, io,
     net::SocketAddr,
-    os::unix::{fs::FileTypeExt, net},
-    path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, UnixListener, UnixStream},
-    sync::watch,
-    task::{AbortHandle, JoinSet},
-    time::{sleep, timeout},
-};
+use tokio::{sync::watch, time::sleep};
 
 const RETRY: Duration = Duration::from_secs(1);
-/// A client has so long to say what it wants, and so long altogether.
-const HEADER: Duration = Duration::from_secs(5);
-const WHOLE: Duration = Duration::from_secs(30);
-const BUFFER: usize = 16 << 10;
 /// Connections at a time.
 const MOST: usize = 64;
-const BACKLOG: i32 = 64;
-/// Whoever owns a socket file answers by then.
-const OWNER: Duration = Duration::from_millis(200);
+
+/// A client has so long to say what it wants, and so long altogether.
+const LIMITS: Limits = Limits {
+    header: Duration::from_secs(5),
+    write: None,
+    connection: Some(Duration::from_secs(30)),
+    keep_alive: false,
+    drain: Duration::ZERO,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
@@ -85,10 +72,10 @@ impl Which {
         }
     }
 
-    fn wanted(self, outside: &Listeners) -> Option<Wanted> {
+    fn wanted(self, listeners: &Listeners) -> Option<Wanted> {
         match self {
-            Which::Telemetry => outside.telemetry.clone().map(Wanted::Tcp),
-            Which::ContainerPilot => outside.containerpilot.clone().map(Wanted::Unix),
+            Which::Telemetry => listeners.telemetry.clone().map(Wanted::Tcp),
+            Which::ContainerPilot => listeners.containerpilot.clone().map(Wanted::Unix),
         }
     }
 }
@@ -116,8 +103,8 @@ impl Wanted {
 
     async fn open(&self, at: &str) -> io::Result<Listener> {
         match self {
-            Wanted::Tcp(_) => TcpListener::bind(at).await.map(Listener::Tcp),
-            Wanted::Unix(path) => private_socket(path).await,
+            Wanted::Tcp(_) => Listener::tcp(at).await,
+            Wanted::Unix(path) => Listener::private_unix(path).await,
         }
     }
 }
@@ -133,36 +120,6 @@ impl fmt::Display for Wanted {
     }
 }
 
-enum Listener {
-    Tcp(TcpListener),
-    /// With its file, which goes with it.
-    Unix(UnixListener, PathBuf),
-}
-
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
-impl Listener {
-    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
-        match self {
-            Listener::Tcp(listener) => {
-                listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Stream>)
-            }
-            Listener::Unix(listener, _) => {
-                listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Stream>)
-            }
-        }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Listener::Unix(_, path) = self {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
 /// Keeps one of them as the plan wants it, until the run is over.
 pub(crate) async fn keep(
     which: Which,
@@ -172,11 +129,12 @@ pub(crate) async fn keep(
 ) {
     let mut plans = state.handle.listeners();
     let mut told = None;
+    let over = ending.clone();
     loop {
         let wanted = which.wanted(&plans.borrow_and_update());
         let changed = async |plans: &mut watch::Receiver<Listeners>| {
             // The agent holds the other end for as long as it lives.
-            let _ = plans.wait_for(|outside| which.wanted(outside) != wanted).await;
+            let _ = plans.wait_for(|listeners| which.wanted(listeners) != wanted).await;
         };
         let Some(target) = wanted.clone() else {
             state.listening.set(which, None);
@@ -195,9 +153,11 @@ pub(crate) async fn keep(
                 told = None;
                 state.listening.set(which, Some(ListenerStatus { at, error: None }));
                 tokio::select! {
-                    () = serve(&listener, &routes) => {}
-                    () = changed(&mut plans) => {}
+                    // Before all: nobody is waited for.
+                    biased;
                     _ = ending.wait_for(|over| *over) => return,
+                    () = changed(&mut plans) => {}
+                    () = serve(listener, &routes, &over) => {}
                 }
             }
             Err(error) => {
@@ -218,78 +178,16 @@ pub(crate) async fn keep(
     }
 }
 
-/// Never returns; what is under way goes with it.
-async fn serve(listener: &Listener, routes: &Router) {
-    let mut tasks: JoinSet<()> = JoinSet::new();
-    let mut oldest: VecDeque<AbortHandle> = VecDeque::new();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = tasks.join_next(), if !tasks.is_empty() => {
-                oldest.retain(|handle| !handle.is_finished());
-                continue;
-            }
-        };
-        match accepted {
-            Ok(stream) => {
-                while tasks.len() >= MOST {
-                    oldest.pop_front().iter().for_each(AbortHandle::abort);
-                    let _ = tasks.join_next().await;
-                }
-                oldest.push_back(tasks.spawn(one(stream, routes.clone())));
-            }
-            Err(error) => {
-                tracing::warn!("cannot accept a connection: {error}");
-                sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-}
-
-async fn one(stream: Box<dyn Stream>, routes: Router) {
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER)
-        .max_buf_size(BUFFER)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
-    // A client that hangs up or takes too long is no news.
-    let _ = timeout(WHOLE, served).await;
-}
-
-/// A socket file that only we may connect to, in place of one that nobody listens at any more.
-async fn private_socket(path: &Path) -> io::Result<Listener> {
-    match fs::symlink_metadata(path) {
-        Ok(there) if !there.file_type().is_socket() => {
-            let text = "there is a file at that path that is no socket: remove it";
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
-        }
-        Ok(_) => {
-            if let Ok(Ok(_)) = timeout(OWNER, UnixStream::connect(path)).await {
-                let text = "another process listens there";
-                return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
-            }
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // The file takes its mode from the socket: it is never open to others, not for a moment.
-    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
-    bind(&socket, &SocketAddrUnix::new(&beside)?)?;
-    listen(&socket, BACKLOG)?;
-    if let Err(error) = fs::rename(&beside, path) {
-        let _ = fs::remove_file(&beside);
-        return Err(error);
-    }
-    let listener = UnixListener::from_std(net::UnixListener::from(socket))?;
-    Ok(Listener::Unix(listener, path.to_owned()))
+/// What is under way goes with it.
+async fn serve(listener: Listener, routes: &Router, ending: &watch::Receiver<bool>) {
+    let endpoint = Endpoint {
+        listener: Arc::new(listener),
+        tls: None,
+        limits: LIMITS,
+        connections: Connections::new(MOST, Full::OldestGoes),
+        answers_backlog: false,
+    };
+    let routes = routes.clone();
+    let service = move |_: Peer| TowerToHyperService::new(routes.clone());
+    endpoint.serve(service, Stop { ending: ending.clone(), closing: None }).await;
 }

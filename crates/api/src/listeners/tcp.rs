@@ -1,28 +1,41 @@
 //! The listener of the API: a TCP socket, and the guard who decides whom it lets in.
 //!
-//! A reload opens the next listener before the one in use is closed, and changes nothing at all when it
-//! cannot be opened. What is read from files (token, certificates) is read again each time.
+//! A reload opens the next listener before the one in use is closed, and changes nothing at all when
+//! it cannot be opened. What is read from files (token, certificates) is read again each time.
 
-use super::guard::Guard;
+use super::guard::{Guard, GuardError};
 use mainstay_agent::PrepareListeners;
 use mainstay_core::plan::ApiPlan;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
+use mainstay_net::listen::{Listener, bind_tcp};
 use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
 };
-use tokio::{net::TcpListener, sync::watch, task::spawn_blocking};
-
-const BACKLOG: i32 = 1024;
+use thiserror::Error;
+use tokio::{
+    sync::watch,
+    task::{JoinError, spawn_blocking},
+};
 
 #[derive(Debug)]
 pub(crate) struct ApiListener {
     pub(crate) address: SocketAddr,
-    pub(crate) listener: Arc<TcpListener>,
+    pub(crate) listener: Arc<Listener>,
     pub(crate) guard: Arc<Guard>,
     /// Becomes true when it is closed: those who came in through it have to leave.
     pub(crate) closed: watch::Sender<bool>,
+}
+
+/// Why the API cannot be listened at as `[api]` says.
+#[derive(Debug, Error)]
+pub(crate) enum ListenError {
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    #[error("the files of [api] were not read: {0}")]
+    Interrupted(#[from] JoinError),
+    #[error("cannot listen on {address}: {source}{}", advice(source))]
+    Bind { address: SocketAddr, source: io::Error },
 }
 
 /// The listener in use, and the next one while a reload is under way.
@@ -42,7 +55,7 @@ impl ApiListeners {
     }
 
     /// Goes over to what the plan in force wants, as prepared if it was.
-    pub(crate) async fn follow(&self, plan: &ApiPlan) -> Result<(), String> {
+    pub(crate) async fn follow(&self, plan: &ApiPlan) -> Result<(), ListenError> {
         let prepared = self.lock().next.take();
         let fits =
             |opened: &Option<Arc<ApiListener>>| opened.as_ref().map(|it| it.address) == plan.listen;
@@ -60,18 +73,19 @@ impl ApiListeners {
     }
 
     /// The listener in use if it would be the same.
-    async fn open(&self, plan: &ApiPlan) -> Result<Option<Arc<ApiListener>>, String> {
+    async fn open(&self, plan: &ApiPlan) -> Result<Option<Arc<ApiListener>>, ListenError> {
         let Some(address) = plan.listen else { return Ok(None) };
         let read = plan.clone();
-        let guard = spawn_blocking(move || Guard::new(&read)).await;
-        let guard = guard.map_err(|error| error.to_string())??;
+        let guard = spawn_blocking(move || Guard::new(&read)).await??;
         let used = self.used().filter(|used| used.address == address);
         let listener = match used {
             Some(used) if *used.guard == guard => return Ok(Some(used)),
             Some(used) => used.listener.clone(),
-            None => Arc::new(bind_tcp(address).map_err(|error| {
-                format!("cannot listen on {address}: {error}{}", advice(&error))
-            })?),
+            None => {
+                let bound = bind_tcp(address);
+                let bound = bound.map_err(|source| ListenError::Bind { address, source })?;
+                Arc::new(Listener::Tcp(bound))
+            }
         };
         let (guard, closed) = (Arc::new(guard), watch::Sender::new(false));
         Ok(Some(Arc::new(ApiListener { address, listener, guard, closed })))
@@ -83,9 +97,9 @@ impl ApiListeners {
 }
 
 impl PrepareListeners for ApiListeners {
-    type Error = String;
+    type Error = ListenError;
 
-    async fn prepare(&self, plan: &ApiPlan) -> Result<(), String> {
+    async fn prepare(&self, plan: &ApiPlan) -> Result<(), ListenError> {
         let next = self.open(plan).await?;
         self.lock().next = Some(next);
         Ok(())
@@ -103,15 +117,4 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => "; ports below 1024 are for root",
         _ => "",
     }
-}
-
-/// The address can be taken again at once after an agent has died.
-fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &address)?;
-    listen(&socket, BACKLOG)?;
-    TcpListener::from_std(socket.into())
 }

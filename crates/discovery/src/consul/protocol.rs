@@ -1,8 +1,8 @@
 //! The JSON, paths and words of Consul's HTTP interface, as far as they are needed.
 
 use super::client::Answer;
-use hyper::StatusCode;
 use mainstay_core::discovery::{Instance, Query, Registration, Standing};
+use mainstay_net::{http::StatusCode, percent};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
@@ -128,32 +128,16 @@ impl HealthEntry {
 
 /// The question for the passing instances; with an index, for what comes after it.
 pub(super) fn health(query: &Query, index: Option<u64>, wait: Duration) -> String {
-    let mut path = format!("/v1/health/service/{}?passing=1", escaped(&query.service));
+    let mut path = format!("/v1/health/service/{}?passing=1", percent::segment(&query.service));
     for (key, value) in [("tag", &query.tag), ("dc", &query.dc)] {
         if let Some(value) = value {
-            let _ = write!(path, "&{key}={}", escaped(value));
+            let _ = write!(path, "&{key}={}", percent::segment(value));
         }
     }
     if let Some(index) = index {
         let _ = write!(path, "&index={index}&wait={}", milliseconds(wait));
     }
     path
-}
-
-/// Whatever is not certain to mean itself in a path or a query, as `%XX`.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                escaped.push(char::from(byte));
-            }
-            _ => {
-                let _ = write!(escaped, "%{byte:02X}");
-            }
-        }
-    }
-    escaped
 }
 
 /// The beginning of a note.
@@ -230,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_a_server_says_cannot_steer_a_terminal() {
-        let body = b"no\x1b[31m\x07 way\r\n".to_vec();
+        let body = b"no\x1b[31m\x07 way\r\n".to_vec().into();
         let answer = Answer { status: StatusCode::BAD_REQUEST, index: None, body };
         assert_eq!(refused(&answer), "the server answers 400 Bad Request: no [31m way");
     }

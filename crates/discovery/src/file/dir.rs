@@ -2,10 +2,10 @@
 
 use super::entry::{Entry, now};
 use crate::{driver::Failure, plain::open_plain};
+use mainstay_net::percent;
 use mainstay_sys::atomic_file::{Durability, replace};
 use rustix::fs::{FlockOperation, flock};
 use std::{
-    fmt::Write as _,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Read},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
@@ -115,7 +115,9 @@ impl Dir {
         for file in read {
             let name =
                 file.map_err(|error| self.failed("read", &self.directory, &error))?.file_name();
-            services.extend(name.to_str().and_then(|name| unescaped(name.strip_suffix(".json")?)));
+            services.extend(
+                name.to_str().and_then(|name| percent::of_file_name(name.strip_suffix(".json")?)),
+            );
         }
         services.sort();
         Ok(services)
@@ -128,7 +130,7 @@ impl Dir {
     }
 
     fn path(&self, service: &str) -> PathBuf {
-        self.directory.join(format!("{}.json", escaped(service)))
+        self.directory.join(format!("{}.json", percent::file_name(service)))
     }
 
     fn failed(&self, what: &str, path: &Path, error: &io::Error) -> Failure {
@@ -141,62 +143,4 @@ fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(entries)?;
     text.push(b'\n');
     replace(path, 0o644, &text, Durability::Process).map(drop)
-}
-
-/// A service's name as the name of a file: never hidden, never a path.
-fn escaped(service: &str) -> String {
-    let mut name = String::with_capacity(service.len());
-    for (at, byte) in service.bytes().enumerate() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
-            b'.' if at > 0 => name.push('.'),
-            _ => {
-                let _ = write!(name, "%{byte:02X}");
-            }
-        }
-    }
-    name
-}
-
-/// The service that has a file of this name; none for a file that is not ours.
-fn unescaped(name: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(name.len());
-    let mut rest = name.as_bytes();
-    while let Some((first, more)) = rest.split_first() {
-        rest = match first {
-            b'%' => {
-                let digits = std::str::from_utf8(more.get(..2)?).ok()?;
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
-                &more[2..]
-            }
-            byte => {
-                bytes.push(*byte);
-                more
-            }
-        };
-    }
-    String::from_utf8(bytes).ok().filter(|service| escaped(service) == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_name_of_a_service_has_a_file_of_its_own() {
-        for (service, file) in [
-            ("web", "web"),
-            ("a.b", "a.b"),
-            ("../etc", "%2E.%2Fetc"),
-            (".lock", "%2Elock"),
-            ("a%2F", "a%252F"),
-            ("ö", "%C3%B6"),
-        ] {
-            assert_eq!(escaped(service), file);
-            assert_eq!(unescaped(file).as_deref(), Some(service));
-        }
-        for strange in ["%2", "%zz", ".web", "%61"] {
-            assert_eq!(unescaped(strange), None, "{strange}");
-        }
-    }
 }

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 #[derive(Debug)]
-pub(crate) struct WriteTimeout<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     /// Runs while the other end takes nothing.
@@ -21,7 +21,7 @@ pub(crate) struct WriteTimeout<S> {
 }
 
 impl<S> WriteTimeout<S> {
-    pub(crate) fn new(stream: S, limit: Duration) -> WriteTimeout<S> {
+    pub(super) fn new(stream: S, limit: Duration) -> WriteTimeout<S> {
         WriteTimeout { stream, limit, waiting: None }
     }
 

@@ -1,0 +1,112 @@
+//! Being reached: the one accept loop, with its limits.
+//!
+//! A user gives a [`Listener`] (an address, or one that somebody else has opened), [`Limits`], TLS or
+//! not, and a service for each connection; [`Endpoint::serve`] does the rest until [`Stop`] says so,
+//! and then waits for those who are still being answered. Dropped, it ends all of them.
+//!
+//! ```text
+//!  accept ─► room in Connections? ─► TLS ─► service(peer) ─► requests …
+//!    │           └─ full: a silent one, or the oldest, makes room; or nobody: turned away
+//!    └─ Stop: no more are accepted; each connection ends with the answer under way
+//! ```
+
+mod bind;
+mod connection;
+mod connections;
+mod write_timeout;
+
+pub use bind::{Listener, bind_tcp};
+pub use connection::Peer;
+pub use connections::{Connections, Full};
+
+use crate::tls::ServerTls;
+use connection::{Accepted, Service};
+use futures_util::FutureExt;
+use std::{io, sync::Arc, time::Duration};
+use tokio::{sync::watch, time::sleep};
+
+/// Out of files or memory: trying again at once would only burn the processor.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// What a client may cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// To say what it wants: TLS, then the head of each request, with the time before it.
+    pub header: Duration,
+    /// A client that takes nothing for so long is gone or means harm.
+    pub write: Option<Duration>,
+    /// For all that happens on one connection.
+    pub connection: Option<Duration>,
+    /// Whether a connection is for more than one request.
+    pub keep_alive: bool,
+    /// For the answer under way when the listener is closed.
+    pub drain: Duration,
+}
+
+/// When to stop.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    /// Becomes true when all is over: every client gets its last answer, however long it takes.
+    pub ending: watch::Receiver<bool>,
+    /// Becomes true when this listener is closed: clients have [`Limits::drain`] to leave.
+    pub closing: Option<watch::Receiver<bool>>,
+}
+
+/// TLS, and what to say to a client that speaks plain HTTP.
+#[derive(Debug, Clone)]
+pub struct Secured {
+    pub tls: ServerTls,
+    pub plain_answer: Arc<[u8]>,
+}
+
+/// A listener with all that it takes to serve it.
+#[derive(Debug)]
+pub struct Endpoint {
+    pub listener: Arc<Listener>,
+    pub tls: Option<Secured>,
+    pub limits: Limits,
+    /// May be shared by several.
+    pub connections: Connections,
+    /// Whether those who are in line at the end are answered as well: they may have lost somebody
+    /// who listened at the same socket before.
+    pub answers_backlog: bool,
+}
+
+impl Endpoint {
+    /// Serves until it is told to stop. When all is over it returns once every client has left;
+    /// when only this listener is closed, at once, and its clients leave by themselves.
+    pub async fn serve<S: Service>(
+        self,
+        service: impl Fn(Peer) -> S + Clone + Send + 'static,
+        mut stop: Stop,
+    ) {
+        let Endpoint { listener, tls, limits, connections, answers_backlog } = self;
+        let until = stop.clone();
+        let enter = |accepted: Accepted| {
+            let (tls, until, service) = (tls.clone(), until.clone(), service.clone());
+            connections
+                .add(|active| connection::serve(accepted, tls, limits, until, active, service));
+        };
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = stop.ending.wait_for(|over| *over) => break,
+                () = connection::closed(&mut stop.closing) => return,
+            };
+            match accepted {
+                Ok(accepted) => enter(accepted),
+                Err(error) => wait_out(&error).await,
+            }
+        }
+        while answers_backlog && let Some(Ok(accepted)) = listener.accept().now_or_never() {
+            enter(accepted);
+        }
+        drop(listener);
+        connections.all_left().await;
+    }
+}
+
+async fn wait_out(error: &io::Error) {
+    tracing::warn!("cannot accept a connection: {error}");
+    sleep(ACCEPT_AGAIN).await;
+}
