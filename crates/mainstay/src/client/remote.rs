@@ -1,33 +1,23 @@
 //! A node elsewhere: where it listens, and what we prove ourselves with.
 
-use super::stream::Stream;
 use crate::{
     args::RemoteArgs,
     dirs::named,
     failure::{Failure, USAGE},
 };
-use rustls::{
-    ClientConfig, ClientConnection, RootCertStore, StreamOwned,
-    crypto::ring::default_provider,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+use mainstay_core::tls::Tls;
+use mainstay_net::{
+    http::{HeaderMap, HeaderValue, Server, header},
+    tls::{ClientTls, TlsError},
 };
-use std::{
-    env, fs, io,
-    net::{TcpStream, ToSocketAddrs},
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{env, fs, path::Path};
 
 #[derive(Debug)]
 pub(crate) struct Remote {
     pub(crate) url: String,
-    /// With the port if one was written.
-    pub(crate) authority: String,
-    host: String,
-    port: u16,
-    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    token: Option<String>,
+    pub(super) server: Server,
+    /// What every request carries.
+    pub(super) headers: HeaderMap,
 }
 
 impl Remote {
@@ -49,52 +39,23 @@ impl Remote {
         let (secure, authority) = parse(&url)?;
         let (host, port) = split(&authority, if secure { 443 } else { 80 })
             .ok_or_else(|| usage(format!("'{url}' has no valid host and port")))?;
-        let tls = match secure {
-            true => Some((Arc::new(config(args)?), server_name(&host)?)),
-            false => None,
-        };
+        let tls = secure.then(|| tls(args, &host)).transpose()?;
         let token = named(args.token_file.as_deref(), "MAINSTAY_TOKEN_FILE");
         let token = token.map(|path| token_in(&path)).transpose()?;
-        Ok(Some(Remote { url, authority, host, port, tls, token }))
-    }
-
-    /// What every request carries.
-    pub(crate) fn headers(&self) -> String {
-        self.token
-            .as_ref()
-            .map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"))
-    }
-
-    pub(crate) fn connect(&self, patience: Duration) -> io::Result<Stream> {
-        let mut last = io::Error::other("its name has no address");
-        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, patience.max(SHORTEST)) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    stream.set_read_timeout(Some(patience.max(SHORTEST)))?;
-                    stream.set_write_timeout(Some(patience.max(SHORTEST)))?;
-                    return self.secured(stream);
-                }
-                Err(error) => last = error,
-            }
+        let server = Server::tcp(&host, port).called(&url).with_tls(tls);
+        let mut headers = HeaderMap::from_iter([(header::HOST, value(&authority)?)]);
+        if let Some(token) = token {
+            let mut token = value(&format!("Bearer {token}"))?;
+            token.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, token);
         }
-        Err(last)
-    }
-
-    fn secured(&self, stream: TcpStream) -> io::Result<Stream> {
-        let Some((config, name)) = &self.tls else { return Ok(Stream::Tcp(stream)) };
-        let connection =
-            ClientConnection::new(config.clone(), name.clone()).map_err(io::Error::other)?;
-        let mut stream = StreamOwned::new(connection, stream);
-        while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock)?;
-        }
-        Ok(Stream::Tls(Box::new(stream)))
+        Ok(Some(Remote { url, server, headers }))
     }
 }
 
-/// No time at all is no time limit to the operating system.
-const SHORTEST: Duration = Duration::from_millis(1);
+fn value(text: &str) -> Result<HeaderValue, Failure> {
+    HeaderValue::from_str(text).map_err(|error| Failure::of("this cannot be asked", error))
+}
 
 fn usage(text: impl Into<String>) -> Failure {
     Failure::new(USAGE, text)
@@ -128,11 +89,6 @@ fn split(authority: &str, default: u16) -> Option<(String, u16)> {
     (!host.is_empty() && host.chars().all(fine)).then(|| (host.to_owned(), port))
 }
 
-fn server_name(host: &str) -> Result<ServerName<'static>, Failure> {
-    ServerName::try_from(host.to_owned())
-        .map_err(|error| usage(format!("'{host}' cannot be the name of a node: {error}")))
-}
-
 fn token_in(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path)
@@ -144,47 +100,26 @@ fn token_in(path: &Path) -> Result<String, Failure> {
     }
 }
 
-fn config(args: &RemoteArgs) -> Result<ClientConfig, Failure> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Failure::of("TLS cannot be set up", error))?
-        .with_root_certificates(roots(named(args.ca.as_deref(), "MAINSTAY_CA").as_deref())?);
+fn tls(args: &RemoteArgs, host: &str) -> Result<ClientTls, Failure> {
     let cert = named(args.cert.as_deref(), "MAINSTAY_CERT");
     let key = named(args.key.as_deref(), "MAINSTAY_KEY");
-    match (cert, key) {
-        (None, None) => Ok(builder.with_no_client_auth()),
-        (Some(cert), Some(key)) => {
-            let shown = key.display();
-            let secret = PrivateKeyDer::from_pem_file(&key)
-                .map_err(|error| Failure::of(format!("cannot read the key in {shown}"), error))?;
-            let certs = certificates(&cert)?;
-            let of = || format!("{} and {shown} are of no use", cert.display());
-            builder.with_client_auth_cert(certs, secret).map_err(|error| Failure::of(of(), error))
-        }
-        (Some(_), None) => Err(usage("a certificate needs its key: add --key")),
-        (None, Some(_)) => Err(usage("a key needs its certificate: add --cert")),
+    match (&cert, &key) {
+        (Some(_), None) => return Err(usage("a certificate needs its key: add --key")),
+        (None, Some(_)) => return Err(usage("a key needs its certificate: add --cert")),
+        (Some(_), Some(_)) | (None, None) => {}
     }
-}
-
-fn roots(ca: Option<&Path>) -> Result<RootCertStore, Failure> {
-    let found = match ca {
-        Some(path) => certificates(path)?,
-        None => rustls_native_certs::load_native_certs().certs,
-    };
-    let mut roots = RootCertStore::empty();
-    match roots.add_parsable_certificates(found) {
-        (0, _) => {
-            let text = "there are no certificates to trust: name those of the node with --ca";
-            Err(Failure::failed(text))
+    let ca_file = named(args.ca.as_deref(), "MAINSTAY_CA");
+    let settings = Tls { ca_file, cert, key, ..Tls::default() };
+    let tls = ClientTls::new(&settings, host, "--ca").and_then(|tls| tls.load().map(|()| tls));
+    tls.map_err(|error| match error {
+        TlsError::Name { source, .. } => {
+            usage(format!("'{host}' cannot be the name of a node: {source}"))
         }
-        (_, _) => Ok(roots),
-    }
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(
-        |error| Failure::of(format!("cannot read the certificates in {}", path.display()), error),
-    )
+        TlsError::NoRoots { .. } => {
+            Failure::failed("there are no certificates to trust: name those of the node with --ca")
+        }
+        error => Failure::failed(error.to_string()),
+    })
 }
 
 #[cfg(test)]

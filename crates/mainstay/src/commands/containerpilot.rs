@@ -20,6 +20,7 @@ use crate::{
 use mainstay_agent::context;
 use mainstay_config::Errors;
 use mainstay_import::Format;
+use mainstay_net::http::Method;
 use serde_json::{Map, Value};
 use std::{
     env, fs, io,
@@ -101,23 +102,23 @@ pub(crate) fn containerpilot() -> Result<i32, Failure> {
         return template(&config, flags.out.as_deref());
     }
     if flags.reload {
-        return ask(&config, "POST", "/v3/reload", None);
+        return ask(&config, Method::POST, "/v3/reload", None);
     }
     if let Some(value) = &flags.maintenance {
         let path = match value.as_str() {
             "enable" => "/v3/maintenance/enable",
             _ => "/v3/maintenance/disable",
         };
-        return ask(&config, "POST", path, None);
+        return ask(&config, Method::POST, path, None);
     }
     if !flags.putenv.is_empty() {
-        return ask(&config, "POST", "/v3/environ", Some(Value::Object(flags.putenv)));
+        return ask(&config, Method::POST, "/v3/environ", Some(Value::Object(flags.putenv)));
     }
     if !flags.putmetric.is_empty() {
-        return ask(&config, "POST", "/v3/metric", Some(Value::Object(flags.putmetric)));
+        return ask(&config, Method::POST, "/v3/metric", Some(Value::Object(flags.putmetric)));
     }
     if flags.ping {
-        let code = ask(&config, "GET", "/v3/ping", None)?;
+        let code = ask(&config, Method::GET, "/v3/ping", None)?;
         if code == 0 {
             print("ok\n")?;
         }
@@ -158,21 +159,20 @@ fn template(config: &Path, out: Option<&str>) -> Result<i32, Failure> {
 }
 
 /// Puts a question to the control socket that the file names.
-fn ask(config: &Path, method: &str, path: &str, body: Option<Value>) -> Result<i32, Failure> {
+fn ask(config: &Path, method: Method, path: &str, body: Option<Value>) -> Result<i32, Failure> {
     let socket = match mainstay_import::containerpilot_socket(config, &context()) {
         Ok(socket) => socket,
         Err(errors) => return Ok(tell(&errors)),
     };
-    let body = body.map(|body| body.to_string());
     let at = socket.display();
-    match client::once(&socket, method, path, body.as_deref(), PATIENCE) {
+    match client::once(&socket, method, path, body.as_ref(), PATIENCE) {
         Ok((200..=299, _)) => Ok(0),
         Ok((422, text)) if path == "/v3/reload" => {
             Err(Failure::new(CONFIG, format!("nothing is changed: {}", text.trim())))
         }
         Ok((_, text)) if !text.trim().is_empty() => Err(Failure::failed(text.trim())),
         Ok((status, _)) => Err(Failure::new(FAILED, format!("{path} was answered with {status}"))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Failure::new(
+        Err(error) if error.io_kind() == Some(io::ErrorKind::NotFound) => Err(Failure::new(
             NO_AGENT,
             format!(
                 "there is no control socket {at}: containerpilot does not run, or with another \

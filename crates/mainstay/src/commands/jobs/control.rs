@@ -6,6 +6,7 @@ use crate::{
     failure::{FAILED, Failure, USAGE},
     term::{print, print_json},
 };
+use mainstay_net::percent::segment;
 use mainstay_wire::api::{RestartRequest, SignalRequest, StartRequest};
 use serde_json::{Value, json};
 use std::{slice, thread};
@@ -41,7 +42,7 @@ fn carry_out(verb: &str, args: &ControlArgs, body: &Value) -> Result<i32, Failur
     let client = Client::of(&args.node)?;
     let wait = args.wait.patience();
     each(&args.jobs, args.json.json, |job| {
-        let path = format!("/v1/jobs/{}/{verb}?wait={}ms", escaped(job), wait.as_millis());
+        let path = format!("/v1/jobs/{}/{verb}?wait={}ms", segment(job), wait.as_millis());
         client.post(&path, body, wait + PROMPT)
     })
 }
@@ -50,7 +51,7 @@ pub(crate) fn app(args: &AppArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     let (action, wait) = (args.action.word(), args.wait.patience());
     each(slice::from_ref(&args.app), args.json.json, |app| {
-        let path = format!("/v1/apps/{}/{action}?wait={}ms", escaped(app), wait.as_millis());
+        let path = format!("/v1/apps/{}/{action}?wait={}ms", segment(app), wait.as_millis());
         client.post(&path, &json!({}), wait + PROMPT)
     })
 }
@@ -59,7 +60,7 @@ pub(crate) fn signal(args: &SignalArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     let body = json!(SignalRequest { signal: args.signal, to: Some(args.to) });
     each(&args.jobs, args.json.json, |job| {
-        client.post(&format!("/v1/jobs/{}/signal", escaped(job)), &body, PROMPT)
+        client.post(&format!("/v1/jobs/{}/signal", segment(job)), &body, PROMPT)
     })
 }
 
@@ -112,14 +113,4 @@ fn line(job: &Value) -> String {
         Some(pid) => format!("{state}, pid {pid}"),
         None => state.to_owned(),
     }
-}
-
-/// A name is made of harmless characters; whatever else was typed must not become another path.
-pub(crate) fn escaped(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => char::from(byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
 }

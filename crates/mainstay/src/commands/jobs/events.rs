@@ -23,7 +23,7 @@ pub(crate) fn events(args: &EventsArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     let mut seen = Seen::default();
     loop {
-        let stream = match client.stream(&path(args, &seen), &seen.header()) {
+        let stream = match client.stream(&path(args, &seen), seen.id.as_deref()) {
             Ok(stream) => stream,
             // It was there and is gone: the run has ended, and all of it was shown.
             Err(_) if seen.id.is_some() && !client.is_there() => return Ok(0),
@@ -55,12 +55,6 @@ fn path(args: &EventsArgs, seen: &Seen) -> String {
 #[derive(Debug, Default)]
 struct Seen {
     id: Option<String>,
-}
-
-impl Seen {
-    fn header(&self) -> String {
-        self.id.as_ref().map_or_else(String::new, |id| format!("Last-Event-ID: {id}\r\n"))
-    }
 }
 
 /// Prints events until the stream ends, however it does.
@@ -144,7 +138,7 @@ mod tests {
         let mut seen = Seen::default();
         let text = ": from here\nid: r:4\n\nid: r:5\nevent: startup\ndata: {}\n\nid: r:6\ndata: {";
         read(BufReader::new(text.as_bytes()), &mut seen, true).expect("printed");
-        assert_eq!(seen.header(), "Last-Event-ID: r:5\r\n");
+        assert_eq!(seen.id.as_deref(), Some("r:5"));
     }
 
     #[test]

@@ -4,11 +4,11 @@
 use crate::{
     args::LogsArgs,
     client::Client,
-    commands::jobs::control::escaped,
     dirs,
     failure::Failure,
     term::{Tint, stdout_color, tinted},
 };
+use mainstay_net::percent::segment;
 use mainstay_wire::{
     api::LogLine,
     logs::{self, Entry, Lines, Wanted},
@@ -101,13 +101,13 @@ fn remote(args: &LogsArgs, client: &Client) -> Result<i32, Failure> {
         });
     }
     if let Some(since) = args.since {
-        path.push_str(&format!("&since={}", escaped(&rfc3339(since))));
+        path.push_str(&format!("&since={}", segment(&rfc3339(since))));
     }
     if !args.jobs.is_empty() {
-        let names: Vec<String> = args.jobs.iter().map(|name| escaped(name)).collect();
+        let names: Vec<String> = args.jobs.iter().map(|name| segment(name)).collect();
         path.push_str(&format!("&jobs={}", names.join(",")));
     }
-    let stream = client.stream(&path, "")?;
+    let stream = client.stream(&path, None)?;
     let mut printer = Printer::new(args);
     for line in stream.lines() {
         // Cut off: what comes next may be another agent, and nobody knows how far this one got.

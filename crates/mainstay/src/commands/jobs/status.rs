@@ -3,7 +3,7 @@
 use crate::{
     args::StatusArgs,
     client::Client,
-    commands::jobs::control::{escaped, several},
+    commands::jobs::control::several,
     failure::{Failure, NOT_AS_DESIRED},
     term::{self, Tint, harmless, print, print_json, stdout_color, table, tinted},
 };
@@ -13,6 +13,7 @@ use mainstay_core::{
     job::{Desired, Health, Phase, Verdict},
     node::NodePhase,
 };
+use mainstay_net::percent::segment;
 use mainstay_wire::api::{DiscoveryStatus, JobStatus, ListenerStatus, NodeStatus, WatchStatus};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,7 +23,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     match &args.job {
         Some(name) => {
-            let answer = client.get(&format!("/v1/jobs/{}", escaped(name)))?;
+            let answer = client.get(&format!("/v1/jobs/{}", segment(name)))?;
             let body = answer.or_told(args.json.json)?;
             let jobs: Vec<JobStatus> =
                 several(&body).iter().map(understood).collect::<Result<_, _>>()?;

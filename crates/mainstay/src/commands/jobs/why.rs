@@ -3,15 +3,16 @@
 use crate::{
     args::WhyArgs,
     client::Client,
-    commands::jobs::control::{escaped, several},
+    commands::jobs::control::several,
     failure::Failure,
     term::{print, print_json},
 };
+use mainstay_net::percent::segment;
 
 pub(crate) fn why(args: &WhyArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     let body =
-        client.get(&format!("/v1/jobs/{}/why", escaped(&args.job)))?.or_told(args.json.json)?;
+        client.get(&format!("/v1/jobs/{}/why", segment(&args.job)))?.or_told(args.json.json)?;
     if args.json.json {
         print_json(&body)?;
         return Ok(0);
