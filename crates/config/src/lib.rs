@@ -22,7 +22,7 @@ mod reader;
 mod source;
 
 pub use assemble::{cycle, single};
-pub use diag::{Diagnostic, Errors, Severity, Spot, nearest};
+pub use diag::{Diagnostic, Errors, Related, Severity, Spot, nearest};
 pub use keys::{Key, Kind, Reload, job::MOST_INSTANCES, keys};
 pub use notation::{address::is_host, duration, shell_words};
 pub use output::{reference, schema};

@@ -191,7 +191,7 @@ impl SourceIndex {
                 Some(near) => format!("did you mean 'watch.{near}'?"),
                 None => format!("add the table [watches.{watch}]"),
             };
-            return r.wrong(span, message, help);
+            return r.absent(span, message, help);
         }
         if let Some((kind @ ("template" | "profile"), _)) = source.split_once('.') {
             return r.wrong(
@@ -203,7 +203,7 @@ impl SourceIndex {
         let message = format!("there is no job '{source}'");
         // Comparing many wrong names with many jobs takes long, and helps nobody.
         if r.is_full() || self.by_name.len() > 1000 && r.errors() > 20 {
-            return r.wrong(span, message, "");
+            return r.absent(span, message, "");
         }
         let names = self.by_name.keys().chain(&self.watches).map(String::as_str);
         let help = match nearest(source, names) {
@@ -214,7 +214,7 @@ impl SourceIndex {
             }
             None => "name a job of this configuration".to_owned(),
         };
-        r.wrong(span, message, help)
+        r.absent(span, message, help)
     }
 }
 
@@ -268,7 +268,14 @@ fn circles(r: &mut Reader<'_>, jobs: &[PlacedJob]) {
         r.file = first.at.file;
         let message = format!("these jobs wait for each other: {}", cycle::drawn(&names));
         r.within(&format!("jobs.{}", first.table_name), |r| {
-            r.wrong::<()>(first.at.span, message, "remove one of the conditions")
+            let help = "remove one of the conditions";
+            match circle.get(1).and_then(|at| jobs.get(*at)) {
+                Some(next) => {
+                    let next = (next.at, "which waits in turn");
+                    r.wrong_beside::<()>(first.at.span, next, message, help)
+                }
+                None => r.wrong(first.at.span, message, help),
+            }
         });
     }
 }

@@ -85,9 +85,9 @@ impl JobList {
             if let Some(first) =
                 taken.filter(|first| first.span != at.span || first.file != at.file)
             {
-                let first = r.position(first.file, first.span.start);
-                let message = format!("job '{full}' is already defined at {first}");
-                wrong(r, message, "rename or remove one of them");
+                let message = format!("job '{full}' is already defined at {}", r.position(*first));
+                let first = (*first, "first defined here");
+                r.wrong_beside::<()>(name.span(), first, message, "rename or remove one of them");
                 return Some(());
             }
             let mut plan = JobPlan::new(full.clone(), Vec::new());

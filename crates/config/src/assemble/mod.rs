@@ -119,9 +119,11 @@ fn watches(r: &mut Reader<'_>, parts: &[Part<'_>]) -> Vec<(WatchPlan, Place)> {
                     }
                 };
                 if let Some((_, first)) = watches.iter().find(|(watch, _)| watch.name == valid) {
-                    let first = r.position(first.file, first.span.start);
-                    let message = format!("watch '{valid}' is already defined at {first}");
-                    return r.wrong(name.span(), message, "rename or remove one of them");
+                    let message =
+                        format!("watch '{valid}' is already defined at {}", r.position(*first));
+                    let first = (*first, "first defined here");
+                    let help = "rename or remove one of them";
+                    return r.wrong_beside(name.span(), first, message, help);
                 }
                 let from = table(r, name, value)?;
                 let plan = r.within(name.get_ref(), |r| {
@@ -156,9 +158,11 @@ fn apps(r: &mut Reader<'_>, parts: &[Part<'_>]) -> Vec<(AppPlan, Place)> {
                     }
                 };
                 if let Some((_, first)) = apps.iter().find(|(app, _)| app.name == valid) {
-                    let first = r.position(first.file, first.span.start);
-                    let message = format!("app '{valid}' is already defined at {first}");
-                    return r.wrong(name.span(), message, "rename or remove one of them");
+                    let message =
+                        format!("app '{valid}' is already defined at {}", r.position(*first));
+                    let first = (*first, "first defined here");
+                    let help = "rename or remove one of them";
+                    return r.wrong_beside(name.span(), first, message, help);
                 }
                 let mut app = AppPlan::new(valid);
                 let from = table(r, name, value)?;

@@ -1,7 +1,7 @@
 //! The tables of all files: each text parsed, its tables sorted by what they are about, and those
 //! that several files have a part of read as one.
 
-use crate::reader::{Reader, Span};
+use crate::reader::{Place, Reader, Span};
 use std::collections::BTreeMap;
 use toml::{
     Spanned,
@@ -111,19 +111,20 @@ pub(super) fn merge<'t>(
     parts: &[Part<'t>],
     mut read: impl FnMut(&mut Reader<'_>, &'t DeTable<'t>),
 ) {
-    let mut said: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    let mut said: BTreeMap<&str, Place> = BTreeMap::new();
     for part in parts {
         r.file = part.file;
         r.within(name, |r| {
             for (key, _) in part.table {
                 match said.get(key.get_ref().as_ref()) {
                     None => {
-                        said.insert(key.get_ref(), (part.file, key.span().start));
+                        said.insert(key.get_ref(), r.here(key.span()));
                     }
-                    Some((file, offset)) => {
-                        let first = r.position(*file, *offset);
-                        let message = format!("'{}' is already set at {first}", key.get_ref());
-                        r.wrong::<()>(key.span(), message, "remove one of them");
+                    Some(first) => {
+                        let message =
+                            format!("'{}' is already set at {}", key.get_ref(), r.position(*first));
+                        let first = (*first, "first set here");
+                        r.wrong_beside::<()>(key.span(), first, message, "remove one of them");
                     }
                 }
             }

@@ -50,7 +50,7 @@ pub(super) fn membership(r: &mut Reader<'_>, apps: &[(AppPlan, Place)], jobs: &[
             None => format!("add the table [apps.{app}]"),
         };
         r.within(&format!("jobs.{}.app", placed.table_name), |r| {
-            r.wrong::<()>(span, format!("there is no app '{app}'"), help)
+            r.absent::<()>(span, format!("there is no app '{app}'"), help)
         });
     }
     let used: BTreeSet<&Name> = jobs.iter().filter_map(|it| it.job.plan.app.as_ref()).collect();

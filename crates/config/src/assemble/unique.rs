@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Two jobs with one entry would take turns in it, and the first that stops would remove it.
 pub(crate) fn one_job_for_each_entry(r: &mut Reader<'_>, node: &str, jobs: &[PlacedJob]) {
-    let mut users: BTreeMap<String, &Name> = BTreeMap::new();
+    let mut users: BTreeMap<String, (&Name, Place)> = BTreeMap::new();
     let mut told: BTreeSet<&str> = BTreeSet::new();
     for placed in jobs {
         let plan = &placed.job.plan;
@@ -19,7 +19,8 @@ pub(crate) fn one_job_for_each_entry(r: &mut Reader<'_>, node: &str, jobs: &[Pla
         };
         let id = advertise.id.clone().unwrap_or_else(|| format!("{}-{node}", plan.name));
         let message = format!("'{id}' is already the id of job");
-        let Some(user) = users.insert(id, &plan.name) else { continue };
+        let here = Place { file: placed.at.file, span };
+        let Some((user, first)) = users.insert(id, (&plan.name, here)) else { continue };
         // Of many instances with one id the second says it all.
         if !told.insert(&placed.table_name) {
             continue;
@@ -31,48 +32,60 @@ pub(crate) fn one_job_for_each_entry(r: &mut Reader<'_>, node: &str, jobs: &[Pla
             "use another id, or leave it out"
         };
         r.within(&format!("jobs.{}.advertise", placed.table_name), |r| {
-            r.wrong::<()>(span, format!("{message} '{user}'"), help)
+            let message = format!("{message} '{user}'");
+            if placed.echo {
+                return r.wrong::<()>(span, message, help);
+            }
+            r.wrong_beside(span, (first, "used here"), message, help)
         });
     }
 }
 
 /// The lists of two watches in one variable: a job is given one of them only.
 pub(crate) fn one_watch_for_each_variable(r: &mut Reader<'_>, watches: &[(WatchPlan, Place)]) {
-    let mut users: BTreeMap<String, &Name> = BTreeMap::new();
+    let mut users: BTreeMap<String, (&Name, Place)> = BTreeMap::new();
     for (watch, at) in watches {
         let word = format!("MAINSTAY_WATCH_{}", watch.name.in_variables());
         let both = [format!("{word}_FILE"), word];
         let taken = both.iter().find_map(|word| Some((word, *users.get(word)?)));
-        if let Some((word, user)) = taken {
+        if let Some((word, (user, first))) = taken {
             r.file = at.file;
             let message = format!("jobs find watch '{user}' in {word} as well");
             r.within(&format!("watches.{}", watch.name), |r| {
-                r.warn(at.span, message, "rename one of them");
+                let first = (first, "the other watch");
+                r.warn_beside(at.span, first, message, "rename one of them");
             });
         }
-        users.extend(both.map(|word| (word, &watch.name)));
+        users.extend(both.map(|word| (word, (&watch.name, *at))));
     }
 }
 
 pub(crate) fn one_main(r: &mut Reader<'_>, jobs: &[PlacedJob]) {
     let mut mains =
         jobs.iter().filter(|it| !it.echo).filter_map(|it| it.job.main.map(|span| (it, span)));
-    let Some((first, _)) = mains.next() else { return };
+    let Some((first, first_span)) = mains.next() else { return };
+    let first_main = Place { file: first.at.file, span: first_span };
     for (other, span) in mains {
         r.file = other.at.file;
         let message = format!("job '{}' is main already", first.job.plan.name);
         let path = format!("jobs.{}.main", other.table_name);
-        r.within(&path, |r| r.wrong::<()>(span, message, "let one job decide when the node ends"));
+        r.within(&path, |r| {
+            let help = "let one job decide when the node ends";
+            r.wrong_beside::<()>(span, (first_main, "the main job"), message, help)
+        });
     }
 }
 
 pub(crate) fn one_user_of_each_address(r: &mut Reader<'_>, jobs: &[PlacedJob]) {
-    let mut users: BTreeMap<&str, &Name> = BTreeMap::new();
+    let mut users: BTreeMap<&str, (&Name, Place)> = BTreeMap::new();
     let mut told: BTreeSet<(&str, &str)> = BTreeSet::new();
     for placed in jobs {
         let plan = &placed.job.plan;
         for (socket, span) in plan.sockets.iter().zip(&placed.job.sockets) {
-            let Some(user) = users.insert(&socket.address, &plan.name) else { continue };
+            let here = Place { file: placed.at.file, span: *span };
+            let Some((user, first)) = users.insert(&socket.address, (&plan.name, here)) else {
+                continue;
+            };
             // Of many instances with one address the second says it all.
             if !told.insert((&placed.table_name, &socket.name)) {
                 continue;
@@ -85,7 +98,12 @@ pub(crate) fn one_user_of_each_address(r: &mut Reader<'_>, jobs: &[PlacedJob]) {
             } else {
                 "use another address"
             };
-            r.within(&path, |r| r.wrong::<()>(*span, message, help));
+            r.within(&path, |r| {
+                if placed.echo {
+                    return r.wrong::<()>(*span, message, help);
+                }
+                r.wrong_beside(*span, (first, "used here"), message, help)
+            });
         }
     }
 }

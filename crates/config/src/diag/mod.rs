@@ -1,24 +1,27 @@
 //! Diagnostics: what is wrong, where, and what to do about it.
 //!
-//! A diagnostic carries its source line with it, so that it can be shown after the texts are gone:
+//! A diagnostic carries the lines it is about with it, so that it can be shown after the texts are
+//! gone:
 //!
 //! ```text
 //! error: unknown key 'reestart' in jobs.web
 //!  --> mainstay.toml:3:1
 //!   |
 //! 3 | reestart = "never"
-//!   | ^^^^^^^^ help: did you mean 'restart'?
+//!   | ^^^^^^^^
+//!   |
+//!   = help: did you mean 'restart'?
 //! ```
 
 mod nearest;
+mod render;
+mod spot;
 
 pub use nearest::nearest;
+pub use spot::Spot;
 
 use crate::source::Source;
-use std::{
-    fmt::{self, Write as _},
-    ops::Range,
-};
+use std::{fmt, ops::Range};
 
 /// A file with more mistakes than this is the wrong file.
 const SHOWN: usize = 50;
@@ -37,20 +40,22 @@ pub struct Diagnostic {
     /// The file or directory it is about.
     pub file: Option<String>,
     pub spot: Option<Spot>,
+    /// Other places that it is about.
+    pub related: Vec<Related>,
+    /// Something is not there. It may be in a file that cannot be read.
+    pub(crate) absence: bool,
     /// Sorts diagnostics into the order of the files.
     pub(crate) order: (usize, usize),
 }
 
-/// A place in a file, with the line it is on. Lines and columns count from 1, columns in characters.
+/// Another place that a diagnostic is about, and what is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spot {
-    pub line: usize,
-    pub column: usize,
-    /// The line, without control characters, cut to the part around the mistake.
-    pub text: String,
-    /// Where in `text` the mistake begins, and how wide it is, in characters.
-    pub indent: usize,
-    pub width: usize,
+pub struct Related {
+    pub file: String,
+    pub spot: Spot,
+    pub label: String,
+    /// The line between this one and that of the diagnostic, if there is just one.
+    between: Option<String>,
 }
 
 impl Diagnostic {
@@ -62,13 +67,20 @@ impl Diagnostic {
             help: None,
             file: None,
             spot: None,
+            related: Vec::new(),
+            absence: false,
             order: (0, 0),
         }
     }
 
     #[must_use]
+    pub(crate) fn warning(message: impl AsRef<str>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
+    }
+
+    #[must_use]
     pub fn help(mut self, help: impl AsRef<str>) -> Diagnostic {
-        self.help = Some(printable(help.as_ref()));
+        self.help = Some(printable(help.as_ref())).filter(|help| !help.is_empty());
         self
     }
 
@@ -86,11 +98,25 @@ impl Diagnostic {
         self.file(&source.name)
     }
 
+    /// Another place it is about, and what is there; said after [`Diagnostic::at`].
+    #[must_use]
+    pub(crate) fn beside(mut self, source: &Source, span: Range<usize>, label: &str) -> Diagnostic {
+        let file = printable(&source.name);
+        let spot = source.spot(span);
+        let own = self.spot.as_ref().filter(|_| self.file.as_ref() == Some(&file));
+        let between = own
+            .filter(|own| own.line.abs_diff(spot.line) == 2)
+            .map(|own| source.shown_line(own.line.min(spot.line) + 1));
+        self.related.push(Related { file, spot, label: printable(label), between });
+        self
+    }
+
     /// About the file as a whole.
     #[must_use]
     pub fn nowhere(mut self) -> Diagnostic {
         self.order.1 = 0;
         self.spot = None;
+        self.related.clear();
         self
     }
 
@@ -98,46 +124,6 @@ impl Diagnostic {
     #[must_use]
     pub fn repeats(&self, other: &Diagnostic) -> bool {
         self.order == other.order && self.message == other.message
-    }
-
-    #[must_use]
-    pub fn render(&self, color: bool) -> String {
-        let paint = Paint { color };
-        let (word, tint) = match self.severity {
-            Severity::Error => ("error", "1;31"),
-            Severity::Warning => ("warning", "1;33"),
-        };
-        let mut out = format!("{}{}", paint.with(tint, word), paint.with("1", ": "));
-        out.push_str(&paint.with("1", &self.message));
-        let gutter = self.spot.as_ref().map_or(1, |spot| spot.line.to_string().len());
-        let margin = " ".repeat(gutter);
-        let arrow = paint.with("1;34", "-->");
-        let bar = paint.with("1;34", "|");
-        // Writing to a String cannot fail.
-        let _ = match (&self.file, &self.spot) {
-            (Some(file), Some(spot)) => {
-                write!(out, "\n{margin}{arrow} {file}:{}:{}", spot.line, spot.column)
-            }
-            (Some(file), None) => write!(out, "\n{margin}{arrow} {file}"),
-            (None, _) => Ok(()),
-        };
-        let help = self.help.as_ref().map(|help| format!("{} {help}", paint.with("1;36", "help:")));
-        match (&self.spot, help) {
-            (Some(spot), help) => {
-                let number = paint.with("1;34", &spot.line.to_string());
-                let carets = paint.with(tint, &"^".repeat(spot.width));
-                let _ = write!(out, "\n{margin} {bar}\n{number} {bar} {}", spot.text);
-                let _ = write!(out, "\n{margin} {bar} {}{carets}", " ".repeat(spot.indent));
-                if let Some(help) = help {
-                    let _ = write!(out, " {help}");
-                }
-            }
-            (None, Some(help)) => {
-                let _ = write!(out, "\n{margin} = {help}");
-            }
-            (None, None) => {}
-        }
-        out
     }
 }
 
@@ -173,14 +159,14 @@ impl Errors {
     /// For a person; ends with a line that counts when there are several.
     #[must_use]
     pub fn render(&self, color: bool) -> String {
-        let mut parts: Vec<String> =
-            self.0.iter().take(SHOWN).map(|one| one.render(color)).collect();
-        if self.0.len() > SHOWN {
-            parts.push(format!("error: {} mistakes, the first {SHOWN} are shown", self.0.len()));
-        } else if self.0.len() > 1 {
-            parts.push(format!("error: {} mistakes", self.0.len()));
-        }
-        parts.join("\n\n")
+        let count = match self.0.len() {
+            1 => None,
+            all @ 2..=SHOWN => Some(format!("{all} mistakes")),
+            all => Some(format!("{all} mistakes, the first {SHOWN} are shown")),
+        };
+        let count = count.map(Diagnostic::error);
+        let shown = self.0.iter().take(SHOWN).chain(&count).map(|one| one.render(color));
+        shown.collect::<Vec<String>>().join("\n\n")
     }
 }
 
@@ -206,16 +192,6 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-struct Paint {
-    color: bool,
-}
-
-impl Paint {
-    fn with(&self, code: &str, text: &str) -> String {
-        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
-}
-
 /// A file may hold escape sequences; a terminal must not obey them.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
@@ -224,20 +200,6 @@ pub(crate) fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_terminal_never_sees_the_control_characters_of_a_file() {
-        let shown = Diagnostic::error("bad \x1b[2J word").help("a\nb").render(false);
-        assert!(!shown.contains('\x1b'));
-        assert_eq!(shown.lines().count(), 2);
-    }
-
-    #[test]
-    fn colour_is_only_there_when_asked_for() {
-        let one = Diagnostic::error("wrong").file("a.toml");
-        assert_eq!(one.render(false), "error: wrong\n --> a.toml");
-        assert!(one.render(true).contains("\x1b[1;31merror\x1b[0m"));
-    }
 
     #[test]
     fn a_flood_of_mistakes_is_cut_and_counted() {

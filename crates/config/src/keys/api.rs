@@ -6,7 +6,7 @@
 use crate::{
     keys::{Kind, Reload::Live, Table, key},
     notation::address,
-    reader::{Place, Reader, Span, Value},
+    reader::{Place, Reader, Value},
 };
 use mainstay_core::plan::{ApiPlan, ApiTls};
 use std::{
@@ -40,7 +40,7 @@ pub(crate) static API: Table<Api> = Table {
                     Ok(address) => api.plan.listen = Some(address),
                     Err(help) => return r.wrong(v.span, format!("'{text}' is no address"), help),
                 }
-                api.listen = Some(here(r, v.span));
+                api.listen = Some(r.here(v.span));
                 Some(())
             },
         ),
@@ -52,7 +52,7 @@ pub(crate) static API: Table<Api> = Table {
             "A file with the token that clients send (`Authorization: Bearer`): one line of 16 \
              characters at least, not accessible to others. Read again at every reload.",
             |api, v, r| {
-                api.without_listen.push(("token_file", here(r, v.span)));
+                api.without_listen.push(("token_file", r.here(v.span)));
                 private(v, r).map(|it| api.plan.token_file = Some(it))
             },
         ),
@@ -63,7 +63,7 @@ pub(crate) static API: Table<Api> = Table {
             Live,
             "Encrypts connections, and may let in by client certificate.",
             |api, v, r| {
-                api.without_listen.push(("tls", here(r, v.span)));
+                api.without_listen.push(("tls", r.here(v.span)));
                 let mut tls = ApiTls::default();
                 r.nested(v, &TLS, &mut tls)?;
                 for (name, path) in [("cert", &tls.cert), ("key", &tls.key)] {
@@ -84,7 +84,7 @@ pub(crate) static API: Table<Api> = Table {
             "Lets everybody in who can connect: whoever reaches the address may run commands as the \
              users of the jobs.",
             |api, v, r| {
-                api.insecure = Some(here(r, v.span));
+                api.insecure = Some(r.here(v.span));
                 r.boolean(v).map(|it| api.plan.insecure = it)
             },
         ),
@@ -127,10 +127,6 @@ pub(crate) static TLS: Table<ApiTls> = Table {
     later: &[],
     refused: &[],
 };
-
-fn here(r: &Reader<'_>, span: Span) -> Place {
-    Place { file: r.file, span }
-}
 
 fn tcp(text: &str) -> Result<SocketAddr, String> {
     let written = address::parse(text)?;
@@ -204,7 +200,14 @@ pub(crate) fn judge(r: &mut Reader<'_>, api: Api) -> ApiPlan {
             r.file = at.file;
             let help = "remove insecure, or the token and the client certificates";
             r.within("api.insecure", |r| {
-                r.wrong::<()>(at.span, "everybody is let in, and not everybody", help)
+                let message = "everybody is let in, and not everybody";
+                match without_listen.iter().find(|(name, _)| *name == "token_file") {
+                    Some((_, token)) => {
+                        let token = (*token, "only those with the token");
+                        r.wrong_beside::<()>(at.span, token, message, help)
+                    }
+                    None => r.wrong(at.span, message, help),
+                }
             });
         }
         (false, Some(_)) if !loopback => {

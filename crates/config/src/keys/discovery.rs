@@ -312,7 +312,7 @@ pub(crate) static WATCH: Table<Watch> = Table {
 impl DiscoveryKeys {
     /// What it means; `None` when something in it was wrong.
     pub(crate) fn judge(self, at: Span, r: &mut Reader<'_>) -> Option<Backend> {
-        let Some((engine, _)) = self.engine else {
+        let Some((engine, engine_span)) = self.engine else {
             // A wrong one has been told.
             let help = "add engine = \"consul\" or engine = \"file\"";
             return r.wrong(at, "'engine' is missing", help);
@@ -320,11 +320,18 @@ impl DiscoveryKeys {
         match engine {
             BackendKind::Consul => {
                 if let Some((_, span)) = self.dir {
-                    return r.wrong(span, "'dir' belongs to the file engine", "remove it");
+                    let engine = (r.here(engine_span), "the engine");
+                    return r.wrong_beside(
+                        span,
+                        engine,
+                        "'dir' belongs to the file engine",
+                        "remove it",
+                    );
                 }
-                if let (Some((_, span)), Some((Scheme::Http, _))) = (&self.tls, &self.scheme) {
+                if let (Some((_, span)), Some((Scheme::Http, http))) = (&self.tls, &self.scheme) {
                     let help = "write scheme = \"https\", or remove tls";
-                    return r.wrong(*span, "'tls' is for https", help);
+                    let http = (r.here(*http), "the scheme");
+                    return r.wrong_beside(*span, http, "'tls' is for https", help);
                 }
                 let https =
                     self.scheme.map_or(self.tls.is_some(), |(scheme, _)| scheme == Scheme::Https);
@@ -350,7 +357,9 @@ impl DiscoveryKeys {
                 if let Some((name, span)) =
                     foreign.into_iter().find_map(|(name, span)| Some((name, span?)))
                 {
-                    return r.wrong(span, format!("'{name}' belongs to Consul"), "remove it");
+                    let engine = (r.here(engine_span), "the engine");
+                    let message = format!("'{name}' belongs to Consul");
+                    return r.wrong_beside(span, engine, message, "remove it");
                 }
                 match self.dir {
                     Some((directory, _)) => Some(Backend::File(FileCatalogue { directory })),
@@ -364,13 +373,19 @@ impl DiscoveryKeys {
 impl Watch {
     pub(crate) fn judge(self, name: Name, r: &mut Reader<'_>) -> Option<WatchPlan> {
         let of = match self.file {
-            Some((file, _)) => {
+            Some((file, file_span)) => {
                 let foreign = [("service", &self.service), ("tag", &self.tag), ("dc", &self.dc)];
                 if let Some((word, span)) =
                     foreign.into_iter().find_map(|(word, it)| Some((word, it.as_ref()?.1)))
                 {
                     let help = "watch a service or a file: remove one of them";
-                    return r.wrong(span, format!("'{word}' beside 'file'"), help);
+                    let message = format!("'{word}' beside 'file'");
+                    return r.wrong_beside(
+                        span,
+                        (r.here(file_span), "'file' is here"),
+                        message,
+                        help,
+                    );
                 }
                 Watched::File(file)
             }

@@ -13,7 +13,10 @@ use mainstay_core::{
     name::{Name, NameError},
     plan::{Check, Probe},
 };
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// A check as far as it has been read.
 #[derive(Default)]
@@ -172,13 +175,16 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Vec<PlacedCheck>>
         all.push(written);
         spans.push(at);
     }
-    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut named: BTreeMap<&str, Span> = BTreeMap::new();
     for (name, span) in all.iter().filter_map(|it| it.name.as_ref()) {
-        if !taken.insert(name.clone()) {
+        if let Some(first) = named.get(name.as_str()) {
             let message = format!("two checks are called '{name}'");
-            r.wrong::<()>(*span, message, "rename one of them");
+            let first = (r.here(*first), "the other one");
+            r.wrong_beside::<()>(*span, first, message, "rename one of them");
         }
+        named.entry(name).or_insert(*span);
     }
+    let mut taken: BTreeSet<String> = named.into_keys().map(str::to_owned).collect();
     let mut checks: Vec<PlacedCheck> = Vec::new();
     for (written, at) in all.into_iter().zip(spans) {
         let Some((kind, span, probe)) = one_probe(&written, at, r) else { continue };

@@ -11,14 +11,14 @@ use toml::de::DeValue;
 /// `http` as it is written, and where it says what is judged as a whole.
 pub(crate) struct HttpKeys {
     http: Http,
-    url: bool,
+    url: Option<Span>,
     tls: Option<Span>,
 }
 
 pub(crate) static HTTP: Table<HttpKeys> = Table {
     keys: &[
         key("url", Kind::Text, "", Live, "What is asked for. Required.", |it, v, r| {
-            it.url = true;
+            it.url = Some(v.span);
             url(v, r).map(|url| it.http.url = url)
         }),
         key("method", Kind::Text, "\"GET\"", Live, "The HTTP method.", |it, v, r| {
@@ -143,7 +143,7 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Http> {
             unix: None,
             tls: HttpTls::default(),
         },
-        url: false,
+        url: None,
         tls: None,
     };
     if !matches!(v.de, DeValue::Table(_)) {
@@ -151,13 +151,15 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Http> {
         return Some(it.http);
     }
     r.nested(v, &HTTP, &mut it)?;
-    if !it.url {
+    let Some(url) = it.url else {
         return r.wrong(v.span, "'url' is missing", "add url = \"http://127.0.0.1:8080/healthz\"");
-    }
+    };
     if let Some(span) = it.tls
         && it.http.url.starts_with("http://")
     {
-        return r.wrong(span, "'tls' with an http URL", "use https:// in url, or remove tls");
+        let url = (r.here(url), "the URL");
+        let help = "use https:// in url, or remove tls";
+        return r.wrong_beside(span, url, "'tls' with an http URL", help);
     }
     Some(it.http)
 }

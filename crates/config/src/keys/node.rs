@@ -51,7 +51,7 @@ pub(crate) static NODE: Table<Node> = Table {
              main if some job is main, never with [api] listen, else all.",
             |node, v, r| {
                 let rule = r.one_of(v)?;
-                node.exit = Some((rule, Place { file: r.file, span: v.span }));
+                node.exit = Some((rule, r.here(v.span)));
                 Some(())
             },
         ),

@@ -9,7 +9,7 @@ use mainstay_core::{plan::Reload, signal::Signal};
 /// `reload` as it is written.
 #[derive(Default)]
 pub(crate) struct ReloadKeys {
-    signal: Option<Signal>,
+    signal: Option<(Signal, Span)>,
     exec: Option<(Vec<String>, Span)>,
     spoilt: bool,
 }
@@ -17,7 +17,7 @@ pub(crate) struct ReloadKeys {
 pub(crate) static RELOAD: Table<ReloadKeys> = Table {
     keys: &[
         key("signal", Kind::Signal, "", Live, "The signal that it is sent.", |it, v, r| {
-            it.signal = r.signal(v);
+            it.signal = r.signal(v).map(|signal| (signal, v.span));
             it.spoilt |= it.signal.is_none();
             Some(())
         }),
@@ -36,10 +36,11 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Reload> {
     r.nested(v, &RELOAD, &mut it)?;
     match (it.signal, it.exec) {
         _ if it.spoilt => None,
-        (Some(signal), None) => Some(Reload::Signal(signal)),
+        (Some((signal, _)), None) => Some(Reload::Signal(signal)),
         (None, Some((exec, _))) => Some(Reload::Exec(exec)),
-        (Some(_), Some((_, span))) => {
-            r.wrong(span, "'signal' and 'exec' together", "keep one of them")
+        (Some((_, first)), Some((_, span))) => {
+            let first = (r.here(first), "'signal' is here");
+            r.wrong_beside(span, first, "'signal' and 'exec' together", "keep one of them")
         }
         (None, None) => {
             let help = "add signal = \"SIGHUP\" or exec = \"…\", or remove it";

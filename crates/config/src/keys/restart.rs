@@ -24,7 +24,7 @@ pub(crate) fn word(word: &str) -> Option<RestartOn> {
 pub(crate) struct RestartKeys {
     on: RestartOn,
     delay: Option<(Duration, Span)>,
-    max_delay: Option<Duration>,
+    max_delay: Option<(Duration, Span)>,
     limit: Option<u32>,
     within: Option<(Duration, Span)>,
 }
@@ -49,7 +49,7 @@ pub(crate) static RESTART: Table<RestartKeys> = Table {
             |it, v, r| r.duration(v).map(|delay| it.delay = Some((delay, v.span))),
         ),
         key("max_delay", Kind::Duration, "\"30s\"", Live, "The longest wait.", |it, v, r| {
-            r.duration(v).map(|delay| it.max_delay = Some(delay))
+            r.duration(v).map(|delay| it.max_delay = Some((delay, v.span)))
         }),
         key(
             "limit",
@@ -93,13 +93,17 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Restart> {
         return r.wrong(span, "'within' is zero", "use a time in which limit restarts may happen");
     }
     let delay = it.delay.map(|(delay, _)| delay);
-    if let (Some((delay, span)), Some(most)) = (it.delay, it.max_delay)
+    if let (Some((delay, span)), Some((most, most_span))) = (it.delay, it.max_delay)
         && delay > most
     {
-        return r.wrong(span, "'delay' is longer than 'max_delay'", "raise max_delay");
+        let most = (r.here(most_span), "the longest wait");
+        return r.wrong_beside(span, most, "'delay' is longer than 'max_delay'", "raise max_delay");
     }
     // A long delay alone is not a mistake: it is then the longest as well.
-    let max_delay = it.max_delay.unwrap_or(Restart::MAX_DELAY.max(delay.unwrap_or_default()));
+    let max_delay = it
+        .max_delay
+        .map(|(most, _)| most)
+        .unwrap_or(Restart::MAX_DELAY.max(delay.unwrap_or_default()));
     let within = it.within.map(|(within, _)| within);
     Some(Restart { on: it.on, delay, max_delay, limit: it.limit, within })
 }

@@ -272,8 +272,8 @@ impl Clause {
         .into_iter()
         .flatten()
         .collect();
-        let (first, rest) = match said.split_first() {
-            Some(((first, _), rest)) => (*first, rest),
+        let (first, first_span, rest) = match said.split_first() {
+            Some(((first, span), rest)) => (*first, *span, rest),
             None => return self.says_nothing(at, r),
         };
         if let Some((second, span)) = rest.first() {
@@ -290,7 +290,9 @@ impl Clause {
                 }
                 _ => "remove one of them",
             };
-            return r.wrong(*span, format!("'{first}' and '{second}' together: {why}"), help);
+            let message = format!("'{first}' and '{second}' together: {why}");
+            let label = format!("'{first}' is here");
+            return r.wrong_beside(*span, (r.here(first_span), &label), message, help);
         }
         if let (Some((_, span)), "interval" | "cron") = (&self.source, first) {
             return r.wrong(
@@ -361,29 +363,33 @@ enum Meaning {
 /// Reads `when`: a table or a list of tables.
 pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<UnresolvedWhen> {
     let mut written = UnresolvedWhen::default();
-    let mut trigger: Option<&'static str> = None;
+    let mut trigger: Option<(&'static str, Span)> = None;
+    let mut timeout: Option<Span> = None;
     for (clause, at) in r.tables(v, &WHEN, Clause::default)? {
         let Some(judged) = clause.judge(at, r) else { continue };
         match judged.meaning {
             Meaning::Once(condition) => written.once.push(condition),
             Meaning::Trigger(start, span) => {
-                if let Some(first) = trigger {
+                if let Some((first, at)) = trigger {
                     let message = format!("'{first}' starts this job already");
-                    r.wrong::<()>(span, message, "keep one trigger, or write two jobs");
+                    let other = (r.here(at), "the other trigger");
+                    let help = "keep one trigger, or write two jobs";
+                    r.wrong_beside::<()>(span, other, message, help);
                 }
-                trigger = Some(start.word());
+                trigger = Some((start.word(), span));
                 written.trigger = Some(start);
             }
         }
         match (judged.timeout, written.timeout) {
             (Some((limit, span)), Some(other)) if limit != other => {
-                r.wrong::<()>(
-                    span,
-                    "two timeouts: they hold for all conditions together",
-                    "keep one of them",
-                );
+                let other = (r.here(timeout.unwrap_or(span)), "the other timeout");
+                let message = "two timeouts: they hold for all conditions together";
+                r.wrong_beside::<()>(span, other, message, "keep one of them");
             }
-            (Some((limit, _)), _) => written.timeout = Some(limit),
+            (Some((limit, span)), _) => {
+                written.timeout = Some(limit);
+                timeout.get_or_insert(span);
+            }
             (None, _) => {}
         }
     }

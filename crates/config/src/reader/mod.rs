@@ -146,7 +146,8 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn not_yet(&mut self, name: &str, span: Range<usize>) {
         let message = format!("'{name}'{} is not supported yet", self.place());
-        self.report(span, Diagnostic::error(message).help("remove it: this version cannot do it"));
+        let found = Diagnostic::error(message).help("remove it: this version cannot do it");
+        self.report(span, found, None);
     }
 
     pub(crate) fn unknown(&mut self, name: &str, at: Range<usize>, known: &[&str], later: &[&str]) {
@@ -156,11 +157,16 @@ impl<'a> Reader<'a> {
             Some(near) => format!("did you mean '{near}'?"),
             None => format!("remove it, or use one of: {}", known.join(" ")),
         };
-        self.report(at, found.help(help));
+        self.report(at, found.help(help), None);
     }
 
     fn place(&self) -> String {
         if self.path.is_empty() { String::new() } else { format!(" in {}", self.path.join(".")) }
+    }
+
+    /// A place in the file being read.
+    pub(crate) fn here(&self, span: impl Into<Span>) -> Place {
+        Place { file: self.file, span: span.into() }
     }
 
     /// Reports a mistake about the value being read. Always `None`, to be returned at once.
@@ -171,7 +177,33 @@ impl<'a> Reader<'a> {
         help: impl AsRef<str>,
     ) -> Option<T> {
         let message = format!("{}: {}", self.path.join("."), message.as_ref());
-        self.report(span.into(), Diagnostic::error(message).help(help));
+        self.report(span.into(), Diagnostic::error(message).help(help), None);
+        None
+    }
+
+    /// As [`Reader::wrong`], with another place that has to do with it and what is there.
+    pub(crate) fn wrong_beside<T>(
+        &mut self,
+        span: impl Into<Range<usize>>,
+        other: (Place, &str),
+        message: impl AsRef<str>,
+        help: impl AsRef<str>,
+    ) -> Option<T> {
+        let message = format!("{}: {}", self.path.join("."), message.as_ref());
+        self.report(span.into(), Diagnostic::error(message).help(help), Some(other));
+        None
+    }
+
+    /// As [`Reader::wrong`], of something that is not there: a file that cannot be read may hold it.
+    pub(crate) fn absent<T>(
+        &mut self,
+        span: impl Into<Range<usize>>,
+        message: impl AsRef<str>,
+        help: impl AsRef<str>,
+    ) -> Option<T> {
+        let message = format!("{}: {}", self.path.join("."), message.as_ref());
+        let found = Diagnostic { absence: true, ..Diagnostic::error(message) };
+        self.report(span.into(), found.help(help), None);
         None
     }
 
@@ -182,9 +214,19 @@ impl<'a> Reader<'a> {
         help: impl AsRef<str>,
     ) {
         let message = format!("{}: {}", self.path.join("."), message.as_ref());
-        let mut found = Diagnostic::error(message).help(help);
-        found.severity = Severity::Warning;
-        self.report(span.into(), found);
+        self.report(span.into(), Diagnostic::warning(message).help(help), None);
+    }
+
+    /// As [`Reader::warn`], with another place that has to do with it and what is there.
+    pub(crate) fn warn_beside(
+        &mut self,
+        span: impl Into<Range<usize>>,
+        other: (Place, &str),
+        message: impl AsRef<str>,
+        help: impl AsRef<str>,
+    ) {
+        let message = format!("{}: {}", self.path.join("."), message.as_ref());
+        self.report(span.into(), Diagnostic::warning(message).help(help), Some(other));
     }
 
     /// Reports that the text is no TOML here.
@@ -212,7 +254,7 @@ impl<'a> Reader<'a> {
         let line = self.sources.get(self.file).map_or(0, |source| source.line(span.start));
         // One line gives one report: the rest of them would be about the recovery from the first.
         if !self.broken.contains(&(self.file, line)) {
-            self.report(span, found);
+            self.report(span, found, None);
             self.broken.insert((self.file, line));
         }
     }
@@ -229,11 +271,12 @@ impl<'a> Reader<'a> {
             && clean
         {
             self.errors += 1;
-            self.found.push(Diagnostic::error(message).help(help).file(&source.name));
+            let found = Diagnostic { absence: true, ..Diagnostic::error(message) };
+            self.found.push(found.help(help).file(&source.name));
         }
     }
 
-    pub(crate) fn report(&mut self, span: Range<usize>, mut found: Diagnostic) {
+    fn report(&mut self, span: Range<usize>, mut found: Diagnostic, beside: Option<(Place, &str)>) {
         let Some(source) = self.sources.get(self.file) else { return };
         let line = source.line(span.start);
         // Warnings must not crowd out an error: what has one must not be taken for valid.
@@ -242,24 +285,27 @@ impl<'a> Reader<'a> {
             Severity::Warning => self.found.len() - self.errors >= MOST_FOUND,
         };
         found.order = (self.file, span.start);
-        let told = |it: &Diagnostic| it.order == found.order && it.message == found.message;
         if self.quiet
             || many
             || self.broken.contains(&(self.file, line))
-            || self.found.iter().any(told)
+            || self.found.iter().any(|told| found.repeats(told))
         {
             return;
         }
         self.errors += usize::from(found.severity == Severity::Error);
-        found = found.file(&source.name);
-        found.spot = Some(source.spot(span));
+        found = found.at(source, span);
+        if let Some((place, label)) = beside
+            && let Some(other) = self.sources.get(place.file)
+        {
+            found = found.beside(other, place.span.into(), label);
+        }
         self.found.push(found);
     }
 
     /// Where something is, for a message about something else.
-    pub(crate) fn position(&self, file: usize, offset: usize) -> String {
-        self.sources.get(file).map_or_else(String::new, |source| {
-            let spot = source.spot(offset..offset);
+    pub(crate) fn position(&self, place: Place) -> String {
+        self.sources.get(place.file).map_or_else(String::new, |source| {
+            let spot = source.spot(place.span.into());
             format!("{}:{}:{}", source.name, spot.line, spot.column)
         })
     }
@@ -279,7 +325,7 @@ impl<'a> Reader<'a> {
         let unread = self.sources.unread();
         if !unread.is_empty() {
             // What is missed may be in what could not be read.
-            errors.retain(|found| !found.message.contains("there is no "));
+            errors.retain(|found| !found.absence);
             errors.splice(0..0, unread.iter().cloned());
         }
         if errors.is_empty() { Ok(warnings) } else { Err(Errors::new(errors)) }

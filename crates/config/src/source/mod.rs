@@ -4,7 +4,7 @@ mod find;
 
 pub use find::find;
 
-use crate::diag::{Diagnostic, Errors, Spot, printable};
+use crate::diag::{Diagnostic, Errors, Spot};
 use std::{
     fs,
     io::{self, Read},
@@ -15,8 +15,6 @@ use std::{
 /// Far beyond any configuration; keeps a wrong path (a disk image, /dev/zero) from filling memory.
 const LARGEST_FILE: u64 = 8 << 20;
 const LARGEST_TOTAL: u64 = 64 << 20;
-/// How much of a long line is shown, in characters.
-const SHOWN: usize = 120;
 
 /// The texts of a configuration with the paths they came from.
 #[derive(Debug)]
@@ -144,28 +142,26 @@ impl Source {
 
     #[must_use]
     pub fn spot(&self, span: Range<usize>) -> Spot {
-        let at = floor(&self.text, span.start);
+        let at = self.text.floor_char_boundary(span.start);
         let line = self.line(at);
         let start = self.lines.get(line).copied().unwrap_or_default();
+        let whole = self.whole_line(line);
+        // Only one line is marked: a longer mistake is marked to its end.
+        let begin = (at - start).min(whole.len());
+        let end = self.text.floor_char_boundary(span.end).saturating_sub(start);
+        Spot::new(line + 1, whole, begin..end.clamp(begin, whole.len()))
+    }
+
+    /// A line as it may be shown, counted from 1.
+    pub(crate) fn shown_line(&self, number: usize) -> String {
+        Spot::new(number, self.whole_line(number.saturating_sub(1)), 0..0).text
+    }
+
+    /// A line without its end, counted from 0.
+    fn whole_line(&self, line: usize) -> &str {
+        let start = self.lines.get(line).copied().unwrap_or(self.text.len());
         let rest = self.text.get(start..).unwrap_or_default();
-        let whole = rest.split('\n').next().unwrap_or_default().trim_end_matches('\r');
-        // Only one line is shown: a longer mistake is marked to its end.
-        let inside = (at - start).min(whole.len());
-        let end = floor(&self.text, span.end).saturating_sub(start).clamp(inside, whole.len());
-        let before = whole.get(..inside).unwrap_or_default().chars().count();
-        let marked = whole.get(inside..end).unwrap_or_default().chars().count().max(1);
-        let skipped = if before + marked > SHOWN { before.saturating_sub(SHOWN / 4) } else { 0 };
-        let cut = Cut { before: skipped > 0, after: whole.chars().count() > skipped + SHOWN };
-        let shown: String = whole.chars().skip(skipped).take(SHOWN).collect();
-        let (lead, tail) = (if cut.before { "…" } else { "" }, if cut.after { "…" } else { "" });
-        let indent = before - skipped + usize::from(cut.before);
-        Spot {
-            line: line + 1,
-            column: before + 1,
-            text: format!("{lead}{}{tail}", printable(&shown.replace('\t', " "))),
-            indent,
-            width: marked.min(SHOWN.saturating_sub(before - skipped).max(1)),
-        }
+        rest.split('\n').next().unwrap_or_default().trim_end_matches('\r')
     }
 }
 
@@ -174,15 +170,6 @@ fn is_own_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
         || path.starts_with("/dev/fd")
         || path.starts_with("/proc/self/fd")
-}
-
-struct Cut {
-    before: bool,
-    after: bool,
-}
-
-fn floor(text: &str, offset: usize) -> usize {
-    text.floor_char_boundary(offset)
 }
 
 fn toml_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
@@ -242,31 +229,32 @@ mod tests {
     #[test]
     fn columns_count_characters_and_not_bytes() {
         let found = spot("a = 1\nü = \"é\"\n", 11..15);
-        assert_eq!((found.line, found.column, found.indent), (2, 5, 4));
+        assert_eq!((found.line, found.column, found.mark), (2, 5, 5..9));
         assert_eq!(found.text, "ü = \"é\"");
     }
 
     #[test]
     fn a_mistake_over_several_lines_is_marked_on_its_first() {
         let found = spot("a = [\n1,\n2]\n", 4..11);
-        assert_eq!((found.text.as_str(), found.width), ("a = [", 1));
+        assert_eq!((found.text.as_str(), found.mark), ("a = [", 4..5));
     }
 
     #[test]
     fn the_end_of_a_text_is_a_place_too() {
         for text in ["", "a", "a\n", "ü", "a\r\n"] {
             let found = spot(text, text.len()..text.len() + 7);
-            assert_eq!(found.width, 1, "{text:?}");
+            assert_eq!(found.mark, found.text.len()..found.text.len(), "{text:?}");
         }
     }
 
     #[test]
     fn a_long_line_is_cut_around_the_mistake() {
-        let line = format!("{}WRONG{}", "x".repeat(1000), "y".repeat(1000));
-        let found = spot(&line, 1000..1005);
-        assert_eq!(found.column, 1001);
-        let marked: String = found.text.chars().skip(found.indent).take(found.width).collect();
-        assert_eq!(marked, "WRONG");
-        assert!(found.text.chars().count() < 130);
+        for before in [1000, 5000] {
+            let line = format!("{}WRONG{}", "x".repeat(before), "y".repeat(1000));
+            let found = spot(&line, before..before + 5);
+            assert_eq!(found.column, before + 1);
+            assert_eq!(found.text.get(found.mark.clone()), Some("WRONG"));
+            assert!(found.text.chars().count() < 4500, "{}", found.text.len());
+        }
     }
 }

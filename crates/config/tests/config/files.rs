@@ -65,6 +65,11 @@ fn what_two_files_both_say_is_an_error_with_both_places() {
         told.contains("node: 'name' is already set at DIR/a.toml:4:1\n --> DIR/b.toml:2:1"),
         "{told}"
     );
+    for (place, label) in
+        [("a.toml:4:1", "---- first set here"), ("a.toml:1:7", "--- first defined here")]
+    {
+        assert!(told.contains(&format!(" ::: DIR/{place}\n")) && told.contains(label), "{told}");
+    }
     assert!(
         told.contains("job 'web' is already defined at DIR/a.toml:1:7\n --> DIR/b.toml:4:7"),
         "{told}"
@@ -96,7 +101,7 @@ fn a_file_that_cannot_be_read_hides_no_mistake_in_the_others() {
 fn a_byte_that_is_no_text_is_shown_with_its_line() {
     let dir = Dir::new("utf8", &[("a.toml", b"[jobs.a]\nexec = \"caf\xe9\"\n")]);
     let told = dir.refused();
-    let expected = "error: byte 0xe9 is not UTF-8 text\n --> DIR/a.toml:2:12\n  |\n2 | exec = \"caf\u{fffd}\"\n  |            ^ help: save the file as UTF-8";
+    let expected = "error: byte 0xe9 is not UTF-8 text\n --> DIR/a.toml:2:12\n  |\n2 | exec = \"caf\u{fffd}\"\n  |            ^\n  |\n  = help: save the file as UTF-8";
     assert_eq!(told, expected);
 }
 
@@ -111,7 +116,7 @@ fn a_file_over_8_mib_is_refused_unread() {
 #[test]
 fn a_place_with_nothing_in_it_says_so() {
     let dir = Dir::new("none", &[]);
-    assert!(dir.refused().contains("no *.toml file in this directory\n --> DIR"));
+    assert!(dir.refused().contains("no *.toml file in this directory\n--> DIR"));
     let told = load(&dir.0.join("gone.toml"), &context()).unwrap_err().to_string();
     assert!(told.contains("cannot read the configuration: No such file or directory"), "{told}");
 }
