@@ -1,11 +1,6 @@
-//! The machines of job and node, tested three ways: as dialogues that people can read
-//! (`transcript`), with random inputs and random worlds (`properties`), and exhaustively in small
-//! worlds (`exhaustive`).
+//! The machines of job and node, as dialogues that people can read (`transcript`), and where those
+//! do not reach (`reload`). What happens by chance and in every order is tried in the crate `sim`.
 
-mod exhaustive;
-mod preview;
-mod properties;
 mod reload;
 mod script;
 mod transcript;
-mod world;

@@ -8,45 +8,45 @@ use mainstay_core::{
 use std::collections::VecDeque;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Keeper {
-    pub(crate) jobs: Vec<Kept>,
-    pub(crate) records: VecDeque<Record>,
+pub struct Keeper {
+    pub jobs: Vec<Kept>,
+    pub records: VecDeque<Record>,
     next_record: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Kept {
-    pub(crate) highest: u64,
-    pub(crate) live: Option<Live>,
-    pub(crate) task: Option<TaskId>,
+pub struct Kept {
+    pub highest: u64,
+    pub live: Option<Live>,
+    pub task: Option<TaskId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Live {
-    pub(crate) incarnation: u64,
-    pub(crate) executed: bool,
-    pub(crate) asked: Asked,
+pub struct Live {
+    pub incarnation: u64,
+    pub executed: bool,
+    pub asked: Asked,
     /// Asked by somebody whom the agent does not know of.
-    pub(crate) past_agent: bool,
+    pub past_agent: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Record {
-    pub(crate) number: u64,
-    pub(crate) job: usize,
-    pub(crate) incarnation: u64,
-    pub(crate) exit: Exit,
-    pub(crate) asked: Asked,
-    pub(crate) past_agent: bool,
+pub struct Record {
+    pub number: u64,
+    pub job: usize,
+    pub incarnation: u64,
+    pub exit: Exit,
+    pub asked: Asked,
+    pub past_agent: bool,
 }
 
 impl Keeper {
-    pub(crate) fn new(jobs: usize) -> Keeper {
+    pub fn new(jobs: usize) -> Keeper {
         Keeper { jobs: vec![Kept::default(); jobs], records: VecDeque::new(), next_record: 1 }
     }
 
     /// Says what is wrong with it.
-    pub(crate) fn spawn(&mut self, job: usize, incarnation: u64) -> Option<&'static str> {
+    pub fn spawn(&mut self, job: usize, incarnation: u64) -> Option<&'static str> {
         let kept = &mut self.jobs[job];
         if incarnation <= kept.highest {
             return None;
@@ -57,7 +57,7 @@ impl Keeper {
         other.map(|_| "two live incarnations")
     }
 
-    pub(crate) fn ask(&mut self, job: usize, incarnation: u64, asked: Asked) {
+    pub fn ask(&mut self, job: usize, incarnation: u64, asked: Asked) {
         if let Some(live) = &mut self.jobs[job].live
             && live.incarnation == incarnation
         {
@@ -65,20 +65,20 @@ impl Keeper {
         }
     }
 
-    pub(crate) fn ask_past_agent(&mut self, job: usize) {
+    pub fn ask_past_agent(&mut self, job: usize) {
         if let Some(live) = &mut self.jobs[job].live {
             (live.asked, live.past_agent) = (Asked::Stop, true);
         }
     }
 
     /// exec has succeeded, for this incarnation.
-    pub(crate) fn execute(&mut self, job: usize) -> u64 {
+    pub fn execute(&mut self, job: usize) -> u64 {
         let live = self.jobs[job].live.as_mut().expect("a process");
         live.executed = true;
         live.incarnation
     }
 
-    pub(crate) fn end(&mut self, job: usize, exit: Exit) -> Record {
+    pub fn end(&mut self, job: usize, exit: Exit) -> Record {
         let Live { incarnation, asked, past_agent, .. } =
             self.jobs[job].live.take().expect("a process");
         let number = self.next_record;
@@ -88,16 +88,16 @@ impl Keeper {
         record
     }
 
-    pub(crate) fn acknowledge(&mut self, number: u64) {
+    pub fn acknowledge(&mut self, number: u64) {
         self.records.retain(|record| record.number != number);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.jobs.iter().all(|kept| kept.live.is_none())
     }
 
     /// Nothing will happen by itself. A stop signal may be ignored for ever, a kill not.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         let under_way = |live: &Live| !live.executed || live.asked == Asked::Kill;
         !self
             .jobs

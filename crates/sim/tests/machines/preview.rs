@@ -2,10 +2,7 @@
 //! in a world in which all goes well, whatever state the node is in and in whatever order things
 //! happen. And what is stopped for it is stopped before what it needs.
 
-use crate::{
-    properties::{input, rich_plan},
-    script, world,
-};
+use crate::properties::{input, rich_plan};
 use mainstay_core::{
     clock::{Mono, Now},
     event::EventName,
@@ -20,6 +17,7 @@ use mainstay_core::{
     plan::{Awaited, Change, Condition, Cron, JobPlan, OnLoss, Plan, SourceRef, Trigger, While},
     signal::Signal,
 };
+use mainstay_sim::{plans, world};
 use proptest::{collection::vec, prelude::*};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -517,7 +515,7 @@ fn edited(plan: &Plan, edits: &[Edit]) -> Plan {
             let fresh = ["a", "b", "c", "d"][at];
             if plan.job(fresh).is_none() {
                 let exec = vec![format!("./{fresh}")];
-                plan.jobs.insert(0, JobPlan::new(script::name(fresh), exec));
+                plan.jobs.insert(0, JobPlan::new(plans::name(fresh), exec));
             }
             continue;
         }

@@ -1,9 +1,5 @@
 //! Chance: inputs that make no sense at all, and long walks through larger worlds that do.
 
-use crate::{
-    script,
-    world::{self, Agency, Choice, Scope, World},
-};
 use mainstay_core::{
     clock::{Mono, Now},
     event::{EventName, Kind, Source},
@@ -16,6 +12,10 @@ use mainstay_core::{
         Probe, Reload, Restart, RestartOn, SignalTarget, SourceRef, Trigger, While,
     },
     signal::Signal,
+};
+use mainstay_sim::{
+    plans,
+    world::{self, Agency, Choice, Scope, World},
 };
 use proptest::{collection::vec, option, prelude::*, sample::Index};
 use std::{collections::BTreeMap, time::Duration};
@@ -259,7 +259,7 @@ impl Seen {
 fn plan() -> impl Strategy<Value = Plan> {
     let exit = prop_oneof![Just(ExitRule::Main), Just(ExitRule::All), Just(ExitRule::Never)];
     (exit, [job("a"), job("b"), job("c")]).prop_map(|(exit, jobs)| {
-        let node = NodePlan { exit, ..script::default_node() };
+        let node = NodePlan { exit, ..plans::node() };
         Plan::new(node, jobs.into())
     })
 }
@@ -300,14 +300,14 @@ pub(crate) fn rich_plan() -> impl Strategy<Value = Plan> {
                 job.exec.push("--global".to_owned());
             }
             if checks == 3 {
-                job.app = Some(script::name("shop"));
+                job.app = Some(plans::name("shop"));
                 job.place.required = global;
             }
             let probes = [Probe::Tcp("[::1]:1".to_owned()), Probe::Notify, Probe::Fd(3)];
             let check = |probe: Probe| Check::new(format!("{probe:?}"), probe);
             job.checks = probes.into_iter().take(checks).map(check).collect();
         }
-        let mut shop = AppPlan::new(script::name("shop"));
+        let mut shop = AppPlan::new(plans::name("shop"));
         shop.on_failure = OnFailure::RestartApp;
         plan.apps.push(shop);
         plan
@@ -341,7 +341,7 @@ fn job(name: &'static str) -> impl Strategy<Value = JobPlan> {
     let limit = (option::of(0u32..4), seconds());
     (any::<bool>(), on, seconds(), limit, seconds(), any::<bool>()).prop_map(
         move |(main, on, delay, (limit, within), start_seconds, exec)| {
-            let mut job = JobPlan::new(script::name(name), vec![format!("./{name}")]);
+            let mut job = JobPlan::new(plans::name(name), vec![format!("./{name}")]);
             job.main = main;
             job.restart = Restart { delay, limit, within, ..Restart::on(on) };
             job.start_seconds = start_seconds.unwrap_or_default();
@@ -352,7 +352,7 @@ fn job(name: &'static str) -> impl Strategy<Value = JobPlan> {
 }
 
 pub(crate) fn input() -> impl Strategy<Value = Input> {
-    let name = || prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| script::name(&name));
+    let name = || prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| plans::name(&name));
     let incarnation = || 0u64..6;
     let asked = prop_oneof![Just(Asked::None), Just(Asked::Stop), Just(Asked::Kill)];
     let wait = prop_oneof![
@@ -402,7 +402,7 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
         1 => name().prop_map(|job| Input::CronDue { job }),
         1 => any::<bool>().prop_map(|on| Input::Request(Request::Maintenance { on })),
         1 => (0..3).prop_map(|what| {
-            let app = script::name("shop");
+            let app = plans::name("shop");
             Input::Request(match what {
                 0 => Request::StartApp { app },
                 1 => Request::StopApp { app },
@@ -427,7 +427,7 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
 }
 
 fn held() -> impl Strategy<Value = Held> {
-    let name = prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| script::name(&name));
+    let name = prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| plans::name(&name));
     (name, 0u64..6, option::of(0u64..6), any::<bool>()).prop_map(|(job, highest, live, pending)| {
         let live = live.map(|incarnation| (incarnation, world::pid(incarnation)));
         Held { job, highest, live, pending }

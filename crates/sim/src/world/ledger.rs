@@ -2,25 +2,25 @@
 
 use super::keeper::Keeper;
 use mainstay_core::{
-    event::{Event, Kind},
+    event::{During, Event, Tone},
     exit::Exit,
     job::{Desired, Job, Phase},
 };
 use std::collections::BTreeSet;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Account {
+pub struct Account {
     last_exit_told: u64,
-    pub(crate) ended_untold: BTreeSet<u64>,
+    pub ended_untold: BTreeSet<u64>,
     stopping: bool,
     healthy: bool,
     /// What people asked for last: that it runs, or that it rests.
-    pub(crate) wanted: Option<bool>,
+    pub wanted: Option<bool>,
 }
 
 /// What the ledger wants to know of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Told {
+pub enum Told {
     Exit(u64),
     LostEnd,
     Stopping,
@@ -30,42 +30,26 @@ pub(crate) enum Told {
 }
 
 impl Told {
-    pub(crate) fn of(event: &Event) -> Option<Told> {
-        match event.kind {
-            Kind::ExitFailed { exit: Exit::Error { ref error, .. }, .. }
-                if error == "its end was lost" =>
-            {
-                Some(Told::LostEnd)
-            }
-            Kind::ExitSuccess { incarnation, .. } | Kind::ExitFailed { incarnation, .. } => {
-                Some(Told::Exit(incarnation))
-            }
-            Kind::Stopping => Some(Told::Stopping),
-            Kind::Stopped => Some(Told::Stopped),
-            Kind::Healthy => Some(Told::Healthy),
-            Kind::Unhealthy => Some(Told::Unhealthy),
-            Kind::Startup
-            | Kind::Changed { .. }
-            | Kind::TimerExpired
-            | Kind::EnterMaintenance
-            | Kind::ExitMaintenance
-            | Kind::Check { .. }
-            | Kind::Enabled
-            | Kind::Disabled
-            | Kind::Reloaded { .. }
-            | Kind::State { .. }
-            | Kind::Signal { .. }
-            | Kind::AgentRestarted { .. }
-            | Kind::Upgraded { .. }
-            | Kind::LogGap { .. }
-            | Kind::StrayKilled { .. } => None,
+    pub fn of(event: &Event) -> Option<Told> {
+        let lost =
+            |exit: &Exit| matches!(exit, Exit::Error { error, .. } if error == "its end was lost");
+        if let Some(end) = event.kind.run_end() {
+            return Some(if lost(end.exit) { Told::LostEnd } else { Told::Exit(end.incarnation) });
+        }
+        let name = event.kind.name();
+        match (name.during()?, name.tone()) {
+            (During::Stop, _) => Some(Told::Stopping),
+            (During::Gone, _) => Some(Told::Stopped),
+            (During::Run, Tone::Good) => Some(Told::Healthy),
+            (During::Run, Tone::Bad) => Some(Told::Unhealthy),
+            (During::Run, Tone::Plain) | (During::Wait, _) => None,
         }
     }
 }
 
 impl Account {
     /// Says which promise it breaks.
-    pub(crate) fn note(&mut self, told: Told, alive: bool) -> Option<&'static str> {
+    pub fn note(&mut self, told: Told, alive: bool) -> Option<&'static str> {
         use std::mem::replace;
         let (wrong, text) = match told {
             Told::Exit(incarnation) if incarnation <= self.last_exit_told => {
@@ -90,7 +74,7 @@ impl Account {
     }
 
     /// Every end was told, and people got what they asked for last.
-    pub(crate) fn is_settled(&self, job: &Job, stopping: bool, waits: bool) -> bool {
+    pub fn is_settled(&self, job: &Job, stopping: bool, waits: bool) -> bool {
         let heard = match self.wanted {
             Some(false) => job.desired() == Desired::Rest,
             Some(true) => stopping || waits || job.phase() != Phase::Stopped,
@@ -101,7 +85,7 @@ impl Account {
 }
 
 /// Desired and observed are the same, or there is something to wait for; and the keeper agrees.
-pub(crate) fn agree(job: &Job, keeper: &Keeper, at: usize, waits: bool) -> bool {
+pub(super) fn agree(job: &Job, keeper: &Keeper, at: usize, waits: bool) -> bool {
     let live = keeper.jobs[at].live.as_ref().map(|live| live.incarnation);
     match job.desired() {
         Desired::Run if waits => live.is_none(),

@@ -1,10 +1,13 @@
 //! Every order of events in small worlds.
 
-use crate::{
-    script,
+use mainstay_core::{
+    event::EventName,
+    plan::{ExitRule, JobPlan, NodePlan, Plan, Restart, RestartOn, Trigger},
+};
+use mainstay_sim::{
+    plans,
     world::{Agency, Choice, Scope, World},
 };
-use mainstay_core::plan::{ExitRule, JobPlan, NodePlan, Plan, Restart, RestartOn, Trigger};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::time::Duration;
 
@@ -50,7 +53,7 @@ impl Model for Worlds {
 }
 
 fn worlds(jobs: Vec<JobPlan>, exit: ExitRule, scope: Scope, agency: Agency) -> Worlds {
-    let node = NodePlan { exit, ..script::default_node() };
+    let node = NodePlan { exit, ..plans::node() };
     Worlds { plan: Plan::new(node, jobs), scope, agency }
 }
 
@@ -72,7 +75,7 @@ fn find_mistake(jobs: Vec<JobPlan>, scope: Scope, agency: Agency) -> Option<&'st
 }
 
 fn job(name: &str, on: RestartOn) -> JobPlan {
-    let mut job = JobPlan::new(script::name(name), vec![format!("./{name}")]);
+    let mut job = JobPlan::new(plans::name(name), vec![format!("./{name}")]);
     // A delay that does not grow: back-off is the business of other tests.
     job.restart = Restart { delay: Some(SECOND), max_delay: SECOND, ..Restart::on(on) };
     job
@@ -126,9 +129,9 @@ fn a_shutdown_in_every_order() {
 #[test]
 fn a_job_a_follower_and_a_hook_in_every_order() {
     let mut web = job("web", RestartOn::Never);
-    web.when.once = vec![script::condition("db:healthy")];
+    web.when.once = vec![plans::says("db", EventName::Healthy)];
     let mut hook = job("hook", RestartOn::Never);
-    hook.when.trigger = Some(Trigger::Each(vec![script::condition("db:stopping")]));
+    hook.when.trigger = Some(Trigger::Each(vec![plans::says("db", EventName::Stopping)]));
     let jobs = vec![job("db", RestartOn::Never), web, hook];
     let scope = Scope { agent_deaths: 1, shutdowns: 1, ..NOTHING };
     visit(jobs, ExitRule::All, scope);

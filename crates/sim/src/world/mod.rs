@@ -29,19 +29,19 @@ use std::{
 
 /// How often things may happen that nobody has to answer for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Scope {
-    pub(crate) agent_deaths: u32,
+pub struct Scope {
+    pub agent_deaths: u32,
     /// Exits by themselves, and spawns that fail.
-    pub(crate) exits: u32,
-    pub(crate) requests: u32,
-    pub(crate) shutdowns: u32,
+    pub exits: u32,
+    pub requests: u32,
+    pub shutdowns: u32,
     /// Stops through a control socket, past the agent.
-    pub(crate) control_stops: u32,
+    pub control_stops: u32,
 }
 
 /// Which mistake the agent makes, to see that the world notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Agency {
+pub enum Agency {
     Correct,
     /// Acknowledges an exit record before the decision that follows is journaled.
     AcknowledgesTooEarly,
@@ -52,7 +52,7 @@ pub(crate) enum Agency {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Choice {
+pub enum Choice {
     /// The agent does the next thing it has to do, or takes the next message.
     Agent,
     AgentDies,
@@ -86,7 +86,7 @@ pub(crate) enum Choice {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum What {
+pub enum What {
     Start,
     Stop,
     Restart,
@@ -94,22 +94,22 @@ pub(crate) enum What {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct World {
-    pub(crate) left: Scope,
-    pub(crate) journal: Saved,
-    pub(crate) agent: Option<Agent>,
-    pub(crate) keeper: Keeper,
-    pub(crate) ledger: Vec<Account>,
+pub struct World {
+    pub left: Scope,
+    pub journal: Saved,
+    pub agent: Option<Agent>,
+    pub keeper: Keeper,
+    pub ledger: Vec<Account>,
     /// The first promise that was not kept.
-    pub(crate) broken: Option<&'static str>,
-    pub(crate) exit: Option<i32>,
+    pub broken: Option<&'static str>,
+    pub exit: Option<i32>,
 }
 
 /// A node as the journal has it.
 #[derive(Debug, Clone)]
-pub(crate) struct Saved {
-    pub(crate) life: NodeState,
-    pub(crate) jobs: Vec<Job>,
+pub struct Saved {
+    pub life: NodeState,
+    pub jobs: Vec<Job>,
 }
 
 /// Two lives that differ in the number of events told so far have the same future.
@@ -140,25 +140,25 @@ impl Hash for Saved {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Agent {
+pub struct Agent {
     /// What it thinks; the journal, unless it makes a mistake.
-    pub(crate) mind: Saved,
-    pub(crate) todo: VecDeque<Todo>,
-    pub(crate) inbox: VecDeque<Message>,
-    pub(crate) waits: Vec<(Token, Mono)>,
+    pub mind: Saved,
+    pub todo: VecDeque<Todo>,
+    pub inbox: VecDeque<Message>,
+    pub waits: Vec<(Token, Mono)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Todo {
+pub enum Todo {
     /// The numbers of the events, and what they tell of which job.
     Journal(Vec<u64>, Vec<(usize, Told)>),
     Acknowledge(u64),
-    Do(Deed),
+    Do(Action),
 }
 
 /// A command, in a form that can be compared and hashed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Deed {
+pub enum Action {
     Spawn { job: Name, incarnation: u64 },
     Stop { job: Name, incarnation: u64 },
     Kill { job: Name, incarnation: u64 },
@@ -168,7 +168,7 @@ pub(crate) enum Deed {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Message {
+pub enum Message {
     Boot,
     Attached { held: Vec<Held> },
     Spawned { job: usize, incarnation: u64 },
@@ -177,7 +177,7 @@ pub(crate) enum Message {
 }
 
 impl World {
-    pub(crate) fn new(plan: &Plan, left: Scope) -> World {
+    pub fn new(plan: &Plan, left: Scope) -> World {
         let saved = save(&Node::new(plan.clone()));
         let agent = Agent {
             mind: saved.clone(),
@@ -198,7 +198,7 @@ impl World {
     }
 
     /// All that can happen next.
-    pub(crate) fn choices(&self, choices: &mut Vec<Choice>) {
+    pub fn choices(&self, choices: &mut Vec<Choice>) {
         if self.exit.is_some() || self.broken.is_some() {
             return;
         }
@@ -261,7 +261,7 @@ impl World {
         }
     }
 
-    pub(crate) fn choose(&mut self, plan: &Plan, agency: Agency, choice: Choice) {
+    pub fn choose(&mut self, plan: &Plan, agency: Agency, choice: Choice) {
         match choice {
             Choice::Agent => self.agent_acts(plan, agency),
             Choice::AgentDies => {
@@ -333,7 +333,7 @@ impl World {
                     self.note(&numbers, &told);
                 }
                 Todo::Acknowledge(number) => self.keeper.acknowledge(number),
-                Todo::Do(deed) => self.carry_out(plan, deed),
+                Todo::Do(action) => self.carry_out(plan, action),
             };
         }
         let message = agent.inbox.pop_front().expect("a message");
@@ -384,7 +384,7 @@ impl World {
                 agent.todo.extend(acknowledge);
             }
         }
-        agent.todo.extend(outcome.commands.into_iter().filter_map(deed).map(Todo::Do));
+        agent.todo.extend(outcome.commands.into_iter().filter_map(action).map(Todo::Do));
         if agency != Agency::AcknowledgesTooEarly {
             // To die between the step and the journal is to die before the step.
             self.agent_acts(plan, agency);
@@ -422,30 +422,30 @@ impl World {
         });
     }
 
-    fn carry_out(&mut self, plan: &Plan, deed: Deed) {
+    fn carry_out(&mut self, plan: &Plan, action: Action) {
         let place = |name: &Name| place(plan, name);
-        match deed {
-            Deed::Spawn { job, incarnation } => {
+        match action {
+            Action::Spawn { job, incarnation } => {
                 let wrong = self.keeper.spawn(place(&job), incarnation);
                 self.broken = self.broken.or(wrong);
             }
-            Deed::Stop { job, incarnation } => {
+            Action::Stop { job, incarnation } => {
                 self.keeper.ask(place(&job), incarnation, Asked::Stop)
             }
-            Deed::Kill { job, incarnation } => {
+            Action::Kill { job, incarnation } => {
                 self.keeper.ask(place(&job), incarnation, Asked::Kill)
             }
-            Deed::Run(id) => {
+            Action::Run(id) => {
                 let kept = &mut self.keeper.jobs[place(&id.job)];
                 kept.task = Some(id);
             }
-            Deed::Wake(token, at) => {
+            Action::Wake(token, at) => {
                 let agent = self.agent.as_mut().expect("an agent");
                 agent.waits.retain(|(other, _)| *other != token);
                 agent.waits.push((token, at));
                 agent.waits.sort();
             }
-            Deed::Exit(code) => {
+            Action::Exit(code) => {
                 if !self.keeper.is_empty() {
                     self.broken = Some("the run ends before its processes");
                 }
@@ -479,7 +479,7 @@ impl World {
     }
 
     /// Nothing is under way: whatever is not settled now will never be.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         let idle = |agent: &Agent| {
             agent.todo.is_empty() && agent.inbox.is_empty() && agent.waits.is_empty()
         };
@@ -487,7 +487,7 @@ impl World {
     }
 
     /// What is desired, what is journaled and what is there are the same, and all of it was told.
-    pub(crate) fn is_settled(&self, plan: &Plan) -> bool {
+    pub fn is_settled(&self, plan: &Plan) -> bool {
         let stopping = self.journal.life.phase() == NodePhase::Stopping;
         let node = restore(plan, &self.journal);
         let settled = |(at, job): (usize, &Job)| {
@@ -505,12 +505,12 @@ impl World {
     }
 }
 
-pub(crate) fn save(node: &Node) -> Saved {
+pub fn save(node: &Node) -> Saved {
     let jobs = node.jobs().map(|(_, job)| job.clone()).collect();
     Saved { life: node.state().clone(), jobs }
 }
 
-pub(crate) fn restore(plan: &Plan, saved: &Saved) -> Node {
+pub fn restore(plan: &Plan, saved: &Saved) -> Node {
     let names = plan.jobs.iter().map(|job| job.name.clone());
     let jobs: BTreeMap<Name, Job> = names.zip(saved.jobs.iter().cloned()).collect();
     Node::restore(plan.clone(), saved.life.clone(), jobs)
@@ -529,14 +529,14 @@ fn place(plan: &Plan, name: &Name) -> usize {
     plan.jobs.iter().position(|job| job.name == *name).expect("a job of the plan")
 }
 
-fn deed(command: Command) -> Option<Deed> {
+fn action(command: Command) -> Option<Action> {
     Some(match command {
-        Command::Spawn { job, incarnation, .. } => Deed::Spawn { job, incarnation },
-        Command::Stop { job, incarnation, .. } => Deed::Stop { job, incarnation },
-        Command::Kill { job, incarnation } => Deed::Kill { job, incarnation },
-        Command::RunTask { id, .. } => Deed::Run(id),
-        Command::SetTimer { token, at } => Deed::Wake(token, at),
-        Command::Exit { code } => Deed::Exit(code),
+        Command::Spawn { job, incarnation, .. } => Action::Spawn { job, incarnation },
+        Command::Stop { job, incarnation, .. } => Action::Stop { job, incarnation },
+        Command::Kill { job, incarnation } => Action::Kill { job, incarnation },
+        Command::RunTask { id, .. } => Action::Run(id),
+        Command::SetTimer { token, at } => Action::Wake(token, at),
+        Command::Exit { code } => Action::Exit(code),
         Command::Signal { .. }
         | Command::Probe { .. }
         | Command::ArmCron { .. }
@@ -548,6 +548,6 @@ fn deed(command: Command) -> Option<Deed> {
     })
 }
 
-pub(crate) fn pid(incarnation: u64) -> u32 {
+pub fn pid(incarnation: u64) -> u32 {
     100 + u32::try_from(incarnation).expect("a small incarnation")
 }

@@ -1,0 +1,6 @@
+//! The machines of job and node in worlds: with random inputs and random worlds (`properties`),
+//! exhaustively in small ones (`exhaustive`), and beside what was told of a reload (`preview`).
+
+mod exhaustive;
+mod preview;
+mod properties;
