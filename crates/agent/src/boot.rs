@@ -1,6 +1,7 @@
 //! How an agent begins: it greets the keeper, then goes on where an earlier agent of this run
 //! stopped, or applies the configuration if it is the first.
 
+use crate::reload::previews::Previews;
 use crate::{
     agent::{About, Agent, End, Origin},
     checks::Checks,
@@ -12,12 +13,13 @@ use crate::{
     effects::outgoing::Outgoing,
     effects::pending_acks::PendingAcks,
     effects::pushed_settings::PushedSettings,
+    effects::watch_files::WatchFiles,
     event_log::EventLog,
     handle::{Dirs, Handle, Shared},
     inputs::cron::Crons,
     inputs::link::{Link, LinkError},
     inputs::timers::Timers,
-    journal::plan_file::{self, OnDisk},
+    journal::plan_file::{self, OnDisk, PlanWriter},
     journal::{Journal, Recovered},
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
@@ -121,14 +123,17 @@ pub async fn boot(
         upgrade,
         timers: Timers::default(),
         outgoing: Outgoing::new(),
+        previews: Previews::new(),
         checks: Checks::new(),
         crons: Crons::default(),
         disabled: Disabled::start(&options.state_dir),
-        discovery: Discovery::new(&welcome.run_dir),
+        discovery: Discovery::new(),
+        watch_files: WatchFiles::start(&welcome.run_dir),
         own: VecDeque::new(),
         inspections: Default::default(),
         upgrades: Default::default(),
         plan_on_disk,
+        plan_writer: PlanWriter::new(),
         retry_at: Instant::now(),
         pending_acks: PendingAcks::default(),
         pushed_settings: PushedSettings::of(&welcome.jobs),
@@ -239,7 +244,7 @@ impl Agent {
         self.discovery.apply(self.node.plan());
         for watch in &self.node.plan().watches {
             let known = self.node.watch(watch.name.as_str()).and_then(|it| it.instances().cloned());
-            self.discovery.put_list(watch.name.as_str(), known.as_deref().unwrap_or_default());
+            self.watch_files.put(&watch.name, known.unwrap_or_default());
         }
     }
 

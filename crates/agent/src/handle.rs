@@ -28,7 +28,7 @@ const LINE: usize = 64;
 
 pub(crate) enum Call {
     Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
-    Status(oneshot::Sender<NodeStatus>),
+    Status(oneshot::Sender<Arc<NodeStatus>>),
     Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
     Why(String, oneshot::Sender<Option<Why>>),
     Compare(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
@@ -141,7 +141,7 @@ impl Handle {
 
     /// # Errors
     /// [`Gone`]
-    pub async fn status(&self) -> Result<NodeStatus, Gone> {
+    pub async fn status(&self) -> Result<Arc<NodeStatus>, Gone> {
         self.call(Call::Status).await
     }
 

@@ -54,27 +54,31 @@ impl Watch {
         self.history.note(event);
     }
 
-    /// Takes an answer, and gives back what it means.
-    pub(crate) fn answered(&mut self, wall: i64, mut instances: Vec<Instance>) -> Vec<Kind> {
+    /// Takes an answer, and gives back what it means. `None`: it is the one before.
+    pub(crate) fn answered(
+        &mut self,
+        wall: i64,
+        mut instances: Vec<Instance>,
+    ) -> Option<Vec<Kind>> {
         instances.sort();
         instances.dedup();
         let (before, now) = (self.count(), instances.len());
         let known = self.instances.is_some();
         let same = self.instances.as_deref().unwrap_or_default() == instances;
         if known && same {
-            return Vec::new();
+            return None;
         }
         self.instances = Some(instances.into());
         self.since = wall;
         if same {
-            return Vec::new();
+            return Some(Vec::new());
         }
         let changed = Kind::Changed { instances: now };
-        match (before, now) {
+        Some(match (before, now) {
             (0, _) => vec![changed, Kind::Healthy],
             (_, 0) => vec![changed, Kind::Unhealthy],
             (_, _) => vec![changed],
-        }
+        })
     }
 
     fn count(&self) -> usize {

@@ -39,7 +39,7 @@ impl Agent {
                 env.set.extend(list.map(|list| (word.clone(), list)));
             }
             let file = match &watch.of {
-                Watched::Service { .. } => self.discovery.list(watch.name.as_str()),
+                Watched::Service { .. } => self.watch_files.path(&watch.name),
                 Watched::File(path) => path.clone(),
             };
             env.set.push((format!("{word}_FILE"), file.display().to_string()));

@@ -8,9 +8,10 @@ pub(crate) mod listeners;
 pub(crate) mod outgoing;
 pub(crate) mod pending_acks;
 pub(crate) mod pushed_settings;
+pub(crate) mod watch_files;
 
 use crate::{
-    agent::{About, Agent},
+    agent::{About, Agent, End},
     effects::identity::Run,
     effects::listeners::Listeners,
     inputs::cron::Clocks,
@@ -25,6 +26,7 @@ use mainstay_core::{
     plan::{Probe, Trigger},
 };
 use mainstay_wire::link::ToKeeper;
+use std::io;
 
 impl Agent {
     pub(crate) fn perform(&mut self, command: Command) {
@@ -79,6 +81,11 @@ impl Agent {
                 self.applied();
                 None
             }
+            Command::WriteInstances { watch } => {
+                let known = self.node.watch(watch.as_str()).and_then(|it| it.instances().cloned());
+                self.watch_files.put(&watch, known.unwrap_or_default());
+                None
+            }
             Command::KeepDisabled { jobs } => {
                 self.disabled.keep(jobs);
                 None
@@ -118,7 +125,8 @@ impl Agent {
             Probe::Exec(_) => {
                 let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
                 let env = self.env_for(plan);
-                self.outgoing.run(&mut self.link, plan, Run::Task { id, deadline }, env)
+                let files = self.watch_files.pending();
+                self.outgoing.run(&mut self.link, plan, Run::Task { id, deadline }, env, files)
             }
             Probe::Http(_) | Probe::Tcp(_) | Probe::Notify | Probe::Fd(_) => {
                 self.checks.ask(&job, incarnation, check, probe, deadline);
@@ -142,6 +150,7 @@ impl Agent {
             OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
             OnDisk::Failed => OnDisk::Failed,
         };
+        self.plan_writer.outdate();
         self.meter.keep(self.node.plan());
         self.look_for_addresses();
         self.user_metrics.define(self.node.plan());
@@ -152,7 +161,9 @@ impl Agent {
                 true
             }
         });
-        self.discovery.apply(self.node.plan());
+        for watch in self.discovery.apply(self.node.plan()) {
+            self.watch_files.remove(&watch);
+        }
         self.write_plan();
         self.push_settings();
         self.say_ready();
@@ -160,13 +171,28 @@ impl Agent {
 
     /// Many may leave one after the other; until the last one has, the journal knows.
     pub(crate) fn write_plan(&mut self) {
-        if self.plan_on_disk == OnDisk::Current || self.node.jobs().any(|(_, job)| job.is_leaving())
+        if self.plan_on_disk == OnDisk::Current
+            || self.plan_writer.is_writing()
+            || self.node.jobs().any(|(_, job)| job.is_leaving())
         {
             return;
         }
-        let About { run, run_dir, state_dir, .. } = &self.about;
-        let written = plan_file::write(run_dir, state_dir, run, self.node.plan());
-        self.plan_on_disk = self.plan_on_disk.after(written, run_dir);
+        let About { run, run_dir, state_dir, .. } = self.about.clone();
+        self.plan_writer.write(self.node.plan().clone(), move |plan| {
+            plan_file::write(&run_dir, &state_dir, &run, plan)
+        });
+    }
+
+    /// What an attempt to write the plan has come to.
+    pub(crate) fn plan_written(&mut self, written: io::Result<()>) -> Result<(), End> {
+        match self.plan_writer.is_outdated() {
+            // Another plan is in force since: that one is to be there.
+            true => self.write_plan(),
+            false => {
+                self.plan_on_disk = self.plan_on_disk.after(written, &self.about.run_dir);
+            }
+        }
+        Ok(())
     }
 
     /// What the keeper needs to know to stop the node by itself.
@@ -182,6 +208,7 @@ impl Agent {
         }
         let plan = self.node.job_plan(job.as_str())?;
         let env = self.env_for(plan);
-        self.outgoing.run(&mut self.link, plan, run, env)
+        let files = self.watch_files.pending();
+        self.outgoing.run(&mut self.link, plan, run, env, files)
     }
 }

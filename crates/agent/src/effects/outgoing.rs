@@ -1,13 +1,15 @@
 //! What goes to the keeper, in order for each job.
 //!
-//! Users and groups are looked up outside the loop, since that may take long. Meanwhile whatever
-//! else concerns that job waits behind it in a queue; other jobs are not held up.
+//! Users and groups are looked up outside the loop, since that may take long, and what is started
+//! waits for the files of watches that are being written. Meanwhile whatever else concerns that job
+//! waits behind it in a queue; other jobs are not held up.
 
 use crate::{
     checks::{self, Verdict},
     clock,
     effects::env::Env,
     effects::identity::{self, LookupError, Run},
+    effects::watch_files::PendingWrite,
     inputs::link::Link,
 };
 use mainstay_core::{
@@ -18,7 +20,7 @@ use mainstay_core::{
 };
 use mainstay_wire::link::ToKeeper;
 use std::collections::{HashMap, VecDeque};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::spawn_blocking};
 
 #[derive(Debug)]
 pub(crate) struct Outgoing {
@@ -30,7 +32,7 @@ pub(crate) struct Outgoing {
 #[derive(Debug)]
 enum Queued {
     Message(ToKeeper),
-    Run(Box<JobPlan>, Run, Env),
+    Run(Box<JobPlan>, Run, Env, Option<PendingWrite>),
 }
 
 /// A finished lookup.
@@ -65,14 +67,15 @@ impl Outgoing {
         plan: &JobPlan,
         run: Run,
         env: Env,
+        files: Option<PendingWrite>,
     ) -> Option<Input> {
         if let Some(queue) = self.open.get_mut(&plan.name) {
-            queue.push_back(Queued::Run(Box::new(plan.clone()), run, env));
+            queue.push_back(Queued::Run(Box::new(plan.clone()), run, env, files));
             return None;
         }
-        if identity::needs_lookup(plan) {
+        if files.is_some() || identity::needs_lookup(plan) {
             self.open.insert(plan.name.clone(), VecDeque::new());
-            self.look_up(plan.clone(), run, env);
+            self.look_up(plan.clone(), run, env, files);
             return None;
         }
         match identity::message(plan, &run, env, clock::mono()) {
@@ -81,13 +84,20 @@ impl Outgoing {
         }
     }
 
-    fn look_up(&self, plan: JobPlan, run: Run, env: Env) {
+    fn look_up(&self, plan: JobPlan, run: Run, env: Env, files: Option<PendingWrite>) {
         let report = self.report.clone();
-        tokio::task::spawn_blocking(move || {
+        let look_up = move || {
             let result = identity::message(&plan, &run, env, clock::mono());
             // Nobody listens only when the agent is gone.
             let _ = report.send(LookedUp { job: plan.name, run, result });
-        });
+        };
+        match files {
+            None => drop(spawn_blocking(look_up)),
+            Some(files) => drop(tokio::spawn(async move {
+                files.done().await;
+                spawn_blocking(look_up);
+            })),
+        }
     }
 
     /// The next finished lookup. May be dropped at any time.
@@ -107,8 +117,8 @@ impl Outgoing {
                 // What concerns a run that never came about has nothing to act on: the keeper
                 // ignores an incarnation that it does not hold.
                 Queued::Message(message) => drop(deliver(link, &message)),
-                Queued::Run(plan, run, env) => {
-                    self.look_up(*plan, run, env);
+                Queued::Run(plan, run, env, files) => {
+                    self.look_up(*plan, run, env, files);
                     return failure;
                 }
             }

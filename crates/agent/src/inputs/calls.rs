@@ -4,34 +4,44 @@ use crate::{
     agent::{Agent, End, Origin},
     clock,
     handle::{Call, Selection},
-    reload::Applied,
+    reload::{
+        Applied,
+        previews::{Previewed, Previews},
+    },
     view, why,
 };
 use mainstay_core::{
     name::Name,
-    node::{Blockers, Input, Refusal, Request},
-    plan::{JobPlan, Plan},
+    node::{Blockers, Input, Request},
+    plan::JobPlan,
 };
 use mainstay_wire::{
     api::{JobStatus, NodeStatus},
     link::ToKeeper,
 };
-use tokio::sync::oneshot;
+use std::sync::Arc;
+use tokio::{sync::oneshot, time::Instant};
 
 impl Agent {
     pub(crate) fn on_call(&mut self, call: Call) -> Result<(), End> {
+        let begun = Instant::now();
         match call {
             Call::Request(request, caller) => {
                 return self.take(Input::Request(request), Origin::Caller(caller));
             }
-            Call::Status(caller) => drop(caller.send(self.status())),
+            Call::Status(caller) => {
+                let others = self.share_status(caller);
+                self.meter.busy(begun.elapsed());
+                others.into_iter().try_for_each(|call| self.on_call(call))?;
+            }
             Call::Jobs(which, caller) => drop(caller.send(self.selected(&which))),
             Call::Why(name, caller) => drop(caller.send(why::why(&self.node, clock::now(), &name))),
             Call::Compare(plan, caller) => {
-                let preview = self.node.preview(clock::now(), &plan);
-                drop(caller.send(preview.as_ref().map(view::changes).map_err(Clone::clone)));
+                Previews::answer(self.node.clone(), clock::now(), plan, caller);
             }
-            Call::Apply(plan, caller) => return self.apply(plan, caller),
+            Call::Apply(plan, caller) => {
+                self.previews.begin(self.node.clone(), clock::now(), plan, caller);
+            }
             Call::Measures(caller) => drop(caller.send(self.measures())),
             Call::Environ(caller) => drop(caller.send(self.node.environ().clone())),
             Call::Figures(caller) => {
@@ -45,28 +55,34 @@ impl Agent {
                 }
             }
         }
+        self.meter.busy(begun.elapsed());
         Ok(self.link.flush()?)
     }
 
-    fn apply(
-        &mut self,
-        plan: Box<Plan>,
-        caller: oneshot::Sender<Result<Applied, Refusal>>,
-    ) -> Result<(), End> {
-        let preview = match self.node.preview(clock::now(), &plan) {
-            Ok(preview) => preview,
-            Err(refusal) => {
-                let _ = caller.send(Err(refusal));
-                return Ok(());
+    /// One status for all who wait for it now: with many jobs it takes its time. What else is
+    /// asked for comes back.
+    fn share_status(&mut self, first: oneshot::Sender<Arc<NodeStatus>>) -> Vec<Call> {
+        let status = Arc::new(self.status());
+        let _ = first.send(status.clone());
+        let mut others = Vec::new();
+        while let Ok(call) = self.calls.try_recv() {
+            match call {
+                Call::Status(caller) => drop(caller.send(status.clone())),
+                other => others.push(other),
             }
-        };
-        let changes = view::changes(&preview);
+        }
+        others
+    }
+
+    /// Brings a plan into force whose preview is made.
+    pub(crate) fn apply(&mut self, previewed: Previewed) -> Result<(), End> {
+        let Previewed { plan, preview, changes, caller } = previewed;
         let incarnation =
             |job: &Name| Some((job.clone(), self.node.job(job.as_str())?.incarnation()));
         let before = changes.jobs.iter().filter_map(|change| incarnation(&change.job)).collect();
         let (sender, mut answer) = oneshot::channel();
         self.take(
-            Input::Request(Request::Apply { plan, preview: Some(Box::new(preview)) }),
+            Input::Request(Request::Apply { plan, preview: Some(preview) }),
             Origin::Caller(sender),
         )?;
         // A step answers before it returns.

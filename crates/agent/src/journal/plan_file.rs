@@ -8,6 +8,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
+use tokio::{sync::mpsc, task::spawn_blocking};
 
 const FILE: &str = "plan.json";
 
@@ -49,6 +50,55 @@ impl OnDisk {
                 OnDisk::Failed
             }
         }
+    }
+}
+
+/// Writes plans outside the loop, one at a time.
+#[derive(Debug)]
+pub(crate) struct PlanWriter {
+    under_way: bool,
+    /// Another plan has come into force since that one was begun.
+    outdated: bool,
+    done: mpsc::UnboundedReceiver<io::Result<()>>,
+    report: mpsc::UnboundedSender<io::Result<()>>,
+}
+
+impl PlanWriter {
+    pub(crate) fn new() -> PlanWriter {
+        let (report, done) = mpsc::unbounded_channel();
+        PlanWriter { under_way: false, outdated: false, done, report }
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        plan: Plan,
+        write: impl FnOnce(&Plan) -> io::Result<()> + Send + 'static,
+    ) {
+        (self.under_way, self.outdated) = (true, false);
+        let report = self.report.clone();
+        spawn_blocking(move || {
+            // Nobody listens only when the agent is gone.
+            let _ = report.send(write(&plan));
+        });
+    }
+
+    /// The next attempt that has come to an end. May be dropped at any time.
+    pub(crate) async fn finished(&mut self) -> io::Result<()> {
+        let written = self.done.recv().await.expect("this struct holds a sender");
+        self.under_way = false;
+        written
+    }
+
+    pub(crate) fn is_writing(&self) -> bool {
+        self.under_way
+    }
+
+    pub(crate) fn outdate(&mut self) {
+        self.outdated = true;
+    }
+
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.outdated
     }
 }
 

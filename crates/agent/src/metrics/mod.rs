@@ -92,6 +92,8 @@ pub(crate) struct Meter {
     watches: BTreeMap<String, EventCounts>,
     node: EventCounts,
     steps: Histogram,
+    /// The longest that the loop was busy with one thing.
+    longest_step: Duration,
     lateness: Histogram,
 }
 
@@ -99,7 +101,8 @@ impl Meter {
     pub(crate) fn new() -> Meter {
         let (steps, lateness) = (Histogram::new(QUICK), Histogram::new(QUICK));
         let (jobs, watches) = (HashMap::new(), BTreeMap::new());
-        Meter { jobs, watches, node: EventCounts::default(), steps, lateness }
+        let (node, longest_step) = (EventCounts::default(), Duration::ZERO);
+        Meter { jobs, watches, node, steps, longest_step, lateness }
     }
 
     pub(crate) fn events(&mut self, events: &[Event]) {
@@ -130,6 +133,12 @@ impl Meter {
     /// An input was taken through all its steps.
     pub(crate) fn stepped(&mut self, took: Duration) {
         self.steps.observe(took.as_secs_f64());
+        self.busy(took);
+    }
+
+    /// The loop was busy for so long: with an input, a question or a file.
+    pub(crate) fn busy(&mut self, took: Duration) {
+        self.longest_step = self.longest_step.max(took);
     }
 
     /// A timer was due so long ago.
@@ -183,6 +192,8 @@ pub struct Measures {
     /// Those of the node itself.
     pub events: EventCounts,
     pub steps: Histogram,
+    /// Of this agent: with an input, or with a question.
+    pub longest_step: Duration,
     pub lateness: Histogram,
     pub jobs: Vec<JobMeasures>,
     pub watches: Vec<WatchMeasures>,
@@ -234,6 +245,7 @@ impl Agent {
             journal_failed: self.journal.has_failed(),
             events: self.meter.node.clone(),
             steps: self.meter.steps.clone(),
+            longest_step: self.meter.longest_step,
             lateness: self.meter.lateness.clone(),
             jobs: self.node.jobs().map(|(plan, job)| self.job_measures(plan, job)).collect(),
             watches: self.node.plan().watches.iter().map(|it| self.watch_measures(it)).collect(),

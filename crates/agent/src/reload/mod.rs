@@ -9,6 +9,7 @@
 //! One goes on at a time up to the point where its plan is in force, so that the listeners that are
 //! opened are those of the plan that follows.
 
+pub(crate) mod previews;
 pub(crate) mod source;
 
 use crate::{

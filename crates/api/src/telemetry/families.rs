@@ -286,6 +286,9 @@ fn agent(out: &mut Exposition, gathered: &Gathered) {
         counts,
         *sum,
     );
+    let help = "The longest that the agent's loop was busy with one input or question so far.";
+    out.family("mainstay_agent_longest_step_seconds", MetricType::Gauge, help)
+        .sample(&[], measures.longest_step.as_secs_f64());
     let help = "How late the agent's loop came to a timer.";
     let Histogram { bounds, counts, sum } = &measures.lateness;
     out.family("mainstay_agent_timer_lateness_seconds", MetricType::Histogram, help).histogram(

@@ -35,6 +35,9 @@ pub enum Command {
     Forget { job: Name },
     /// The plan that is in force now.
     Applied,
+    /// What is known of a watch has changed: its file is to show it. Whatever is started from now
+    /// on finds it there.
+    WriteInstances { watch: Name },
     /// These jobs stay disabled over runs.
     KeepDisabled { jobs: Vec<Name> },
     /// Run the job's `stop.exec` or `reload.exec`, killed at `deadline`.

@@ -79,6 +79,7 @@ impl DryRun {
             | Command::ArmCron { .. }
             | Command::Forget { .. }
             | Command::Applied
+            | Command::WriteInstances { .. }
             | Command::KeepDisabled { .. }
             | Command::SetTimer { .. }
             | Command::Exit { .. } => {}

@@ -240,7 +240,9 @@ impl Node {
             return;
         }
         let known = self.state.watches.entry(watch.clone()).or_default();
-        for kind in known.answered(out.now.wall, instances) {
+        let Some(kinds) = known.answered(out.now.wall, instances) else { return };
+        out.command(Command::WriteInstances { watch: watch.clone() });
+        for kind in kinds {
             out.emit(Source::watch(watch), kind);
         }
     }

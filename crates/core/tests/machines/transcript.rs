@@ -319,6 +319,7 @@ fn command_line(command: &Command) -> String {
         Command::Withdraw { job } => format!("withdraw {job}"),
         Command::Forget { job } => format!("forget {job}"),
         Command::Applied => "applied".to_owned(),
+        Command::WriteInstances { watch } => format!("write instances {watch}"),
         Command::KeepDisabled { jobs } => {
             let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
             format!("keep disabled {}", jobs.join(" ")).trim_end().to_owned()

@@ -542,6 +542,7 @@ fn action(command: Command) -> Option<Action> {
         | Command::ArmCron { .. }
         | Command::Forget { .. }
         | Command::Applied
+        | Command::WriteInstances { .. }
         | Command::KeepDisabled { .. }
         | Command::Announce { .. }
         | Command::Withdraw { .. } => return None,

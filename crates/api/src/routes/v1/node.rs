@@ -7,15 +7,20 @@ use crate::{
     problem::Problem,
     wait::WaitQuery,
 };
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::State,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::IntoResponse,
+};
 use mainstay_agent::Handle;
 use mainstay_core::node::Request;
 use mainstay_wire::{
     api::{Changes, KeeperStatus, MaintenanceRequest, NodeStateAnswer, NodeStatus, UpgradeRequest},
     link::Figures,
 };
-use std::time::Duration;
-use tokio::time::timeout;
+use std::{sync::Arc, time::Duration};
+use tokio::{task::spawn_blocking, time::timeout};
 
 /// The keeper has more important things to do than to count: without its figures by then,
 /// an answer goes without them.
@@ -26,9 +31,20 @@ const UPGRADE: Duration = Duration::from_secs(30);
 pub(crate) async fn status(
     State(state): State<AppState>,
     Query(Nothing {}): Query<Nothing>,
-) -> Result<Json<NodeStatus>, Problem> {
+) -> Result<impl IntoResponse, Problem> {
     let figures = figures(&state.handle).await?;
-    let mut status = state.handle.status().await?;
+    let status = state.handle.status().await?;
+    let encode = move || serde_json::to_vec(&complete(&state, status, figures));
+    // With many jobs it takes its time, and many may ask.
+    let encoded =
+        spawn_blocking(encode).await.map_err(|error| Problem::broken(error.to_string()))?;
+    let encoded = encoded.map_err(|error| Problem::broken(error.to_string()))?;
+    Ok(([(CONTENT_TYPE, "application/json")], encoded))
+}
+
+/// The agent's status with what the API and the keeper know.
+fn complete(state: &AppState, status: Arc<NodeStatus>, figures: Option<Figures>) -> NodeStatus {
+    let mut status = Arc::unwrap_or_clone(status);
     status.telemetry = state.listening.of(Which::Telemetry);
     status.containerpilot = state.listening.of(Which::ContainerPilot);
     if let Some(figures) = figures {
@@ -42,7 +58,7 @@ pub(crate) async fn status(
             forward_dropped: figures.forward_dropped,
         });
     }
-    Ok(Json(status))
+    status
 }
 
 /// `None`: not in time.

@@ -5,26 +5,19 @@
 //! entry under another name is removed when the plan gives it a new one. A backend that is
 //! exchanged is given a while to remove what it holds.
 
+mod sorter;
+
 use mainstay_core::{
-    discovery::{Backend, Instance, Query, Registration, Standing},
+    discovery::{Backend, Query, Registration, Standing},
     interface::{NoAddress, choose},
     name::Name,
     node::Input,
     plan::{Advertise, JobPlan, Plan, WatchPlan, Watched},
 };
 use mainstay_discovery::{About, Catalogue, Documents, Report, addresses};
-use mainstay_sys::atomic_file::{Durability, replace};
 use mainstay_wire::api::Announcement;
-use std::{
-    collections::BTreeMap,
-    fs::{self, Permissions},
-    io,
-    net::IpAddr,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use sorter::Sorter;
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc::UnboundedReceiver,
     time::{Instant, sleep_until, timeout},
@@ -37,8 +30,6 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) struct Discovery {
     node: String,
-    /// Where lists of instances are put for jobs.
-    lists: PathBuf,
     open: Option<Open>,
     documents: Documents,
     about_documents: UnboundedReceiver<Report>,
@@ -46,6 +37,7 @@ pub(crate) struct Discovery {
     /// Removals under way, by id.
     leaving: BTreeMap<String, Name>,
     watches: BTreeMap<Name, WatchPlan>,
+    sorter: Sorter,
     trouble: BTreeMap<About, String>,
     look_again: Instant,
 }
@@ -67,24 +59,24 @@ struct Entry {
 }
 
 impl Discovery {
-    pub(crate) fn new(run_dir: &Path) -> Discovery {
+    pub(crate) fn new() -> Discovery {
         let (documents, about_documents) = Documents::new();
         Discovery {
             documents,
             about_documents,
             node: String::new(),
-            lists: run_dir.join("watches"),
             open: None,
             entries: BTreeMap::new(),
             leaving: BTreeMap::new(),
             watches: BTreeMap::new(),
+            sorter: Sorter::start(),
             trouble: BTreeMap::new(),
             look_again: Instant::now(),
         }
     }
 
-    /// A plan is in force: another backend, other watches.
-    pub(crate) fn apply(&mut self, plan: &Plan) {
+    /// A plan is in force: another backend, other watches. Those that are no more.
+    pub(crate) fn apply(&mut self, plan: &Plan) -> Vec<Name> {
         if self.open.as_ref().map(|open| &open.backend) != plan.discovery.as_ref() {
             self.exchange(plan.discovery.clone());
         }
@@ -93,15 +85,16 @@ impl Discovery {
         let wanted: BTreeMap<Name, WatchPlan> =
             plan.watches.iter().map(|watch| (watch.name.clone(), watch.clone())).collect();
         let before = std::mem::take(&mut self.watches);
-        for (name, _) in before.iter().filter(|(name, _)| !wanted.contains_key(*name)) {
-            self.unwatch(name);
-        }
+        let gone = before.keys().filter(|name| !wanted.contains_key(*name));
+        let gone: Vec<Name> = gone.cloned().collect();
+        gone.iter().for_each(|name| self.unwatch(name));
         for (name, watch) in wanted.iter().filter(|(name, it)| before.get(*name) != Some(*it)) {
             // What it was before may have been of the other kind.
             self.look_away(name);
             self.watch(name, watch);
         }
         self.watches = wanted;
+        gone
     }
 
     /// The node may have another name, and with it most entries; and the host other addresses.
@@ -167,8 +160,6 @@ impl Discovery {
     fn unwatch(&mut self, name: &Name) {
         self.look_away(name);
         self.trouble.remove(&About::Watch(name.to_string()));
-        // Nobody is pointed to it any more.
-        let _ = fs::remove_file(self.list(name.as_str()));
     }
 
     fn look_away(&mut self, name: &Name) {
@@ -224,6 +215,12 @@ impl Discovery {
             let report = tokio::select! {
                 Some(report) = next(self.open.as_mut()) => report,
                 Some(report) = self.about_documents.recv() => report,
+                (watch, instances) = self.sorter.sorted() => {
+                    match self.watches.contains_key(&watch) {
+                        true => return Input::Instances { watch, instances },
+                        false => continue,
+                    }
+                }
                 () = sleep_until(self.look_again), if looking => {
                     self.look_for_addresses();
                     continue;
@@ -247,10 +244,9 @@ impl Discovery {
                 job.map(|job| Input::Withdrawn { job })
             }
             Report::Instances { watch, instances } => {
-                let name = Name::new(&watch).ok()?;
-                self.watches.contains_key(&name).then_some(())?;
-                self.put_list(&watch, &instances);
-                Some(Input::Instances { watch: name, instances })
+                let watch = Name::new(&watch).ok()?;
+                self.sorter.sort(watch, instances);
+                None
             }
             Report::Trouble { about, error } => {
                 self.suffer(about, error);
@@ -305,18 +301,6 @@ impl Discovery {
                 Some(report) => drop(self.take(report)),
                 None => return,
             }
-        }
-    }
-
-    /// Where the list of a watch is put.
-    pub(crate) fn list(&self, watch: &str) -> PathBuf {
-        self.lists.join(format!("{watch}.json"))
-    }
-
-    /// For jobs, whoever they run as.
-    pub(crate) fn put_list(&self, watch: &str, instances: &[Instance]) {
-        if let Err(error) = write_list(&self.lists, &self.list(watch), instances) {
-            tracing::error!("cannot write {}: {error}", self.list(watch).display());
         }
     }
 
@@ -423,17 +407,4 @@ fn register(
         deregister_critical_after: advertise.deregister_critical_after,
         enable_tag_override: advertise.enable_tag_override,
     }))
-}
-
-fn write_list(dir: &Path, file: &Path, instances: &[Instance]) -> io::Result<()> {
-    // Whatever our mask is.
-    let open_to_all = |mode| Permissions::from_mode(mode);
-    match fs::create_dir(dir) {
-        Ok(()) => fs::set_permissions(dir, open_to_all(0o755))?,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error),
-    }
-    let mut text = serde_json::to_vec(instances).map_err(io::Error::other)?;
-    text.push(b'\n');
-    replace(file, 0o644, &text, Durability::Process)?.set_permissions(open_to_all(0o644))
 }
