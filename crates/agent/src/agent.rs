@@ -21,7 +21,7 @@ use crate::{
     inputs::seen_tokens::SeenTokens,
     inputs::timers::Timers,
     journal::plan_file::{OnDisk, PlanWriter},
-    journal::{Journal, Moment, RETRY, Step},
+    journal::{Change, Journal, Moment, RETRY},
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
     reload::previews::Previews,
@@ -29,15 +29,16 @@ use crate::{
     view::Facts,
 };
 use mainstay_core::{
-    clock::Now,
     event::{Event, Kind},
     name::Name,
-    node::{Command, Input, Node, Outcome, Refusal, Request, TaskId, TaskKind},
+    node::{Command, Input, Node, Outcome, Refusal, TaskId, TaskKind},
     plan::ApiPlan,
+    record::Record,
 };
 use mainstay_wire::link::{Figures, ToKeeper};
 use std::{
     collections::{BTreeMap, VecDeque},
+    iter,
     path::PathBuf,
     sync::Arc,
 };
@@ -126,6 +127,8 @@ impl From<Crashed> for End {
 pub(crate) enum Origin {
     /// Nobody.
     World,
+    /// Nobody either: it is how the keeper welcomes an agent.
+    Welcome,
     /// The keeper, which keeps the record until then.
     Record(u64),
     /// The keeper, which acts by itself otherwise.
@@ -211,7 +214,7 @@ impl Agent {
             events: self.event_log.all(),
             taken: &self.seen_tokens,
             upgrade: self.upgrade,
-            plan: (self.plan_on_disk != OnDisk::Current).then(|| self.node.plan()),
+            with_plan: self.plan_on_disk != OnDisk::Current,
         });
         self.acknowledge_pending();
         Ok(self.link.flush()?)
@@ -257,10 +260,10 @@ impl Agent {
         let before = self.incarnation_before(&input);
         self.track_checks(&input);
         let overran = self.overran(&input);
-        let decided = self.decide(input);
-        self.write_down(&decided, &origin);
+        let outcome = self.node.step(clock::now(), input.clone());
+        self.write_down(&outcome, &origin);
         self.crash.at(Point::Journaled)?;
-        let Decided { input, outcome: Outcome { events, commands, answer, .. }, .. } = decided;
+        let Outcome { events, commands, answer, .. } = outcome;
         let to_tell = events.clone();
         self.meter.events(&events);
         self.event_log.publish(events);
@@ -326,67 +329,43 @@ impl Agent {
         }
     }
 
-    fn decide(&mut self, input: Input) -> Decided {
-        let now = clock::now();
-        let life = self.node.state().clone();
-        let outcome = self.node.step(now, input.clone());
-        // The first step of a journal always says where the node is in its life.
-        let life_changed = *self.node.state() != life || self.event_log.last() == 0;
-        Decided { now, input, outcome, life_changed }
-    }
-
-    fn write_down(&mut self, decided: &Decided, origin: &Origin) {
-        let Decided { now, input, outcome, life_changed } = decided;
-        let taken = match origin {
-            Origin::Token(token) => Some(*token),
-            Origin::World | Origin::Record(_) | Origin::Task(_) | Origin::Caller(_) => None,
-        };
-        let upgrade = matches!(input, Input::Attached { .. }).then_some(self.upgrade);
+    fn write_down(&mut self, outcome: &Outcome, origin: &Origin) {
+        let behind = self.plan_on_disk != OnDisk::Current;
+        let (mut taken, mut upgrade, mut plan) = (None, None, None);
+        match origin {
+            Origin::Token(token) => taken = Some(*token),
+            Origin::Welcome => {
+                upgrade = Some(self.upgrade);
+                plan = behind.then(|| self.node.plan_record());
+            }
+            Origin::World | Origin::Record(_) | Origin::Task(_) | Origin::Caller(_) => {}
+        }
         taken.into_iter().for_each(|token| self.seen_tokens.add(token));
-        let environ = changes_environ(input, outcome).then(|| self.node.environ());
-        let changes_nothing = outcome.events.is_empty()
-            && environ.is_none()
-            && outcome.touched.is_empty()
-            && forgotten(&outcome.commands).is_empty();
-        if changes_nothing && !life_changed && taken.is_none() {
+        let Outcome { events, commands, records, .. } = outcome;
+        if events.is_empty() && records.is_empty() && taken.is_none() {
             return;
         }
-        let behind = self.plan_on_disk != OnDisk::Current;
+        let with_plan: Vec<Record>;
+        let records = match plan {
+            None => records,
+            Some(plan) => {
+                with_plan = iter::once(plan).chain(records.iter().cloned()).collect();
+                &with_plan
+            }
+        };
         let (node, event_log, all_taken, told) =
             (&self.node, &self.event_log, &self.seen_tokens, self.upgrade);
-        let (input, plan) = match input {
-            Input::Request(Request::Apply { .. }) => (None, Some(node.plan())),
-            Input::Request(Request::Environ { .. }) => (None, None),
-            Input::Boot if behind => (Some(input), Some(node.plan())),
-            input => (Some(input), None),
-        };
-        let unwritten = behind || outcome.commands.contains(&Command::Applied);
-        let step = Step {
-            now: *now,
-            input,
-            plan,
-            forgotten: forgotten(&outcome.commands),
-            events: &outcome.events,
-            jobs: outcome
-                .touched
-                .iter()
-                .filter_map(|name| Some((name, node.job(name.as_str())?)))
-                .collect(),
-            life: life_changed.then(|| node.state()),
-            environ,
-            taken,
-            upgrade,
-        };
-        self.journal.append(&step, || Moment {
+        let change = Change { events, records, taken, upgrade };
+        self.journal.append(&change, || Moment {
             node,
             events: event_log
                 .all()
                 .into_iter()
-                .chain(outcome.events.iter().cloned().map(Arc::new))
+                .chain(events.iter().cloned().map(Arc::new))
                 .collect(),
             taken: all_taken,
             upgrade: told,
-            plan: unwritten.then(|| node.plan()),
+            with_plan: behind || commands.contains(&Command::Applied),
         });
     }
 
@@ -404,7 +383,7 @@ impl Agent {
                     TaskKind::Reload | TaskKind::Check(_) => self.say(&thanks),
                 }
             }
-            Origin::World | Origin::Caller(_) => {}
+            Origin::World | Origin::Welcome | Origin::Caller(_) => {}
         }
         Ok(self.link.flush()?)
     }
@@ -429,27 +408,6 @@ impl Agent {
     }
 }
 
-/// What users have changed is not part of any job, nor of the node's life.
-fn changes_environ(input: &Input, outcome: &Outcome) -> bool {
-    matches!(input, Input::Request(Request::Environ { .. })) && outcome.answer == Some(Ok(()))
-}
-
-fn forgotten(commands: &[Command]) -> Vec<&Name> {
-    let forgets = commands.iter().filter_map(|command| match command {
-        Command::Forget { job } => Some(job),
-        _ => None,
-    });
-    forgets.collect()
-}
-
-/// An input and what the node made of it.
-struct Decided {
-    now: Now,
-    input: Input,
-    outcome: Outcome,
-    life_changed: bool,
-}
-
 impl Origin {
     /// Answers whoever asked.
     fn answer(self, answer: Option<Result<(), Refusal>>, before: u64) {
@@ -459,7 +417,11 @@ impl Origin {
                 // Nobody is left only when the client went away.
                 let _ = caller.send(answer);
             }
-            Origin::World | Origin::Record(_) | Origin::Token(_) | Origin::Task(_) => {
+            Origin::World
+            | Origin::Welcome
+            | Origin::Record(_)
+            | Origin::Token(_)
+            | Origin::Task(_) => {
                 if let Some(Err(refusal)) = answer {
                     tracing::info!("not done: {refusal}");
                 }

@@ -28,14 +28,14 @@ use crate::{
     view::Facts,
 };
 use mainstay_core::{
-    job::Job,
     name::Name,
-    node::{Held, Input, Node},
+    node::{Held, Input},
     plan::Plan,
+    record::Memory,
 };
 use mainstay_wire::link::{ExitRecord, FORMAT, HeldJob, ToAgent, ToKeeper, Upgraded, Welcome};
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     env,
 };
 use tokio::{sync::watch, time::Instant};
@@ -68,28 +68,21 @@ pub async fn boot(
     let (journal, mut recovered) = Journal::recover(&options.run_dir, &welcome.run)
         .unwrap_or_else(|| (Journal::create(&options.run_dir, &welcome.run), Recovered::default()));
     let written = plan_file::read(&options.run_dir, &welcome.run);
-    let plan_on_disk = match (&recovered.plan, &written) {
-        (None, Some(_)) => OnDisk::Current,
-        (Some(_), _) | (None, None) => OnDisk::Behind,
+    let plan_on_disk = match (recovered.memory.has_plan(), &written) {
+        (false, Some(_)) => OnDisk::Current,
+        (true, _) | (false, None) => OnDisk::Behind,
     };
-    let (plan, plan_on_disk) = match recovered.plan_in_force(written) {
+    let (plan, plan_on_disk) = match recovered.memory.plan_in_force(written) {
         Some(plan) => (plan, plan_on_disk),
-        None => apply(&welcome, options, &recovered)?,
+        None => apply(&welcome, options, &recovered.memory)?,
     };
     trace::set_level(&plan.node.log_level);
-    let Recovered { life, mut jobs, events, taken, upgrade, environ, .. } = recovered;
-    let disabled: BTreeSet<Name> = disabled::read(&options.state_dir).into_iter().collect();
-    for name in &disabled {
-        // A job that was never touched in this run is in no journal.
-        jobs.entry(name.clone()).or_insert_with(Job::disabled);
-    }
-    // Nothing becomes visible before it is journaled, so without a step nothing has begun.
-    let first = life.is_none() && welcome.jobs.is_empty() && welcome.records.is_empty();
-    let node = match life {
-        Some(life) => Node::restore(plan, life, jobs),
-        None => Node::new_with_disabled(plan, &disabled),
-    };
-    let node = node.with_environ(environ);
+    let Recovered { mut memory, events, taken, upgrade, .. } = recovered;
+    // A job that was never touched in this run is in no journal.
+    memory.disable(disabled::read(&options.state_dir));
+    // Nothing becomes visible before it is journaled, so without a record nothing has begun.
+    let first = !memory.has_begun() && welcome.jobs.is_empty() && welcome.records.is_empty();
+    let node = memory.restore(plan);
     let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
     let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
@@ -164,15 +157,15 @@ async fn greet(link: &mut Link) -> Result<Welcome, BootError> {
 fn apply(
     welcome: &Welcome,
     options: &Options,
-    recovered: &Recovered,
+    memory: &Memory,
 ) -> Result<(Plan, OnDisk), BootError> {
-    if recovered.life.is_some() || !welcome.jobs.is_empty() {
+    if memory.has_begun() || !welcome.jobs.is_empty() {
         tracing::warn!(
             "the applied plan is neither in plan.json nor in the journal: going on with the \
              configuration as it is now"
         );
     }
-    let loaded = options.source.load(&recovered.environ).map_err(BootError::Config)?;
+    let loaded = options.source.load(memory.environ()).map_err(BootError::Config)?;
     if !loaded.warnings.is_empty() {
         eprintln!("{}", loaded.warnings.trim_end());
     }
@@ -222,7 +215,7 @@ impl Agent {
             },
         };
         self.open_discovery();
-        self.take(input, Origin::World)?;
+        self.take(input, Origin::Welcome)?;
         self.forget_strangers(&held_now);
         self.push_settings();
         for (job, incarnation, fields) in notifications {

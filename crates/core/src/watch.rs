@@ -18,7 +18,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Journaled with the life of the node.
+/// What is known of the instances, and what was said about them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Watch {
     /// Sorted. `None`: there was no answer yet.

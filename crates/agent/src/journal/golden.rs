@@ -6,8 +6,9 @@
 use super::*;
 use mainstay_core::{
     app::{AppPhase, RestReason},
-    job::{Desired, Phase},
-    node::Held,
+    clock::Now,
+    job::{Desired, Job, Phase},
+    node::{Held, Input},
 };
 
 fn testdata() -> PathBuf {
@@ -34,14 +35,14 @@ fn a_node_of_format_2_goes_on_where_it_was() {
     let mut recovered = recovered();
     let written = plan_file::read(&testdata(), "e7d1a12dfdf0eba4").expect("plan.json of this run");
     assert!(written.job("fresh").is_none(), "it is older than the reload");
-    let plan = recovered.plan_in_force(Some(written)).expect("the journal has it");
+    let plan = recovered.memory.plan_in_force(Some(written)).expect("the journal has it");
     assert!(plan.job("fresh").is_some() && plan.watch("cache").is_some());
     let last = recovered.events.back().map(|event| event.seq).expect("events");
-    let environ: Vec<_> = recovered.environ.iter().collect();
+    let environ: Vec<_> = recovered.memory.environ().iter().collect();
     assert_eq!(environ, [("COLOUR", Some("green"))]);
 
-    let Recovered { life, jobs, environ, .. } = recovered;
-    let mut node = Node::restore(plan, life.expect("it has begun"), jobs).with_environ(environ);
+    assert!(recovered.memory.has_begun());
+    let mut node = recovered.memory.restore(plan);
     let phase = |node: &Node, job: &str| node.job(job).map(Job::phase);
     assert_eq!(phase(&node, "web"), Some(Phase::Running));
     assert_eq!(phase(&node, "crashing"), Some(Phase::Backoff));

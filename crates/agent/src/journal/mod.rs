@@ -1,15 +1,17 @@
 //! The journal: what the next agent must know, written before anything of it becomes visible.
 //!
 //! A line is a checksum (CRC-32, 8 hex digits), a space and JSON. The first line says whose journal
-//! it is; then comes a base (everything at one moment) if there was one, then a step for each input
-//! that changed something. A line is written by one write(2) and never synced: it has to survive
-//! the agent, not the machine. Whatever follows the last whole line was never made visible, and is
-//! dropped. Past 4 MiB the file is replaced by a new base.
+//! it is; then comes a snapshot (everything at one moment) if there was one, then a change for each
+//! input that changed something. Both are made of records, which the node makes and takes back:
+//! what is in them is no affair of the journal. A line is written by one write(2) and never synced:
+//! it has to survive the agent, not the machine. Whatever follows the last whole line was never made
+//! visible, and is dropped. Past 4 MiB the file is replaced by a new snapshot.
 //!
 //! A journal that cannot be written (full disk) stops nobody: the agent says so once, goes on in
-//! memory, and tries a new base once a second. Until then the keeper keeps what only it knows.
+//! memory, and tries a new snapshot once a second. Until then the keeper keeps what only it knows.
 
 mod format;
+mod legacy;
 pub(crate) mod plan_file;
 
 pub use format::Unreadable;
@@ -17,19 +19,15 @@ pub use format::Unreadable;
 use crate::{event_log::KEPT, inputs::seen_tokens::SeenTokens};
 use format::Format;
 use mainstay_core::{
-    clock::Now,
-    environ::Environ,
     event::Event,
-    job::Job,
-    name::Name,
-    node::{Input, Node, NodeState},
-    plan::Plan,
+    node::Node,
+    record::{Memory, Record},
 };
 use mainstay_sys::atomic_file::{Durability, replace};
 use mainstay_sys::proc::boot_id;
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::VecDeque,
     fs::{self, File, OpenOptions},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
@@ -54,40 +52,16 @@ struct Header {
 #[serde(rename_all = "snake_case")]
 enum Written<'a> {
     Header(&'a Header),
-    Base {
-        life: &'a NodeState,
-        jobs: BTreeMap<&'a Name, &'a Job>,
-        taken: &'a SeenTokens,
-        upgrade: u64,
-        environ: &'a Environ,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        plan: Option<&'a Plan>,
-    },
+    Snapshot { records: &'a [Record], taken: &'a SeenTokens, upgrade: u64 },
     Events(&'a [Arc<Event>]),
-    Step(&'a Step<'a>),
+    Change(&'a Change<'a>),
 }
 
-/// One input and what came of it.
+/// What has come of one input.
 #[derive(Debug, Serialize)]
-pub(crate) struct Step<'a> {
-    pub(crate) now: Now,
-    /// `None`: it was the plan, or the environment.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) input: Option<&'a Input>,
-    /// What a request brought into force: plan.json follows only after the journal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) plan: Option<&'a Plan>,
-    /// Jobs that were leaving and are gone from the plan now.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) forgotten: Vec<&'a Name>,
+pub(crate) struct Change<'a> {
     pub(crate) events: &'a [Event],
-    /// The new state of each job that was touched.
-    pub(crate) jobs: BTreeMap<&'a Name, &'a Job>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) life: Option<&'a NodeState>,
-    /// If this step has changed it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) environ: Option<&'a Environ>,
+    pub(crate) records: &'a [Record],
     /// The keeper's token of this input: it need not be delivered again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) taken: Option<u64>,
@@ -100,28 +74,23 @@ pub(crate) struct Step<'a> {
 #[serde(rename_all = "snake_case")]
 enum Line {
     Header(Header),
-    Base {
-        life: NodeState,
-        jobs: BTreeMap<Name, Job>,
+    Snapshot {
+        records: Vec<Record>,
         taken: SeenTokens,
         upgrade: u64,
-        #[serde(default)]
-        environ: Environ,
-        plan: Option<Plan>,
     },
     Events(Vec<Event>),
-    Step {
-        events: Vec<Event>,
-        jobs: BTreeMap<Name, Job>,
-        life: Option<NodeState>,
+    Change {
         #[serde(default)]
-        environ: Option<Environ>,
+        events: Vec<Event>,
+        #[serde(default)]
+        records: Vec<Record>,
         taken: Option<u64>,
         upgrade: Option<u64>,
-        plan: Option<Plan>,
-        #[serde(default)]
-        forgotten: Vec<Name>,
     },
+    // Of format 2.
+    Base(legacy::Base),
+    Step(legacy::Step),
 }
 
 /// What an earlier agent of this run left.
@@ -129,29 +98,22 @@ enum Line {
 pub(crate) struct Recovered {
     /// That of the agent that began this journal.
     format: Option<Format>,
-    /// `None`: it died before its first step.
-    pub(crate) life: Option<NodeState>,
-    pub(crate) jobs: BTreeMap<Name, Job>,
+    pub(crate) memory: Memory,
     pub(crate) events: VecDeque<Event>,
-    pub(crate) environ: Environ,
     pub(crate) taken: SeenTokens,
     /// The last upgrade that was told.
     pub(crate) upgrade: u64,
-    /// The latest plan that was applied since the last base; it may not be in plan.json yet.
-    pub(crate) plan: Option<Plan>,
-    /// What has left that plan since.
-    forgotten: BTreeSet<Name>,
 }
 
-/// Everything at one moment, for a new base.
+/// Everything at one moment, for a new snapshot.
 #[derive(Debug)]
 pub(crate) struct Moment<'a> {
     pub(crate) node: &'a Node,
     pub(crate) events: Vec<Arc<Event>>,
     pub(crate) taken: &'a SeenTokens,
     pub(crate) upgrade: u64,
-    /// If it is not in plan.json.
-    pub(crate) plan: Option<&'a Plan>,
+    /// The plan is not in plan.json.
+    pub(crate) with_plan: bool,
 }
 
 #[derive(Debug)]
@@ -195,8 +157,14 @@ impl Journal {
         if dropped > 0 {
             tracing::info!("dropped the last {dropped} bytes of the journal: a step cut short");
         }
+        if recovered.memory.passed_over() > 0 {
+            tracing::warn!(
+                "passed over {} records of the journal: a newer agent has written them",
+                recovered.memory.passed_over()
+            );
+        }
         if recovered.format != Some(Format::OURS) {
-            // What is added must not stand under the number of another: the next step begins anew.
+            // What is added must not stand under the number of another: the next change begins anew.
             journal.limit = 0;
         }
         match reopen(&journal.path, valid as u64) {
@@ -232,14 +200,14 @@ impl Journal {
         }
     }
 
-    /// Adds a step. `moment` is everything as it is after that step.
-    pub(crate) fn append<'a>(&mut self, step: &Step<'_>, moment: impl FnOnce() -> Moment<'a>) {
+    /// Adds a change. `moment` is everything as it is after it.
+    pub(crate) fn append<'a>(&mut self, change: &Change<'_>, moment: impl FnOnce() -> Moment<'a>) {
         match &mut self.state {
             State::Open { size, .. } if *size > self.limit => self.rebase(&moment()),
             State::Open { file, size } => {
                 let mut bytes = Vec::with_capacity(512);
-                let written =
-                    encode(&mut bytes, &Written::Step(step)).and_then(|()| file.write_all(&bytes));
+                let written = encode(&mut bytes, &Written::Change(change))
+                    .and_then(|()| file.write_all(&bytes));
                 match written {
                     Ok(()) => *size += bytes.len() as u64,
                     Err(error) => {
@@ -256,28 +224,26 @@ impl Journal {
 
     fn rebase(&mut self, moment: &Moment<'_>) {
         // Where space is short, state matters more than history, and than a plan that can be loaded.
-        let planless = Moment { plan: None, events: Vec::new(), ..*moment };
-        let mut bases = vec![(moment, KEPT), (moment, KEPT / 20), (moment, 0)];
-        bases.extend(moment.plan.map(|_| (&planless, 0)));
-        let written = bases.into_iter().find_map(|(moment, events)| {
-            let bytes = match base(&self.header, moment, events) {
+        let mut attempts = vec![(moment.with_plan, KEPT), (moment.with_plan, KEPT / 20)];
+        attempts.extend([(moment.with_plan, 0), (false, 0)]);
+        attempts.dedup();
+        let written = attempts.into_iter().find_map(|(with_plan, events)| {
+            let bytes = match snapshot(&self.header, moment, with_plan, events) {
                 Ok(bytes) => bytes,
                 Err(error) => return Some(Err(error)),
             };
             match replace(&self.path, 0o600, &bytes, Durability::Process) {
                 Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
-                replaced => {
-                    Some(replaced.map(|file| (file, bytes.len() as u64, moment.plan.is_none())))
-                }
+                replaced => Some(replaced.map(|file| (file, bytes.len() as u64, with_plan))),
             }
         });
         match written {
-            Some(Ok((file, size, without_plan))) => {
-                self.tell_of_plan(without_plan && moment.plan.is_some());
+            Some(Ok((file, size, with_plan))) => {
+                self.tell_of_plan(moment.with_plan && !with_plan);
                 if std::mem::take(&mut self.failure_told) {
                     tracing::info!("the journal can be written again");
                 }
-                // A base that is large by itself must not be replaced at every step.
+                // A snapshot that is large by itself must not be replaced at every step.
                 self.limit = LIMIT.max(2 * size);
                 self.state = State::Open { file, size };
             }
@@ -316,14 +282,19 @@ fn reopen(path: &Path, valid: u64) -> io::Result<File> {
     Ok(file)
 }
 
-fn base(header: &Header, moment: &Moment<'_>, events: usize) -> io::Result<Vec<u8>> {
+fn snapshot(
+    header: &Header,
+    moment: &Moment<'_>,
+    with_plan: bool,
+    events: usize,
+) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let jobs = moment.node.jobs().map(|(plan, job)| (&plan.name, job)).collect();
+    let plan = with_plan.then(|| moment.node.plan_record());
+    let records: Vec<Record> = plan.into_iter().chain(moment.node.snapshot()).collect();
+    let (taken, upgrade) = (moment.taken, moment.upgrade);
     let skipped = moment.events.len().saturating_sub(events);
     encode(&mut bytes, &Written::Header(header))?;
-    let Moment { taken, upgrade, plan, .. } = *moment;
-    let (life, environ) = (moment.node.state(), moment.node.environ());
-    encode(&mut bytes, &Written::Base { life, jobs, taken, upgrade, environ, plan })?;
+    encode(&mut bytes, &Written::Snapshot { records: &records, taken, upgrade })?;
     encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
     Ok(bytes)
 }
@@ -356,21 +327,21 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
                 recovered.format = Some(read.format);
             }
             Line::Header(_) => return None,
-            Line::Base { .. } | Line::Events(_) | Line::Step { .. } if valid == 0 => return None,
-            Line::Base { life, jobs, taken, upgrade, environ, plan } => {
-                let rest = Recovered { format: recovered.format, ..Recovered::default() };
-                let life = Some(life);
-                recovered = Recovered { life, jobs, taken, upgrade, environ, plan, ..rest };
+            _ if valid == 0 => return None,
+            Line::Snapshot { records, taken, upgrade } => {
+                recovered.begin_anew(records, taken, upgrade);
             }
             Line::Events(events) => recovered.add(events),
-            Line::Step { events, jobs, life, environ, taken, upgrade, plan, forgotten } => {
-                recovered.add(events);
-                recovered.jobs.extend(jobs);
-                recovered.life = life.or(recovered.life);
-                environ.into_iter().for_each(|environ| recovered.environ = environ);
-                recovered.change_plan(plan, forgotten);
-                taken.into_iter().for_each(|token| recovered.taken.add(token));
-                recovered.upgrade = upgrade.unwrap_or(0).max(recovered.upgrade);
+            Line::Change { events, records, taken, upgrade } => {
+                recovered.change(events, records, taken, upgrade);
+            }
+            Line::Base(legacy::Base { taken, upgrade, state }) => {
+                let Ok(records) = state.records() else { break };
+                recovered.begin_anew(records, taken, upgrade);
+            }
+            Line::Step(legacy::Step { events, taken, upgrade, state }) => {
+                let Ok(records) = state.records() else { break };
+                recovered.change(events, records, taken, upgrade);
             }
         }
         valid += line.len();
@@ -402,23 +373,28 @@ impl Header {
 }
 
 impl Recovered {
-    fn change_plan(&mut self, plan: Option<Plan>, forgotten: Vec<Name>) {
-        if plan.is_some() {
-            self.plan = plan;
-            self.forgotten.clear();
-        }
-        forgotten.iter().for_each(|name| drop(self.jobs.remove(name)));
-        self.forgotten.extend(forgotten);
+    /// A snapshot is in place of all that was before it.
+    fn begin_anew(&mut self, records: Vec<Record>, taken: SeenTokens, upgrade: u64) {
+        let format = self.format;
+        *self = Recovered { format, taken, upgrade, ..Recovered::default() };
+        records.into_iter().for_each(|record| self.memory.take(record));
     }
 
-    /// The plan that was in force, given what plan.json says; `None`: it is nowhere.
-    pub(crate) fn plan_in_force(&mut self, written: Option<Plan>) -> Option<Plan> {
-        let mut plan = self.plan.take().or(written)?;
-        plan.jobs.retain(|job| !self.forgotten.contains(&job.name));
-        Some(plan)
+    fn change(
+        &mut self,
+        events: Vec<Event>,
+        records: Vec<Record>,
+        taken: Option<u64>,
+        upgrade: Option<u64>,
+    ) {
+        records.into_iter().for_each(|record| self.memory.take(record));
+        taken.into_iter().for_each(|token| self.taken.add(token));
+        self.upgrade = upgrade.unwrap_or(0).max(self.upgrade);
+        self.add(events);
     }
 
     fn add(&mut self, events: Vec<Event>) {
+        events.last().into_iter().for_each(|event| self.memory.told(event.seq));
         self.events.extend(events);
         let excess = self.events.len().saturating_sub(KEPT);
         self.events.drain(..excess);
@@ -439,17 +415,19 @@ pub(crate) fn fuzz_read(lines: &[u8]) -> Option<usize> {
         bytes.push(b'\n');
     }
     let (mut recovered, valid) = read(&bytes, &fuzz_header())?;
-    recovered.plan_in_force(None);
+    let _ = recovered.memory.plan_in_force(None);
     Some(valid)
 }
 
-/// A job that starts, runs and dies, and a base made of that.
+/// A job that starts, runs and dies, and a snapshot made of that.
 #[cfg(feature = "fuzz")]
 pub(crate) fn fuzz_sample() -> Vec<u8> {
     use mainstay_core::{
-        clock::Mono,
+        clock::{Mono, Now},
         exit::{Asked, Exit},
-        plan::{ExitRule, JobPlan, NodePlan},
+        name::Name,
+        node::Input,
+        plan::{ExitRule, JobPlan, NodePlan, Plan},
     };
     let name = Name::new("web").expect("a name");
     let node = NodePlan {
@@ -472,29 +450,20 @@ pub(crate) fn fuzz_sample() -> Vec<u8> {
     ];
     for (input, at) in inputs.into_iter().zip(1..) {
         let now = Now { mono: Mono(at * 1_000_000), wall: 0 };
-        let outcome = node.step(now, input.clone());
-        write(&Written::Step(&Step {
-            now,
-            input: Some(&input),
-            plan: (at == 1).then(|| node.plan()),
-            forgotten: Vec::new(),
+        let outcome = node.step(now, input);
+        let plan = (at == 1).then(|| node.plan_record());
+        let records: Vec<Record> = plan.into_iter().chain(outcome.records).collect();
+        let (taken, upgrade) = (Some(at), Some(at));
+        write(&Written::Change(&Change {
             events: &outcome.events,
-            jobs: outcome
-                .touched
-                .iter()
-                .filter_map(|it| Some((it, node.job(it.as_str())?)))
-                .collect(),
-            life: Some(node.state()),
-            environ: None,
-            taken: Some(at),
-            upgrade: Some(at),
+            records: &records,
+            taken,
+            upgrade,
         }));
     }
+    let records: Vec<Record> = node.snapshot();
     let taken = SeenTokens::default();
-    let jobs = node.job("web").map(|job| (&name, job)).into_iter().collect();
-    let plan = Some(node.plan());
-    let (life, environ) = (node.state(), node.environ());
-    write(&Written::Base { life, jobs, taken: &taken, upgrade: 3, environ, plan });
+    write(&Written::Snapshot { records: &records, taken: &taken, upgrade: 3 });
     let lines = bytes.split(|byte| *byte == b'\n').filter_map(|line| line.get(9..));
     lines.collect::<Vec<_>>().join(&b'\n')
 }

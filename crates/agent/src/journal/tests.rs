@@ -4,7 +4,8 @@ use super::*;
 use crate::clock;
 use mainstay_core::{
     exit::{Asked, Exit},
-    node::Request,
+    name::Name,
+    node::{Input, Outcome, Request},
     plan::{JobPlan, NodePlan, Plan},
 };
 
@@ -65,33 +66,17 @@ impl Driven {
     }
 
     fn step(&mut self, input: Input, taken: Option<u64>) {
-        let now = clock::now();
-        let outcome = self.node.step(now, input.clone());
-        let step = Step {
-            now,
-            input: Some(&input),
-            plan: None,
-            forgotten: Vec::new(),
-            events: &outcome.events,
-            jobs: outcome
-                .touched
-                .iter()
-                .filter_map(|name| Some((name, self.node.job(name.as_str())?)))
-                .collect(),
-            life: Some(self.node.state()),
-            environ: None,
-            taken,
-            upgrade: None,
-        };
-        self.events.extend(outcome.events.iter().cloned().map(Arc::new));
+        let Outcome { events, records, .. } = self.node.step(clock::now(), input);
+        let change = Change { events: &events, records: &records, taken, upgrade: None };
+        self.events.extend(events.iter().cloned().map(Arc::new));
         taken.into_iter().for_each(|token| self.taken.add(token));
         let (node, events, taken) = (&self.node, &self.events, &self.taken);
-        self.journal.append(&step, || Moment {
+        self.journal.append(&change, || Moment {
             node,
             events: events.clone(),
             taken,
             upgrade: 0,
-            plan: None,
+            with_plan: false,
         });
     }
 
@@ -106,10 +91,8 @@ impl Driven {
     }
 
     fn assert_recovered(&self, recovered: &Recovered) {
-        assert_eq!(recovered.life.as_ref(), Some(self.node.state()));
-        for (plan, job) in self.node.jobs() {
-            assert_eq!(recovered.jobs.get(&plan.name), Some(job), "{}", plan.name);
-        }
+        let again = recovered.memory.clone().restore(self.node.plan().clone());
+        assert_eq!(again.snapshot(), self.node.snapshot());
         assert!(recovered.events.iter().eq(self.events.iter().map(AsRef::as_ref)));
     }
 }
@@ -128,9 +111,9 @@ fn what_was_journaled_is_recovered() {
 fn a_journal_cut_at_any_byte_gives_exactly_its_whole_steps() {
     let dir = Dir::new("journal-cut");
     let mut driven = Driven::new(&dir);
-    let mut whole = vec![(dir.journal().len(), 0, None)];
+    let mut whole = vec![(dir.journal().len(), 0, node().snapshot())];
     let mut at = |driven: &Driven| {
-        whole.push((dir.journal().len(), driven.events.len(), Some(driven.node.state().clone())));
+        whole.push((dir.journal().len(), driven.events.len(), driven.node.snapshot()));
     };
     driven.step(Input::Boot, None);
     at(&driven);
@@ -142,13 +125,16 @@ fn a_journal_cut_at_any_byte_gives_exactly_its_whole_steps() {
     for cut in 0..=bytes.len() {
         fs::write(dir.0.join("journal"), &bytes[..cut]).expect("write");
         let recovered = Journal::recover(&dir.0, RUN);
-        let Some((length, events, life)) = whole.iter().rev().find(|(length, ..)| *length <= cut)
+        let Some((length, events, snapshot)) =
+            whole.iter().rev().find(|(length, ..)| *length <= cut)
         else {
             assert!(recovered.is_none(), "a torn first line says nothing ({cut})");
             continue;
         };
         let (_, recovered) = recovered.expect("the journal of this run");
-        assert_eq!((recovered.events.len(), &recovered.life), (*events, life), "cut at {cut}");
+        assert_eq!(recovered.events.len(), *events, "cut at {cut}");
+        let again = recovered.memory.restore(node().plan().clone());
+        assert_eq!(again.snapshot(), *snapshot, "cut at {cut}");
         assert_eq!(dir.journal().len(), *length, "what was torn is gone");
     }
 }
@@ -172,7 +158,7 @@ fn steps_after_a_recovery_follow_those_before_it() {
     let dir = Dir::new("journal-again");
     let mut driven = Driven::new(&dir);
     driven.step(Input::Boot, None);
-    let torn = [dir.journal(), b"deadbeef {\"step".to_vec()].concat();
+    let torn = [dir.journal(), b"deadbeef {\"change".to_vec()].concat();
     fs::write(dir.0.join("journal"), torn).expect("write");
     let (journal, _) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
     driven.journal = journal;
@@ -182,14 +168,14 @@ fn steps_after_a_recovery_follow_those_before_it() {
 }
 
 #[test]
-fn a_long_journal_is_replaced_by_a_base_that_says_the_same() {
+fn a_long_journal_is_replaced_by_a_snapshot_that_says_the_same() {
     let dir = Dir::new("journal-base");
     let mut driven = Driven::new(&dir);
     driven.live_through_something();
     driven.journal.limit = 0;
     driven.step(Input::Spawned { job: name("a"), incarnation: 2, pid: 12 }, Some(43));
     let text = String::from_utf8(dir.journal()).expect("text");
-    assert!(text.contains("\"base\"") && !text.contains("\"step\""), "{text}");
+    assert!(text.contains("\"snapshot\"") && !text.contains("\"change\""), "{text}");
     assert_eq!(driven.journal.limit, LIMIT);
     driven.step(Input::LogGap { job: name("a"), lines: 3 }, None);
     let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
@@ -233,5 +219,42 @@ fn a_journal_that_cannot_be_written_is_taken_up_again_later() {
     driven.journal.state = State::Failed { since: past };
     driven.step(Input::Request(Request::Stop { job: name("a") }), None);
     let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    driven.assert_recovered(&recovered);
+}
+
+#[test]
+fn a_crash_and_its_restart_journal_one_job_and_its_events() {
+    let dir = Dir::new("journal-crash");
+    let mut driven = Driven::new(&dir);
+    driven.live_through_something();
+    let before = dir.journal().len();
+    driven.step(Input::Spawned { job: name("a"), incarnation: 2, pid: 12 }, None);
+    let exit = Exit::Code { code: 7 };
+    let asked = Asked::None;
+    driven.step(Input::Exited { job: name("a"), incarnation: 2, exit, asked }, None);
+    let written = dir.journal();
+    let lines = written[before..].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    for line in lines {
+        let change: serde_json::Value = serde_json::from_slice(&line[9..]).expect("JSON");
+        let records = change["change"]["records"].as_array().expect("records");
+        assert_eq!(records.len(), 1, "{change}");
+        assert_eq!(records[0]["job"][0], "a", "{change}");
+        assert!(change["change"]["events"].as_array().is_some_and(|it| !it.is_empty()));
+    }
+}
+
+#[test]
+fn a_record_of_a_newer_binary_is_passed_over() {
+    let dir = Dir::new("journal-newer");
+    let mut driven = Driven::new(&dir);
+    driven.live_through_something();
+    let newer = br#"{"change":{"records":[{"fleet":{"master":"n2"}}],"more":1}}"#;
+    let mut bytes = dir.journal();
+    bytes.extend(format!("{:08x} ", crc32fast::hash(newer)).as_bytes());
+    bytes.extend(newer);
+    bytes.push(b'\n');
+    fs::write(dir.0.join("journal"), bytes).expect("write");
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    assert_eq!(recovered.memory.passed_over(), 1);
     driven.assert_recovered(&recovered);
 }

@@ -45,10 +45,8 @@ pub enum MemberProcess {
 #[serde(rename_all = "kebab-case")]
 pub enum RestReason {
     /// The app has not come to its sequence.
-    #[serde(alias = "turn")]
     NotReached,
     /// The start of the app was aborted before it came to it.
-    #[serde(alias = "aborted")]
     StartAborted,
     /// The app was stopped, because a member failed.
     AppFailed,

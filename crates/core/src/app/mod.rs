@@ -26,6 +26,7 @@
 
 mod boot;
 mod member;
+mod records;
 
 pub use boot::BootSequence;
 pub use member::{Facts, Member, MemberProcess, MemberState, RestReason};
@@ -33,12 +34,12 @@ pub use member::{Facts, Member, MemberProcess, MemberState, RestReason};
 use crate::{
     clock::Mono,
     job::STABLE,
+    journaled::{Journaled, JournaledMap},
     name::Name,
     plan::{AppPlan, OnFailure, OnStartFailure, Place},
 };
 use member::Progress;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// As observers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,47 +81,17 @@ pub enum AppOrder {
     },
 }
 
-/// What an app has decided.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AppOutcome {
-    pub orders: Vec<AppOrder>,
-    /// Members that rest for another reason than before, or for none of the app's.
-    pub reasons: Vec<Name>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "AppRecord")]
+#[derive(Debug, Clone, Default)]
 pub struct App {
-    stage: AppStage,
+    stage: Journaled<AppStage>,
     /// Why members rest, where that is the doing of the app.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    resting: BTreeMap<Name, RestReason>,
+    resting: JournaledMap<RestReason>,
 }
 
-/// An app as a journal holds it: in format 2 it was its stage alone.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum AppRecord {
-    Whole {
-        stage: AppStage,
-        #[serde(default)]
-        resting: BTreeMap<Name, RestReason>,
-    },
-    Stage(AppStage),
-}
-
-impl From<AppRecord> for App {
-    fn from(record: AppRecord) -> App {
-        match record {
-            AppRecord::Whole { stage, resting } => App { stage, resting },
-            AppRecord::Stage(stage) => App { stage, resting: BTreeMap::new() },
-        }
-    }
-}
-
+/// How far an app is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum AppStage {
+pub enum AppStage {
     #[default]
     Down,
     Starting {
@@ -143,7 +114,7 @@ struct AppCtx<'a> {
     now: Mono,
     plan: &'a AppPlan,
     facts: &'a Facts<'a>,
-    out: AppOutcome,
+    orders: Vec<AppOrder>,
 }
 
 impl App {
@@ -154,14 +125,14 @@ impl App {
         plan: &AppPlan,
         facts: &Facts<'_>,
         input: AppInput<'_>,
-    ) -> AppOutcome {
-        let mut ctx = AppCtx { now, plan, facts, out: AppOutcome::default() };
-        match (self.stage, input) {
+    ) -> Vec<AppOrder> {
+        let mut ctx = AppCtx { now, plan, facts, orders: Vec::new() };
+        match (*self.stage, input) {
             (AppStage::Down | AppStage::Up { .. }, AppInput::Start) => {
                 self.begin_sequence(&mut ctx, 0);
             }
             (AppStage::Stopping { failed, .. }, AppInput::Start) => {
-                self.stage = AppStage::Stopping { again: true, failed };
+                *self.stage.edit() = AppStage::Stopping { again: true, failed };
             }
             (
                 AppStage::Down
@@ -196,12 +167,12 @@ impl App {
             | (AppStage::Down | AppStage::Stopping { .. }, AppInput::Failed { .. })
             | (AppStage::Down | AppStage::Up { .. }, AppInput::Moved) => {}
         }
-        ctx.out
+        ctx.orders
     }
 
     #[must_use]
     pub fn phase(&self) -> AppPhase {
-        match self.stage {
+        match *self.stage {
             AppStage::Down => AppPhase::Stopped,
             AppStage::Starting { .. } => AppPhase::Starting,
             AppStage::Up { .. } => AppPhase::Running,
@@ -212,7 +183,7 @@ impl App {
     /// Whether it has something to do when its members move.
     #[must_use]
     pub fn is_moving(&self) -> bool {
-        match self.stage {
+        match *self.stage {
             AppStage::Down | AppStage::Up { .. } => false,
             AppStage::Starting { .. } | AppStage::Stopping { .. } => true,
         }
@@ -221,12 +192,12 @@ impl App {
     /// The app's reason for a member to rest. `None`: it has none, somebody else may.
     #[must_use]
     pub fn reason(&self, job: &Name) -> Option<RestReason> {
-        self.resting.get(job).copied()
+        self.resting.get(job.as_str()).copied()
     }
 
-    /// A job is new in the app, and rests.
-    pub fn admit(&mut self, job: Name, reason: RestReason) {
-        self.resting.insert(job, reason);
+    /// A job is new in the app, and rests until its sequence has come.
+    pub fn admit(&mut self, job: Name) {
+        self.resting.insert(job, RestReason::NotReached);
     }
 
     /// Somebody else has decided about the member. `true`: the app had a reason for it to rest.
@@ -239,20 +210,10 @@ impl App {
         self.resting.clear();
     }
 
-    /// Those who are no members any more, and why they rest.
-    pub fn release_unless(&mut self, is_member: impl Fn(&Name) -> bool) -> Vec<(Name, RestReason)> {
-        let gone = self.resting.iter().filter(|(job, _)| !is_member(job));
-        let gone: Vec<(Name, RestReason)> = gone.map(|(job, it)| (job.clone(), *it)).collect();
-        for (job, _) in &gone {
-            self.resting.remove(job);
-        }
-        gone
-    }
-
     /// Whether a job that is new in an app is started with it at once.
     #[must_use]
     pub fn starts_newcomer(&self, place: &Place) -> bool {
-        match self.stage {
+        match *self.stage {
             AppStage::Up { .. } => place.start_sequence > 0,
             AppStage::Down | AppStage::Starting { .. } | AppStage::Stopping { .. } => false,
         }
@@ -268,7 +229,7 @@ impl App {
         place: &Place,
     ) -> Option<u32> {
         let sequence = place.start_sequence;
-        let comes = match self.stage {
+        let comes = match *self.stage {
             AppStage::Starting { sequence: now } => sequence > now,
             AppStage::Down => sequence > 0 && boot.will_start(plan),
             AppStage::Stopping { again, .. } => sequence > 0 && again,
@@ -280,7 +241,7 @@ impl App {
     /// The sequence that an app is starting.
     #[must_use]
     pub fn starting(&self) -> Option<u32> {
-        match self.stage {
+        match *self.stage {
             AppStage::Starting { sequence } => Some(sequence),
             AppStage::Down | AppStage::Up { .. } | AppStage::Stopping { .. } => None,
         }
@@ -290,13 +251,13 @@ impl App {
     fn begin_sequence(&mut self, ctx: &mut AppCtx<'_>, after: u32) {
         let sequences = ctx.facts.members.iter().map(|member| member.place.start_sequence);
         let Some(next) = sequences.filter(|it| *it > after).min() else {
-            self.stage = AppStage::Up { since: ctx.now };
+            *self.stage.edit() = AppStage::Up { since: ctx.now };
             return;
         };
-        self.stage = AppStage::Starting { sequence: next };
+        *self.stage.edit() = AppStage::Starting { sequence: next };
         for member in ctx.facts.members.iter().filter(|it| it.place.start_sequence == next) {
-            self.give(ctx, member.name, None);
-            ctx.out.orders.push(AppOrder::Start { job: member.name.clone() });
+            self.give(member.name, None);
+            ctx.orders.push(AppOrder::Start { job: member.name.clone() });
         }
     }
 
@@ -324,15 +285,15 @@ impl App {
     fn abort_start(&mut self, ctx: &mut AppCtx<'_>) {
         for member in &ctx.facts.members {
             if self.reason(member.name) == Some(RestReason::NotReached) {
-                self.give(ctx, member.name, Some(RestReason::StartAborted));
+                self.give(member.name, Some(RestReason::StartAborted));
             }
         }
-        self.stage = AppStage::Up { since: ctx.now };
+        *self.stage.edit() = AppStage::Up { since: ctx.now };
     }
 
     /// What has no process is stopped at once; the others follow in their order.
     fn bring_down(&mut self, ctx: &mut AppCtx<'_>, again: bool, failed: bool) {
-        self.stage = AppStage::Stopping { again, failed };
+        *self.stage.edit() = AppStage::Stopping { again, failed };
         for member in ctx.facts.members.iter().filter(|it| !it.has_process()) {
             self.stop(ctx, member, failed);
         }
@@ -344,7 +305,7 @@ impl App {
             self.stop(ctx, member, failed);
         }
         if !ctx.facts.members.iter().any(Member::has_process) {
-            self.stage = AppStage::Down;
+            *self.stage.edit() = AppStage::Down;
             if again {
                 self.begin_sequence(ctx, 0);
             }
@@ -360,8 +321,8 @@ impl App {
                 failed.then_some(RestReason::AppFailed)
             }
         };
-        self.give(ctx, member.name, reason);
-        ctx.out.orders.push(AppOrder::Stop { job: member.name.clone() });
+        self.give(member.name, reason);
+        ctx.orders.push(AppOrder::Stop { job: member.name.clone() });
     }
 
     /// A member of an app that has started (`since`) is lost.
@@ -370,19 +331,16 @@ impl App {
         let stable = ctx.now.since(since) >= STABLE;
         match member.place.on_failure.unwrap_or(ctx.plan.on_failure) {
             OnFailure::Continue => {}
-            OnFailure::RestartProcess => ctx.out.orders.push(AppOrder::Retry { job: job.clone() }),
+            OnFailure::RestartProcess => ctx.orders.push(AppOrder::Retry { job: job.clone() }),
             OnFailure::RestartApp if stable => self.bring_down(ctx, true, true),
             OnFailure::RestartApp | OnFailure::StopApp => self.bring_down(ctx, false, true),
         }
     }
 
-    fn give(&mut self, ctx: &mut AppCtx<'_>, job: &Name, reason: Option<RestReason>) {
-        let before = match reason {
+    fn give(&mut self, job: &Name, reason: Option<RestReason>) {
+        match reason {
             Some(reason) => self.resting.insert(job.clone(), reason),
-            None => self.resting.remove(job),
-        };
-        if before != reason {
-            ctx.out.reasons.push(job.clone());
+            None => drop(self.resting.remove(job)),
         }
     }
 }

@@ -40,7 +40,7 @@ const CATCH_UP: Duration = Duration::from_secs(1);
 pub(super) struct Checks {
     health: Health,
     /// In the order of the plan; empty before the first run.
-    #[serde(rename = "checks", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     states: Vec<CheckState>,
 }
 

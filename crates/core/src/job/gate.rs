@@ -20,7 +20,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "GateRecord")]
+#[serde(default)]
 pub(super) struct Gate {
     /// A trigger has come that no run has answered yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -40,36 +40,6 @@ pub(super) struct Gate {
     /// The next interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<Mono>,
-}
-
-/// The gate as a journal holds it: format 2 had the run of a hook in two fields.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct GateRecord {
-    pending: bool,
-    #[serde(alias = "now")]
-    skips_latches: bool,
-    idle: bool,
-    hook_run: Option<HookRun>,
-    errand: bool,
-    errand_until: Option<Mono>,
-    give_up_at: Option<Mono>,
-    next: Option<Mono>,
-}
-
-impl From<GateRecord> for Gate {
-    fn from(record: GateRecord) -> Gate {
-        let GateRecord { pending, skips_latches, idle, give_up_at, next, .. } = record;
-        let errand = record.errand.then_some(HookRun { until: record.errand_until });
-        Gate {
-            pending,
-            skips_latches,
-            idle,
-            hook_run: record.hook_run.or(errand),
-            give_up_at,
-            next,
-        }
-    }
 }
 
 /// A run on behalf of another job's end.

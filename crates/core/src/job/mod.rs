@@ -134,18 +134,14 @@ pub enum Health {
     Unhealthy,
 }
 
-/// Serialised into the journal, so it is a format: as flat as that of the first release, whose
-/// names are read as well.
+/// Serialised into the journal, so it is a format: see `wire::link::FORMAT`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
-    #[serde(flatten)]
     run: Run,
-    #[serde(flatten)]
     wish: Wish,
     budget: Budget,
     #[serde(default, skip_serializing_if = "Gate::is_default")]
     gate: Gate,
-    #[serde(flatten)]
     checks: Checks,
     /// What it has said at least once.
     #[serde(default, skip_serializing_if = "History::is_empty")]
@@ -153,18 +149,13 @@ pub struct Job {
     /// It is gone from the configuration, and from here once its process is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     leaving: bool,
-    #[serde(default, alias = "renewal", skip_serializing_if = "PendingRestart::is_none")]
+    #[serde(default, skip_serializing_if = "PendingRestart::is_none")]
     pending_restart: PendingRestart,
-    #[serde(default, alias = "notice", skip_serializing_if = "Announcement::is_absent")]
+    #[serde(default, skip_serializing_if = "Announcement::is_absent")]
     announcement: Announcement,
 }
 
 impl Job {
-    /// The reason of its app for it to rest, from a journal that has it with the job.
-    pub(crate) fn take_rest_reason(&mut self) -> Option<crate::app::RestReason> {
-        self.wish.take_rest_reason()
-    }
-
     /// A job that has not run yet. The plan wants it to run, unless an app has to say when.
     pub(crate) fn new(plan: &JobPlan) -> Job {
         match plan.app {

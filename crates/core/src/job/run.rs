@@ -41,7 +41,6 @@ pub(super) enum State {
     },
     Stopping {
         pid: Option<u32>,
-        #[serde(alias = "ladder")]
         stage: StopStage,
     },
     /// Ended, and policy wants no restart.

@@ -1,7 +1,6 @@
 //! What is desired of a job, apart from what is observed of it.
 
 use super::Desired;
-use crate::app::RestReason;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -10,14 +9,11 @@ pub(super) struct Wish {
     /// A user's arguments, behind the plan's, for as long as it is desired.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     args: Vec<String>,
-    /// Format 2 had the reason of its app here: read, and handed to the app.
-    #[serde(default, rename = "resting", skip_serializing)]
-    rest_reason: Option<RestReason>,
 }
 
 impl Wish {
     pub(super) fn new(desired: Desired) -> Wish {
-        Wish { desired, args: Vec::new(), rest_reason: None }
+        Wish { desired, args: Vec::new() }
     }
 
     pub(super) fn desired(&self) -> Desired {
@@ -26,11 +22,6 @@ impl Wish {
 
     pub(super) fn args(&self) -> &[String] {
         &self.args
-    }
-
-    /// The reason of its app for it to rest, as format 2 has it.
-    pub(super) fn take_rest_reason(&mut self) -> Option<RestReason> {
-        self.rest_reason.take().filter(|_| self.desired == Desired::Rest)
     }
 
     pub(super) fn run(&mut self) {

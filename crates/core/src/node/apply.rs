@@ -203,7 +203,7 @@ impl Node {
         let leaving = self.plan().jobs.iter().filter(|job| gone(&job.name));
         plan.jobs.extend(leaving.cloned());
         let mut added = Vec::new();
-        let absent = &mut self.state.disabled_absent;
+        let absent = &mut self.state.edit().disabled_absent;
         self.jobs.set_plan(plan, |plan| match states.remove(&plan.name) {
             Some(job) => job,
             None if absent.remove(&plan.name) => Job::disabled(),
@@ -214,9 +214,9 @@ impl Node {
         });
         self.wiring = Wiring::new(&self.jobs);
         self.revision += 1;
-        self.change_members(&added);
-        let plan = self.jobs.plan();
-        self.state.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
+        self.replanned = true;
+        self.forget_what_is_not_planned();
+        self.admit(added);
         before
     }
 
@@ -244,7 +244,7 @@ impl Node {
         let mut plan = self.plan().clone();
         for name in &gone {
             if states.get(name).is_some_and(|job| job.desired() == Desired::Disabled) {
-                self.state.disabled_absent.insert(name.clone());
+                self.state.edit().disabled_absent.insert(name.clone());
             }
             out.command(Command::Forget { job: name.clone() });
         }
@@ -257,6 +257,7 @@ impl Node {
             .set_plan(plan, |plan| states.remove(&plan.name).unwrap_or_else(|| Job::new(plan)));
         self.wiring = Wiring::new(&self.jobs);
         self.revision += 1;
+        self.gone = gone;
         out.command(Command::Applied);
     }
 }

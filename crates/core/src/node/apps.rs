@@ -56,7 +56,7 @@ impl Node {
 
     /// The apps that start by themselves, lowest sequence first.
     pub(super) fn start_apps(&mut self, out: &mut Outbox) {
-        self.state.boot.begin(&self.jobs.plan().apps);
+        self.state.edit().boot.begin(&self.jobs.plan().apps);
         self.go_on_with_boot(out);
     }
 
@@ -79,7 +79,9 @@ impl Node {
             let due = boot.step(&self.jobs.plan().apps, |app| {
                 self.app(app).is_some_and(|app| app.starting().is_some())
             });
-            self.state.boot = boot;
+            if boot != self.state.boot {
+                self.state.edit().boot = boot;
+            }
             let Some(due) = due else { return };
             due.iter().for_each(|app| self.step_app(out, app, AppInput::Start));
         }
@@ -116,16 +118,16 @@ impl Node {
     }
 
     fn decide_app(&mut self, out: &mut Outbox, app: &Name, input: AppInput<'_>) -> Vec<AppOrder> {
-        let mut machine = self.state.apps.remove(app).unwrap_or_default();
-        let outcome = self.jobs.plan().app(app.as_str()).map(|plan| {
+        let mut machine = self.apps.remove(app).unwrap_or_default();
+        let orders = self.jobs.plan().app(app.as_str()).map(|plan| {
             let (ids, members): (Vec<JobId>, Vec<Member<'_>>) = self.members(app).unzip();
             let name = |id: JobId| self.jobs.name(id).clone();
             let needed = || self.needed(&ids).into_iter().map(name).collect();
             let facts = Facts { members, needed: &needed };
             machine.step(out.now.mono, plan, &facts, input)
         });
-        self.state.apps.insert(app.clone(), machine);
-        outcome.map_or_else(Vec::new, |outcome| outcome.orders)
+        self.apps.insert(app.clone(), machine);
+        orders.unwrap_or_default()
     }
 
     /// As `tell_job`, but nothing is launched because of it.
@@ -139,14 +141,14 @@ impl Node {
     pub(super) fn release(&mut self, job: &Name) {
         let plan = self.jobs.id(job.as_str()).map(|id| self.jobs.plan_of(id));
         let app = plan.and_then(|plan| plan.app.as_ref());
-        if let Some(app) = app.and_then(|app| self.state.apps.get_mut(app)) {
+        if let Some(app) = app.and_then(|app| self.apps.get_mut(app)) {
             app.release(job);
         }
     }
 
     /// The node stops: no app has a say any more.
     pub(super) fn release_all(&mut self) {
-        self.state.apps.values_mut().for_each(App::release_all);
+        self.apps.values_mut().for_each(App::release_all);
     }
 
     /// A new plan: new apps start, those that are gone are forgotten, and a new job of an app that
@@ -161,27 +163,42 @@ impl Node {
         }
     }
 
-    /// Another plan is in force: apps that are gone are forgotten, jobs that have changed their app
-    /// rest for the reason they had, and those that are new in one wait for their sequence.
-    pub(super) fn change_members(&mut self, added: &[Name]) {
+    /// Another plan is in force: apps and watches that are gone are forgotten, and jobs that have
+    /// changed their app rest for the reason they had.
+    pub(super) fn forget_what_is_not_planned(&mut self) {
         let jobs = &self.jobs;
         let mut moved = Vec::new();
-        for (name, app) in &mut self.state.apps {
-            let stays = |job: &Name| {
+        for (name, app) in &mut self.apps {
+            let is_member = |job: &Name| {
                 let job = jobs.id(job.as_str()).map(|id| jobs.plan_of(id));
                 job.is_some_and(|job| job.app.as_ref() == Some(name))
             };
-            moved.extend(app.release_unless(stays));
+            moved.extend(app.dismiss(is_member));
         }
-        self.state.apps.retain(|name, _| jobs.plan().app(name.as_str()).is_some());
-        let added = added.iter().map(|name| (name.clone(), RestReason::NotReached));
-        for (name, reason) in moved.into_iter().chain(added) {
-            let job = self.jobs.id(name.as_str()).map(|id| self.jobs.plan_of(id));
-            let app = job.and_then(|job| self.jobs.plan().app_of(job)).map(|app| app.name.clone());
-            if let Some(app) = app {
-                self.state.apps.entry(app).or_default().admit(name, reason);
+        self.apps.retain(|name, _| jobs.plan().app(name.as_str()).is_some());
+        self.watches.retain_known(|name| jobs.plan().watch(name.as_str()).is_some());
+        moved.into_iter().for_each(|(job, reason)| self.recall_reason(job, reason));
+    }
+
+    pub(super) fn recall_reason(&mut self, job: Name, reason: RestReason) {
+        if let Some(app) = self.app_of(&job) {
+            app.recall(job, reason);
+        }
+    }
+
+    /// Jobs that are new in an app wait for their sequence.
+    pub(super) fn admit(&mut self, jobs: Vec<Name>) {
+        for job in jobs {
+            if let Some(app) = self.app_of(&job) {
+                app.admit(job);
             }
         }
+    }
+
+    fn app_of(&mut self, job: &Name) -> Option<&mut App> {
+        let job = self.jobs.plan_of(self.jobs.id(job.as_str())?);
+        let app = self.jobs.plan().app_of(job)?;
+        Some(self.apps.entry(app.name.clone()).or_default())
     }
 
     /// A job that is new in the plan has its turn at once if its app has started.
@@ -215,7 +232,7 @@ impl Node {
 
     /// `None`: it is down, and was never anything else.
     fn app(&self, name: &Name) -> Option<&App> {
-        self.state.apps.get(name)
+        self.apps.get(name)
     }
 }
 

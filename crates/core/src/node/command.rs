@@ -2,7 +2,8 @@
 
 use super::input::Refusal;
 use crate::{
-    clock::Mono, discovery::Standing, event::Event, name::Name, plan::SignalTarget, signal::Signal,
+    clock::Mono, discovery::Standing, event::Event, name::Name, plan::SignalTarget, record::Record,
+    signal::Signal,
 };
 use serde::{Deserialize, Serialize};
 
@@ -101,8 +102,8 @@ pub enum Wait {
 pub struct Outcome {
     pub events: Vec<Event>,
     pub commands: Vec<Command>,
-    /// Jobs whose state is not what it was: the agent journals them.
-    pub touched: Vec<Name>,
+    /// What is not as it was: the agent journals it.
+    pub records: Vec<Record>,
     /// The answer to an [`super::Input::Request`].
     pub answer: Option<Result<(), Refusal>>,
 }

@@ -1,11 +1,12 @@
 //! One node: its jobs, its start, its shutdown, its exit code.
 //!
 //! The agent turns the world into [`Input`]s and [`Command`]s into actions. For every input it
-//! journals what [`Node::step`] returned (events and the jobs that were touched) *before* anything
-//! of it becomes visible, so an agent that dies in between is followed by one that goes on:
+//! journals what [`Node::step`] returned (events, and [`records`](crate::record) of what has changed)
+//! *before* anything of it becomes visible, so an agent that dies in between is followed by one that
+//! goes on:
 //!
 //! 1. step;
-//! 2. journal events, touched jobs and the life if it changed, as one record;
+//! 2. journal events and records, as one line;
 //! 3. publish the events, acknowledge the keeper, carry the commands out.
 //!
 //! What a node decides about one of its jobs is in [`crate::job`]; here is what concerns all of
@@ -23,6 +24,7 @@ mod jobs;
 mod order;
 mod preview;
 mod propagate;
+mod records;
 mod request;
 mod shutdown;
 mod state;
@@ -35,31 +37,43 @@ pub use preview::{Effect, JobPreview, MovedBy, ReloadPreview};
 pub use state::{NodePhase, NodeState};
 
 use crate::{
+    app::App,
     clock::Now,
     discovery::Instance,
     environ::Environ,
     event::{Event, EventName, Kind, Source},
     exit::Exit,
-    job::{Desired, Job, JobCtx, JobInput, Notification},
+    job::{Job, JobCtx, JobInput, Notification},
+    journaled::{Journaled, JournaledMap},
     name::Name,
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
+    record::Memory,
     signal::Signal,
     watch::Watch,
 };
 use jobs::{JobId, Jobs};
 use state::NodeStage;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wiring::Wiring;
 
 #[derive(Debug, Clone)]
 pub struct Node {
     jobs: Jobs,
-    state: NodeState,
-    environ: Environ,
+    /// The number of the last event; 0 before the first.
+    seq: u64,
+    state: Journaled<NodeState>,
+    environ: Journaled<Environ>,
+    /// Those of which there is something to know.
+    apps: BTreeMap<Name, App>,
+    watches: JournaledMap<Watch>,
     wiring: Wiring,
     /// The jobs that this step has changed, as they were before it; `None`: not there.
     touched: BTreeMap<JobId, Option<Job>>,
+    /// The jobs that are gone in this step.
+    gone: Vec<Name>,
+    /// In this step another plan has come into force.
+    replanned: bool,
     /// In this step something has come to another phase: the node may have come to its end.
     moved: bool,
     /// How many jobs are having their process renewed.
@@ -75,60 +89,7 @@ pub struct Node {
 impl Node {
     #[must_use]
     pub fn new(plan: Plan) -> Node {
-        Node::new_with_disabled(plan, &BTreeSet::new())
-    }
-
-    /// A node with jobs that a user disabled in an earlier run.
-    #[must_use]
-    pub fn new_with_disabled(plan: Plan, disabled: &BTreeSet<Name>) -> Node {
-        let jobs = disabled.iter().map(|name| (name.clone(), Job::disabled())).collect();
-        Node::restore(plan, NodeState::new(), jobs)
-    }
-
-    /// A node as an earlier agent journaled it. A job without a journaled state is new.
-    #[must_use]
-    pub fn restore(plan: Plan, mut state: NodeState, mut states: BTreeMap<Name, Job>) -> Node {
-        let mut added = Vec::new();
-        let apps = &mut state.apps;
-        let jobs = Jobs::new(plan, |plan| match states.remove(&plan.name) {
-            Some(mut job) => {
-                if let (Some(app), Some(reason)) = (&plan.app, job.take_rest_reason()) {
-                    apps.entry(app.clone()).or_default().admit(plan.name.clone(), reason);
-                }
-                job
-            }
-            None => {
-                added.push(plan.name.clone());
-                Job::new(plan)
-            }
-        });
-        let wiring = Wiring::new(&jobs);
-        let absent = states.into_iter().filter(|(_, job)| job.desired() == Desired::Disabled);
-        state.disabled_absent.extend(absent.map(|(name, _)| name));
-        let restarting = jobs.iter().filter(|(_, _, job)| job.has_pending_restart()).count();
-        let (touched, moved, restarted, stuck) = (BTreeMap::new(), false, false, Vec::new());
-        let revision = 0;
-        let environ = Environ::default();
-        let mut node = Node {
-            jobs,
-            state,
-            environ,
-            wiring,
-            touched,
-            moved,
-            restarting,
-            restarted,
-            stuck,
-            revision,
-        };
-        node.change_members(&added);
-        node
-    }
-
-    /// With the environment that users had changed when it was journaled.
-    #[must_use]
-    pub fn with_environ(self, environ: Environ) -> Node {
-        Node { environ, ..self }
+        Node::restore(plan, Memory::default())
     }
 
     /// What users have changed for whatever is started from now on.
@@ -140,6 +101,12 @@ impl Node {
     #[must_use]
     pub fn plan(&self) -> &Plan {
         self.jobs.plan()
+    }
+
+    /// The number of the last event; 0 before the first.
+    #[must_use]
+    pub fn seq(&self) -> u64 {
+        self.seq
     }
 
     #[must_use]
@@ -169,7 +136,7 @@ impl Node {
     }
 
     pub fn step(&mut self, now: Now, input: Input) -> Outcome {
-        let mut out = Outbox::new(now, self.state.seq);
+        let mut out = Outbox::new(now, self.seq);
         let was_over = self.was_over(&input);
         let answer = self.take(&mut out, input);
         self.propagate(&mut out);
@@ -182,10 +149,9 @@ impl Node {
             .map(|(id, _)| self.jobs.name(id).clone())
             .collect();
         self.forget_those_gone(&mut out);
-        let touched =
-            touched.into_iter().filter(|name| self.jobs.id(name.as_str()).is_some()).collect();
-        self.state.seq = out.seq;
-        Outcome { events: out.events, commands: out.commands, touched, answer }
+        self.seq = out.seq;
+        let records = self.take_records(&touched);
+        Outcome { events: out.events, commands: out.commands, records, answer }
     }
 
     fn take(&mut self, out: &mut Outbox, input: Input) -> Option<Result<(), Refusal>> {
@@ -239,8 +205,9 @@ impl Node {
         if self.jobs.plan().watch(watch.as_str()).is_none() {
             return;
         }
-        let known = self.state.watches.entry(watch.clone()).or_default();
+        let mut known = self.watches.get(watch.as_str()).cloned().unwrap_or_default();
         let Some(kinds) = known.answered(out.now.wall, instances) else { return };
+        self.watches.insert(watch.clone(), known);
         out.command(Command::WriteInstances { watch: watch.clone() });
         for kind in kinds {
             out.emit(Source::watch(watch), kind);
@@ -250,7 +217,7 @@ impl Node {
     /// What is known of a watch; `None`: nothing yet.
     #[must_use]
     pub fn watch(&self, name: &str) -> Option<&Watch> {
-        self.state.watches.get(name)
+        self.watches.get(name)
     }
 
     fn boot(&mut self, out: &mut Outbox) {
@@ -267,8 +234,10 @@ impl Node {
 
     fn begin(&mut self, out: &mut Outbox) {
         out.emit(Source::NODE, Kind::Startup);
-        self.state.note(Awaited::Event(EventName::Startup));
-        self.state.stage = NodeStage::Running;
+        let state = self.state.edit();
+        state.note(Awaited::Event(EventName::Startup));
+        state.stage = NodeStage::Running;
+        self.apps.values_mut().for_each(App::begin);
     }
 
     fn attached(
@@ -360,7 +329,7 @@ impl Node {
             (false, false) | (true, true) => {}
         }
         if !job.rests()
-            && let Some(app) = plan.app.as_ref().and_then(|app| self.state.apps.get_mut(app))
+            && let Some(app) = plan.app.as_ref().and_then(|app| self.apps.get_mut(app))
         {
             app.release(&plan.name);
         }

@@ -58,11 +58,11 @@ impl Node {
             (Source::Job(_), Some(id)) => self.wiring.listeners(id).to_vec(),
             (Source::Job(_), None) => return,
             (Source::Node(_), _) => {
-                self.state.note(awaited);
+                self.state.edit().note(awaited);
                 self.wiring.listeners_of_node().to_vec()
             }
             (Source::Watch(word), _) => {
-                let watch = self.state.watches.get_mut(word.name());
+                let watch = self.watches.edit(word.name());
                 watch.into_iter().for_each(|watch| watch.note(awaited));
                 self.wiring.listeners_of_watch(word.name()).to_vec()
             }

@@ -29,7 +29,7 @@ impl Node {
             Request::StopApp { app } => self.app_asked(out, &app, AppInput::Stop),
             Request::RestartApp { app } => self.app_asked(out, &app, AppInput::Restart),
             Request::Apply { plan, preview } => self.apply(out, *plan, preview.map(|it| *it)),
-            Request::Environ { changes } => Ok(self.environ.change(changes)?),
+            Request::Environ { changes } => Ok(self.environ.edit().change(changes)?),
             Request::Shutdown => {
                 self.shut_down_asked(out);
                 Ok(())
@@ -96,7 +96,8 @@ impl Node {
         if self.state.shutting().is_some() {
             return Err(Refusal::NodeStopping);
         }
-        if std::mem::replace(&mut self.state.maintenance, on) != on {
+        if self.state.maintenance != on {
+            self.state.edit().maintenance = on;
             let kind = if on { Kind::EnterMaintenance } else { Kind::ExitMaintenance };
             out.emit(Source::NODE, kind);
             // What others are told about each follows from it.

@@ -14,12 +14,13 @@
 
 use super::{
     Command, Input, JobId, Node, StuckJob, Token,
-    state::{NodeStage, Shutdown, Why},
+    state::{NodeStage, NodeState, Shutdown, Why},
 };
 use crate::{
     app::RestReason,
     exit::Exit,
     job::{Desired, Force, Job, JobInput, Phase, is_triggered},
+    journaled::Journaled,
     outbox::Outbox,
     plan::{ExitRule, JobPlan},
 };
@@ -39,7 +40,7 @@ impl Node {
     }
 
     pub(super) fn shut_down_signalled(&mut self, out: &mut Outbox) {
-        match &mut self.state.stage {
+        match &mut self.state.edit().stage {
             NodeStage::Starting | NodeStage::Running => self.shut_down(out, Why::Signalled),
             NodeStage::Stopping(shutdown) if !shutdown.signalled => shutdown.signalled = true,
             NodeStage::Stopping(_) => self.kill_all(out),
@@ -49,7 +50,7 @@ impl Node {
     fn shut_down(&mut self, out: &mut Outbox, why: Why) {
         let shutdown = Shutdown::new(out.now.mono, self.jobs.plan().node.stop_timeout, why);
         let at = shutdown.deadline;
-        self.state.stage = NodeStage::Stopping(shutdown);
+        self.state.edit().stage = NodeStage::Stopping(shutdown);
         out.command(Command::SetTimer { token: Token::ShutdownDeadline, at });
         self.release_all();
         for id in self.jobs.ids() {
@@ -101,7 +102,7 @@ impl Node {
     }
 
     fn kill_all(&mut self, out: &mut Outbox) {
-        if let NodeStage::Stopping(shutdown) = &mut self.state.stage
+        if let NodeStage::Stopping(shutdown) = &mut self.state.edit().stage
             && !std::mem::replace(&mut shutdown.killing, true)
         {
             wait_for_the_killed(out);
@@ -122,14 +123,14 @@ impl Node {
     }
 
     /// A process of a job has ended: a main job's code is the code of the run.
-    pub(super) fn process_ended(state: &mut super::NodeState, plan: &JobPlan, exit: &Exit) {
-        match &mut state.stage {
-            NodeStage::Starting | NodeStage::Running => {}
-            NodeStage::Stopping(shutdown) => {
-                if plan.main && shutdown.code.is_none() {
-                    shutdown.code = Some(exit.shell_code());
-                }
+    pub(super) fn process_ended(state: &mut Journaled<NodeState>, plan: &JobPlan, exit: &Exit) {
+        match &state.stage {
+            NodeStage::Stopping(shutdown) if plan.main && shutdown.code.is_none() => {
+                let code = Some(exit.shell_code());
+                let shutdown = Shutdown { code, ..shutdown.clone() };
+                state.edit().stage = NodeStage::Stopping(shutdown);
             }
+            NodeStage::Starting | NodeStage::Running | NodeStage::Stopping(_) => {}
         }
     }
 

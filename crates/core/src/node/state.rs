@@ -1,19 +1,15 @@
 //! The state of a node itself, apart from its jobs.
 
 use crate::{
-    app::{App, BootSequence},
+    app::BootSequence,
     clock::Mono,
     event::{History, Signals},
     job::Shutting,
     name::Name,
     plan::Awaited,
-    watch::Watch,
 };
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 /// As observers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -25,13 +21,10 @@ pub enum NodePhase {
     Stopping,
 }
 
-/// The node's own state, apart from its jobs: journaled with every step that changed it.
+/// The node's own state, apart from its jobs, apps and watches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeState {
-    #[serde(alias = "course")]
     pub(super) stage: NodeStage,
-    /// The number of the last event.
-    pub(super) seq: u64,
     #[serde(default)]
     pub(super) maintenance: bool,
     /// What the node itself has said at least once.
@@ -39,13 +32,8 @@ pub struct NodeState {
     history: History,
     #[serde(default, skip_serializing_if = "Signals::is_empty")]
     signals: Signals,
-    /// Apps that are not down.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) apps: BTreeMap<Name, App>,
-    #[serde(default, alias = "apps_from", skip_serializing_if = "BootSequence::is_idle")]
+    #[serde(default, skip_serializing_if = "BootSequence::is_idle")]
     pub(super) boot: BootSequence,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) watches: BTreeMap<Name, Watch>,
     /// Jobs that a user disabled and that are not in the plan: they come back disabled.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) disabled_absent: BTreeSet<Name>,
@@ -79,21 +67,20 @@ pub(super) struct Shutdown {
 /// What a kill needs at most, kept back from the time of a shutdown.
 const RESERVE: Duration = Duration::from_millis(500);
 
-impl NodeState {
-    pub(super) fn new() -> NodeState {
+impl Default for NodeState {
+    fn default() -> NodeState {
         NodeState {
             stage: NodeStage::Starting,
-            seq: 0,
             maintenance: false,
             history: History::default(),
             signals: Signals::default(),
-            apps: BTreeMap::new(),
             boot: BootSequence::default(),
-            watches: BTreeMap::new(),
             disabled_absent: BTreeSet::new(),
         }
     }
+}
 
+impl NodeState {
     #[must_use]
     pub fn phase(&self) -> NodePhase {
         match self.stage {
@@ -102,12 +89,6 @@ impl NodeState {
             NodeStage::Running => NodePhase::Running,
             NodeStage::Stopping(_) => NodePhase::Stopping,
         }
-    }
-
-    /// The number of the last event; 0 before the first.
-    #[must_use]
-    pub fn seq(&self) -> u64 {
-        self.seq
     }
 
     pub(super) fn shutting(&self) -> Option<Shutting> {

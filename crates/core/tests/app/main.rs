@@ -151,7 +151,7 @@ impl Stage {
                 None => panic!("{key}?"),
             }
         }
-        self.app.admit(name(job), RestReason::NotReached);
+        self.app.admit(name(job));
         let (state, process) = (MemberState::AtRest, MemberProcess::None);
         self.jobs.push(Played { name: name(job), place, needs, state, process });
     }
@@ -185,7 +185,8 @@ impl Stage {
         let mut next = Some(input);
         while let Some(input) = next.take() {
             let before = shown(&self.app);
-            let outcome = {
+            let reasons = self.reasons();
+            let orders = {
                 let needed = || needed(&self.jobs);
                 let facts = Facts {
                     members: self.jobs.iter().map(Played::facts).collect(),
@@ -193,13 +194,14 @@ impl Stage {
                 };
                 self.app.step(self.now, &self.plan, &facts, input)
             };
-            for job in outcome.reasons {
-                match self.app.reason(&job) {
+            let changed = reasons.into_iter().zip(self.reasons()).filter(|(a, b)| a != b);
+            for (_, (job, reason)) in changed.collect::<Vec<_>>() {
+                match reason {
                     Some(reason) => self.say(&format!("{job} rests: {}", word(reason))),
                     None => self.say(&format!("{job} is released")),
                 }
             }
-            for order in outcome.orders {
+            for order in orders {
                 next = self.obey(order).or(next);
             }
             let after = shown(&self.app);
@@ -234,6 +236,10 @@ impl Stage {
                 None
             }
         }
+    }
+
+    fn reasons(&self) -> Vec<(Name, Option<RestReason>)> {
+        self.jobs.iter().map(|it| (it.name.clone(), self.app.reason(&it.name))).collect()
     }
 
     fn why(&mut self) {

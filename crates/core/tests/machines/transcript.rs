@@ -10,10 +10,10 @@ use mainstay_core::{
     job::Job,
     name::Name,
     node::{
-        Command, Input, JobPreview, Node, NodeState, Outcome, ReloadPreview, Request, TaskKind,
-        Token, Wait,
+        Command, Input, JobPreview, Node, Outcome, ReloadPreview, Request, TaskKind, Token, Wait,
     },
     plan::JobPlan,
+    record::{Memory, Record},
 };
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
@@ -73,6 +73,8 @@ fn perform(transcript: &str) -> String {
 struct Stage {
     plan: mainstay_core::plan::Plan,
     node: Option<Node>,
+    /// The plan that the node began with, and what was journaled since.
+    journal: (mainstay_core::plan::Plan, Memory),
     now: Mono,
     timers: BTreeMap<Token, Mono>,
     agent_restarts: u64,
@@ -84,6 +86,7 @@ impl Default for Stage {
         Stage {
             plan: script::plan(script::default_node(), Vec::new()),
             node: None,
+            journal: (script::plan(script::default_node(), Vec::new()), Memory::default()),
             now: Mono::default(),
             timers: BTreeMap::new(),
             agent_restarts: 0,
@@ -137,12 +140,16 @@ impl Stage {
     }
 
     fn say(&mut self, input: Input) {
-        let plan = &self.plan;
-        let node = self.node.get_or_insert_with(|| Node::new(plan.clone()));
+        if self.node.is_none() {
+            self.journal = (self.plan.clone(), Memory::default());
+        }
+        let node = self.node.get_or_insert_with(|| Node::new(self.plan.clone()));
         let now = Now { mono: self.now, wall: i64::try_from(self.now.0).expect("a short story") };
-        let before = (node.state().clone(), journal(node));
+        let before = (node.seq(), journal(node));
         let outcome = node.step(now, input);
         assert_honest(&before, node, &outcome);
+        outcome.records.iter().for_each(|record| self.journal.1.take(written(record)));
+        outcome.events.iter().for_each(|event| self.journal.1.told(event.seq));
         let refused_or_silent = outcome.events.is_empty() && outcome.commands.is_empty();
         for event in &outcome.events {
             self.tell(&event_line(event));
@@ -157,7 +164,7 @@ impl Stage {
             Some(Ok(())) if refused_or_silent => self.tell("= ok"),
             Some(Ok(())) => {}
             Some(Err(refusal)) => self.tell(&format!("= refused: {refusal}")),
-            None if refused_or_silent && outcome.touched.is_empty() => self.tell("(nothing)"),
+            None if refused_or_silent && outcome.records.is_empty() => self.tell("(nothing)"),
             None if refused_or_silent => self.tell("(noted)"),
             None => {}
         }
@@ -165,14 +172,12 @@ impl Stage {
 
     /// Through the journal's own form: what it does not hold is lost.
     fn agent_dies(&mut self) {
-        let node = self.node.take().unwrap_or_else(|| Node::new(self.plan.clone()));
-        let life = serde_json::to_string(node.state()).expect("a life");
-        let life: NodeState = serde_json::from_str(&life).expect("a life");
-        let job = |(name, job): (Name, String)| -> (Name, Job) {
-            (name, serde_json::from_str(&job).expect("a job"))
-        };
-        let jobs = journal(&node).into_iter().map(job).collect();
-        self.node = Some(Node::restore(node.plan().clone(), life, jobs));
+        if self.node.is_none() {
+            self.journal = (self.plan.clone(), Memory::default());
+        }
+        let (plan, mut memory) = self.journal.clone();
+        let plan = memory.plan_in_force(Some(plan)).expect("a plan");
+        self.node = Some(memory.restore(plan));
         self.timers = BTreeMap::new();
         self.agent_restarts += 1;
     }
@@ -222,9 +227,9 @@ impl Stage {
 }
 
 /// What holds in every step of every story.
-fn assert_honest(before: &(NodeState, BTreeMap<Name, String>), node: &Node, outcome: &Outcome) {
-    let (life, jobs) = before;
-    for (event, expected) in outcome.events.iter().zip(life.seq() + 1..) {
+fn assert_honest(before: &(u64, BTreeMap<Name, String>), node: &Node, outcome: &Outcome) {
+    let (seq, jobs) = before;
+    for (event, expected) in outcome.events.iter().zip(seq + 1..) {
         assert_eq!(event.seq, expected, "events are numbered one by one");
     }
     let after = journal(node);
@@ -233,7 +238,22 @@ fn assert_honest(before: &(NodeState, BTreeMap<Name, String>), node: &Node, outc
         .map(|(plan, _)| &plan.name)
         .filter(|name| jobs.get(*name) != after.get(*name))
         .collect();
-    assert_eq!(outcome.touched.iter().collect::<Vec<_>>(), changed, "touched is exact");
+    assert_eq!(recorded(outcome), changed, "records are exact");
+}
+
+/// A record as a journal gives it back.
+fn written(record: &Record) -> Record {
+    let text = serde_json::to_string(record).expect("a record");
+    serde_json::from_str(&text).expect("a record")
+}
+
+/// The jobs that a step has records of.
+fn recorded(outcome: &Outcome) -> Vec<&Name> {
+    let jobs = outcome.records.iter().filter_map(|record| match record {
+        Record::Job(name, _) => Some(name),
+        _ => None,
+    });
+    jobs.collect()
 }
 
 fn journal(node: &Node) -> BTreeMap<Name, String> {

@@ -20,10 +20,11 @@ use mainstay_core::{
     name::Name,
     node::{Command, Held, Input, Node, NodePhase, NodeState, Outcome, Request, TaskId, Token},
     plan::Plan,
+    record::{Memory, Record as Journaled},
     signal::Signal,
 };
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     hash::{Hash, Hasher},
 };
 
@@ -108,24 +109,15 @@ pub struct World {
 /// A node as the journal has it.
 #[derive(Debug, Clone)]
 pub struct Saved {
-    pub life: NodeState,
+    seq: u64,
+    pub state: NodeState,
     pub jobs: Vec<Job>,
 }
 
-/// Two lives that differ in the number of events told so far have the same future.
-impl Saved {
-    fn course(&self) -> Option<String> {
-        let text =
-            (self.life.phase() == NodePhase::Stopping).then(|| format!("{:?}", self.life))?;
-        text.split(", seq:").next().map(str::to_owned)
-    }
-}
-
+/// Two nodes that differ in the number of events told so far have the same future.
 impl PartialEq for Saved {
     fn eq(&self, other: &Saved) -> bool {
-        self.life.phase() == other.life.phase()
-            && self.course() == other.course()
-            && self.jobs == other.jobs
+        self.state == other.state && self.jobs == other.jobs
     }
 }
 
@@ -133,8 +125,7 @@ impl Eq for Saved {}
 
 impl Hash for Saved {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.life.phase().hash(state);
-        self.course().hash(state);
+        self.state.hash(state);
         self.jobs.hash(state);
     }
 }
@@ -308,7 +299,7 @@ impl World {
                     What::Kill => Request::Kill { job },
                 };
                 self.step(plan, agency, Mono(0), Input::Request(request), None);
-                if self.journal.life.phase() != NodePhase::Stopping {
+                if self.journal.state.phase() != NodePhase::Stopping {
                     let run = matches!(what, What::Start | What::Restart);
                     self.ledger[place].wanted = Some(run);
                 }
@@ -488,7 +479,7 @@ impl World {
 
     /// What is desired, what is journaled and what is there are the same, and all of it was told.
     pub fn is_settled(&self, plan: &Plan) -> bool {
-        let stopping = self.journal.life.phase() == NodePhase::Stopping;
+        let stopping = self.journal.state.phase() == NodePhase::Stopping;
         let node = restore(plan, &self.journal);
         let settled = |(at, job): (usize, &Job)| {
             // A node that stops has nothing to explain.
@@ -507,13 +498,17 @@ impl World {
 
 pub fn save(node: &Node) -> Saved {
     let jobs = node.jobs().map(|(_, job)| job.clone()).collect();
-    Saved { life: node.state().clone(), jobs }
+    Saved { seq: node.seq(), state: node.state().clone(), jobs }
 }
 
 pub fn restore(plan: &Plan, saved: &Saved) -> Node {
-    let names = plan.jobs.iter().map(|job| job.name.clone());
-    let jobs: BTreeMap<Name, Job> = names.zip(saved.jobs.iter().cloned()).collect();
-    Node::restore(plan.clone(), saved.life.clone(), jobs)
+    let mut memory = Memory::default();
+    memory.told(saved.seq);
+    memory.take(Journaled::Node(Box::new(saved.state.clone())));
+    for (plan, job) in plan.jobs.iter().zip(&saved.jobs) {
+        memory.take(Journaled::Job(plan.name.clone(), Box::new(job.clone())));
+    }
+    memory.restore(plan.clone())
 }
 
 fn told(plan: &Plan, outcome: &Outcome) -> (Vec<u64>, Vec<(usize, Told)>) {

@@ -1,0 +1,116 @@
+//! Journals of format 2: lines that hold the state of jobs and of the node themselves, turned into
+//! the records of today.
+//!
+//! | format 2 | records |
+//! |---|---|
+//! | `life` | `node`, `seq`, an `app` and a `watch` each |
+//! | `jobs` | `job`, in parts; `rest` for the reason of its app |
+//! | `environ`, `plan` | the same |
+//! | `forgotten` | `job_gone` |
+
+use crate::inputs::seen_tokens::SeenTokens;
+use mainstay_core::{event::Event, record::Record};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// Everything at one moment.
+#[derive(Debug, Deserialize)]
+pub(super) struct Base {
+    pub(super) taken: SeenTokens,
+    pub(super) upgrade: u64,
+    #[serde(flatten)]
+    pub(super) state: State,
+}
+
+/// What an input has changed.
+#[derive(Debug, Deserialize)]
+pub(super) struct Step {
+    pub(super) events: Vec<Event>,
+    pub(super) taken: Option<u64>,
+    pub(super) upgrade: Option<u64>,
+    #[serde(flatten)]
+    pub(super) state: State,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct State {
+    plan: Option<Value>,
+    life: Option<Map<String, Value>>,
+    environ: Option<Value>,
+    #[serde(default)]
+    jobs: Map<String, Value>,
+    #[serde(default)]
+    forgotten: Vec<Value>,
+}
+
+impl State {
+    /// In the order in which they count: a plan forgets what it does not have.
+    pub(super) fn records(self) -> Result<Vec<Record>, serde_json::Error> {
+        let plan = self.plan.map(|plan| json!({ "plan": plan }));
+        let environ = self.environ.map(|environ| json!({ "environ": environ }));
+        let records = plan
+            .into_iter()
+            .chain(self.life.into_iter().flat_map(life))
+            .chain(environ)
+            .chain(self.jobs.into_iter().flat_map(|(name, state)| job(&name, state)))
+            .chain(self.forgotten.into_iter().map(|name| json!({ "job_gone": name })));
+        records.map(serde_json::from_value).collect()
+    }
+}
+
+fn life(mut life: Map<String, Value>) -> Vec<Value> {
+    let mut records = Vec::new();
+    rename(&mut life, "course", "stage");
+    rename(&mut life, "apps_from", "boot");
+    records.extend(life.remove("seq").map(|seq| json!({ "seq": seq })));
+    for (part, kind) in [("apps", "app"), ("watches", "watch")] {
+        if let Some(Value::Object(all)) = life.remove(part) {
+            let record = |(name, state)| json!({ kind: [Value::String(name), state] });
+            records.extend(all.into_iter().map(record));
+        }
+    }
+    records.push(json!({ "node": life }));
+    records
+}
+
+fn job(name: &str, state: Value) -> Vec<Value> {
+    let Value::Object(mut job) = state else { return vec![json!({ "job": [name, state] })] };
+    let reason = job.remove("resting");
+    // A user's stop, and whatever else has made it run, has left no reason of the app.
+    let reason = reason.filter(|_| job.get("desired").is_some_and(|it| it == "rest"));
+    let reason = match reason.as_ref().and_then(Value::as_str) {
+        Some("turn") => Some("not-reached"),
+        Some("aborted") => Some("start-aborted"),
+        Some("app-failed") => Some("app-failed"),
+        Some(_) | None => None,
+    };
+    if let Some(Value::Object(stop)) = job.get_mut("state").and_then(|it| it.get_mut("stopping")) {
+        rename(stop, "ladder", "stage");
+    }
+    let run = ["state", "incarnation", "ended", "restarts", "last_exit", "since", "overran"];
+    let run = part(&mut job, &run);
+    let wish = part(&mut job, &["desired", "args"]);
+    rename(&mut job, "checks", "states");
+    let checks = part(&mut job, &["health", "states"]);
+    rename(&mut job, "renewal", "pending_restart");
+    rename(&mut job, "notice", "announcement");
+    if let Some(Value::Object(gate)) = job.get_mut("gate") {
+        rename(gate, "now", "skips_latches");
+        let until = gate.remove("errand_until").unwrap_or(Value::Null);
+        if gate.remove("errand") == Some(Value::Bool(true)) {
+            gate.insert("hook_run".to_owned(), json!({ "until": until }));
+        }
+    }
+    job.extend([("run", run), ("wish", wish), ("checks", checks)].map(|(k, v)| (k.to_owned(), v)));
+    vec![json!({ "job": [name, job] }), json!({ "rest": [name, reason] })]
+}
+
+fn part(job: &mut Map<String, Value>, keys: &[&str]) -> Value {
+    keys.iter().filter_map(|key| job.remove_entry(*key)).collect::<Map<String, Value>>().into()
+}
+
+fn rename(object: &mut Map<String, Value>, from: &str, to: &str) {
+    if let Some(value) = object.remove(from) {
+        object.insert(to.to_owned(), value);
+    }
+}

@@ -1,0 +1,47 @@
+//! What of an app is journaled: how far it is, and each reason by itself.
+
+use super::{App, AppStage, RestReason};
+use crate::{journaled::Journaled, name::Name};
+
+impl App {
+    /// An app as an earlier agent left it.
+    pub(crate) fn restored(stage: AppStage) -> App {
+        App { stage: Journaled::new(stage), ..App::default() }
+    }
+
+    /// The reason that an earlier agent, or another app, had for a job to rest.
+    pub(crate) fn recall(&mut self, job: Name, reason: RestReason) {
+        self.resting.insert_known(job, reason);
+    }
+
+    /// The other way round: those who are no members any more, and why they rest.
+    pub(crate) fn dismiss(&mut self, is_member: impl Fn(&Name) -> bool) -> Vec<(Name, RestReason)> {
+        let gone = self.reasons().filter(|(job, _)| !is_member(job));
+        let gone: Vec<(Name, RestReason)> = gone.map(|(job, it)| (job.clone(), it)).collect();
+        self.resting.retain_known(is_member);
+        gone
+    }
+
+    /// The run begins: nothing of it is journaled yet.
+    pub(crate) fn begin(&mut self) {
+        self.resting.begin();
+    }
+
+    pub(crate) fn stage(&self) -> AppStage {
+        *self.stage
+    }
+
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = (&Name, RestReason)> {
+        self.resting.iter().map(|(job, reason)| (job, *reason))
+    }
+
+    /// How far it is, if that has changed.
+    pub(crate) fn take_stage(&mut self) -> Option<AppStage> {
+        self.stage.take_change().copied()
+    }
+
+    /// The reasons that have changed.
+    pub(crate) fn take_reasons(&mut self) -> Vec<(Name, Option<RestReason>)> {
+        self.resting.take_changes()
+    }
+}

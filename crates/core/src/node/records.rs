@@ -1,0 +1,111 @@
+//! What of a node is journaled: everything at one moment, and what one step has changed.
+
+use super::{Node, NodeState, jobs::Jobs, wiring::Wiring};
+use crate::{
+    app::{App, AppStage},
+    environ::Environ,
+    job::Job,
+    journaled::{Journaled, JournaledMap},
+    name::Name,
+    plan::{JobPlan, Plan},
+    record::{Memory, Record},
+    watch::Watch,
+};
+use std::collections::BTreeMap;
+
+impl Node {
+    /// A node as an earlier agent left it. A job without a record is new.
+    pub(crate) fn restore(plan: Plan, mut memory: Memory) -> Node {
+        let begun = memory.has_begun();
+        let mut added = Vec::new();
+        let jobs = Jobs::new(plan, |plan| {
+            memory.jobs.remove(&plan.name).unwrap_or_else(|| {
+                added.push(plan.name.clone());
+                Job::new(plan)
+            })
+        });
+        let mut state = memory.state.take().unwrap_or_default();
+        state.disabled_absent.extend(memory.take_disabled());
+        let app = |(name, stage)| (name, App::restored(stage));
+        let mut node = Node {
+            wiring: Wiring::new(&jobs),
+            restarting: jobs.iter().filter(|(_, _, job)| job.has_pending_restart()).count(),
+            jobs,
+            seq: memory.seq,
+            state: Journaled::new(state),
+            environ: Journaled::new(memory.environ),
+            apps: memory.apps.into_iter().map(app).collect(),
+            watches: JournaledMap::new(memory.watches),
+            touched: BTreeMap::new(),
+            gone: Vec::new(),
+            replanned: false,
+            moved: false,
+            restarted: false,
+            stuck: Vec::new(),
+            revision: 0,
+        };
+        for (job, reason) in memory.rests {
+            node.recall_reason(job, reason);
+        }
+        node.forget_what_is_not_planned();
+        node.admit(added);
+        if !begun {
+            // The boot has it journaled.
+            node.apps.values_mut().for_each(|app| drop(app.take_reasons()));
+        }
+        node
+    }
+
+    /// Everything that the next agent must know, apart from the plan.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<Record> {
+        let mut records =
+            vec![Record::Seq(self.seq), Record::Node(Box::new(NodeState::clone(&self.state)))];
+        if !self.environ.is_empty() {
+            records.push(Record::Environ(Environ::clone(&self.environ)));
+        }
+        let job = |(plan, job): (&JobPlan, &Job)| job_record(plan.name.clone(), job);
+        records.extend(self.jobs().map(job));
+        for (name, app) in &self.apps {
+            if app.stage() != AppStage::Down {
+                records.push(Record::App(name.clone(), app.stage()));
+            }
+            records.extend(app.reasons().map(|(job, it)| Record::Rest(job.clone(), Some(it))));
+        }
+        let watch = |(name, watch): (&Name, &Watch)| Record::Watch(name.clone(), watch.clone());
+        records.extend(self.watches.iter().map(watch));
+        records
+    }
+
+    /// The plan in force, for a journal that is the only one to have it.
+    #[must_use]
+    pub fn plan_record(&self) -> Record {
+        Record::Plan(Box::new(self.plan().clone()))
+    }
+
+    /// What this step has changed: `jobs`, and what knows by itself that it has changed.
+    pub(super) fn take_records(&mut self, jobs: &[Name]) -> Vec<Record> {
+        let mut records = Vec::new();
+        if std::mem::take(&mut self.replanned) {
+            records.push(self.plan_record());
+        }
+        let state = self.state.take_change().cloned();
+        records.extend(state.map(|state| Record::Node(Box::new(state))));
+        records.extend(self.environ.take_change().cloned().map(Record::Environ));
+        let job = |name: &Name| Some(job_record(name.clone(), self.job(name.as_str())?));
+        records.extend(jobs.iter().filter_map(job));
+        for (name, app) in &mut self.apps {
+            records.extend(app.take_stage().map(|stage| Record::App(name.clone(), stage)));
+            let reasons = app.take_reasons().into_iter();
+            records.extend(reasons.map(|(job, reason)| Record::Rest(job, reason)));
+        }
+        let watches = self.watches.take_changes().into_iter();
+        records.extend(watches.filter_map(|(name, watch)| Some(Record::Watch(name, watch?))));
+        records.extend(std::mem::take(&mut self.gone).into_iter().map(Record::JobGone));
+        records
+    }
+}
+
+fn job_record(name: Name, job: &Job) -> Record {
+    Record::Job(name, Box::new(job.clone()))
+}

@@ -1,0 +1,214 @@
+//! Records: what the next agent must know, in the form in which a journal holds it.
+//!
+//! A step returns a record of each thing it has changed; a snapshot is a record of everything.
+//! Whoever keeps them need not know what they are: [`Memory`] takes them one by one, a later one in
+//! place of an earlier one, and becomes the node again. A record of a kind that is not known here
+//! was written by a newer binary: it is passed over and counted.
+//!
+//! To journal one more value: give it a kind here (in `Record`, `RecordKind` and `Memory`), a
+//! `Journaled` place in the node, and a line in `node/records`.
+
+use crate::{
+    app::{AppStage, RestReason},
+    environ::Environ,
+    job::{Desired, Job},
+    name::Name,
+    node::{Node, NodeState},
+    plan::Plan,
+    watch::Watch,
+};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+/// The new state of one thing. New fields in it have defaults, so that an older record can be read.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Record {
+    /// The number of the last event. Only in a snapshot: what has changed comes with its events.
+    Seq(u64),
+    /// The plan in force. What it does not have is forgotten.
+    Plan(Box<Plan>),
+    /// The node itself, apart from all that follows.
+    Node(Box<NodeState>),
+    Environ(Environ),
+    Job(Name, Box<Job>),
+    /// A job is gone, from the plan as well.
+    JobGone(Name),
+    App(Name, AppStage),
+    /// Why its app has a job at rest, if it has.
+    Rest(Name, Option<RestReason>),
+    Watch(Name, Watch),
+    /// Of a newer binary.
+    #[serde(skip)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum RecordKind {
+    Seq,
+    Plan,
+    Node,
+    Environ,
+    Job,
+    JobGone,
+    App,
+    Rest,
+    Watch,
+    #[serde(other)]
+    Unknown,
+}
+
+impl<'de> Deserialize<'de> for Record {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Record, D::Error> {
+        deserializer.deserialize_map(RecordVisitor)
+    }
+}
+
+struct RecordVisitor;
+
+impl<'de> Visitor<'de> for RecordVisitor {
+    type Value = Record;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record under the name of its kind")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Record, A::Error> {
+        let Some(kind) = map.next_key()? else { return Ok(Record::Unknown) };
+        let record = match kind {
+            RecordKind::Seq => Record::Seq(map.next_value()?),
+            RecordKind::Plan => Record::Plan(map.next_value()?),
+            RecordKind::Node => Record::Node(map.next_value()?),
+            RecordKind::Environ => Record::Environ(map.next_value()?),
+            RecordKind::Job => named(map.next_value()?, Record::Job),
+            RecordKind::JobGone => Record::JobGone(map.next_value()?),
+            RecordKind::App => named(map.next_value()?, Record::App),
+            RecordKind::Rest => named(map.next_value()?, Record::Rest),
+            RecordKind::Watch => named(map.next_value()?, Record::Watch),
+            RecordKind::Unknown => map.next_value().map(|IgnoredAny| Record::Unknown)?,
+        };
+        // Nothing else belongs to it; a newer binary may know better.
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(record)
+    }
+}
+
+fn named<T>((name, value): (Name, T), record: impl FnOnce(Name, T) -> Record) -> Record {
+    record(name, value)
+}
+
+/// What records come to: a node that has not been put together yet.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    pub(crate) seq: u64,
+    /// `None`: the node has not begun.
+    pub(crate) state: Option<NodeState>,
+    /// The last plan that came into force since the snapshot.
+    plan: Option<Plan>,
+    /// What has left that plan since.
+    gone: BTreeSet<Name>,
+    pub(crate) environ: Environ,
+    pub(crate) jobs: BTreeMap<Name, Job>,
+    pub(crate) apps: BTreeMap<Name, AppStage>,
+    pub(crate) rests: BTreeMap<Name, RestReason>,
+    pub(crate) watches: BTreeMap<Name, Watch>,
+    passed_over: usize,
+}
+
+impl Memory {
+    /// A later record of the same thing replaces an earlier one.
+    pub fn take(&mut self, record: Record) {
+        match record {
+            Record::Seq(seq) => self.told(seq),
+            Record::Plan(plan) => self.take_plan(*plan),
+            Record::Node(state) => self.state = Some(*state),
+            Record::Environ(environ) => self.environ = environ,
+            Record::Job(name, job) => drop(self.jobs.insert(name, *job)),
+            Record::JobGone(name) => {
+                self.jobs.remove(&name);
+                self.rests.remove(&name);
+                self.gone.insert(name);
+            }
+            Record::App(name, stage) => drop(self.apps.insert(name, stage)),
+            Record::Rest(name, Some(reason)) => drop(self.rests.insert(name, reason)),
+            Record::Rest(name, None) => drop(self.rests.remove(&name)),
+            Record::Watch(name, watch) => drop(self.watches.insert(name, watch)),
+            Record::Unknown => self.passed_over += 1,
+        }
+    }
+
+    /// What is not in a new plan is forgotten with it.
+    fn take_plan(&mut self, plan: Plan) {
+        let members: BTreeSet<&Name> =
+            plan.jobs.iter().filter(|job| job.app.is_some()).map(|job| &job.name).collect();
+        self.apps.retain(|name, _| plan.app(name.as_str()).is_some());
+        self.rests.retain(|name, _| members.contains(name));
+        self.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
+        self.gone.clear();
+        self.plan = Some(plan);
+    }
+
+    /// Events up to this one are told.
+    pub fn told(&mut self, seq: u64) {
+        self.seq = self.seq.max(seq);
+    }
+
+    /// Jobs that a user disabled in an earlier run. Those that there is a record of have their say.
+    pub fn disable(&mut self, jobs: impl IntoIterator<Item = Name>) {
+        for name in jobs {
+            self.jobs.entry(name).or_insert_with(Job::disabled);
+        }
+    }
+
+    /// Nothing becomes visible before it is journaled: without a record nothing has begun.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// What users have changed for whatever is started.
+    #[must_use]
+    pub fn environ(&self) -> &Environ {
+        &self.environ
+    }
+
+    /// Whether there is a plan that came into force since the snapshot.
+    #[must_use]
+    pub fn has_plan(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    /// The plan that was in force, given the one that was written down elsewhere; `None`: it is
+    /// nowhere.
+    #[must_use]
+    pub fn plan_in_force(&mut self, written: Option<Plan>) -> Option<Plan> {
+        let mut plan = self.plan.take().or(written)?;
+        plan.jobs.retain(|job| !self.gone.contains(&job.name));
+        Some(plan)
+    }
+
+    /// How many records of unknown kinds there were.
+    #[must_use]
+    pub fn passed_over(&self) -> usize {
+        self.passed_over
+    }
+
+    /// The node as it was. A job without a record is new.
+    #[must_use]
+    pub fn restore(self, plan: Plan) -> Node {
+        Node::restore(plan, self)
+    }
+
+    /// Disabled jobs that the plan does not have.
+    pub(crate) fn take_disabled(&mut self) -> impl Iterator<Item = Name> {
+        let left = std::mem::take(&mut self.jobs).into_iter();
+        left.filter(|(_, job)| job.desired() == Desired::Disabled).map(|(name, _)| name)
+    }
+}
