@@ -24,7 +24,9 @@ impl WaitQuery {
     /// Zero: not at all.
     pub(crate) fn patience(&self) -> Result<Duration, Problem> {
         match &self.wait {
-            Some(text) => mainstay_config::duration(text).map_err(Problem::bad_request),
+            Some(text) => {
+                mainstay_config::duration(text).map_err(|no| Problem::bad_request(no.to_string()))
+            }
             None => Ok(PATIENCE),
         }
     }

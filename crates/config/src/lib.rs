@@ -24,7 +24,7 @@ mod source;
 pub use assemble::{cycle, single};
 pub use diag::{Diagnostic, Errors, Related, Severity, Spot, nearest};
 pub use keys::{Key, Kind, Reload, job::MOST_INSTANCES, keys};
-pub use notation::{address::is_host, duration, shell_words};
+pub use notation::{address::is_host, cron, duration, shell_words};
 pub use output::{reference, schema};
 pub use source::{Source, Sources, find};
 
@@ -73,12 +73,15 @@ pub fn parse(name: &str, text: &str, ctx: &Context) -> Result<Loaded, Errors> {
 }
 
 /// A duration as it is written everywhere: `90s`, `1h30m`, `200ms`, or a number of seconds.
-pub fn duration(text: &str) -> Result<std::time::Duration, String> {
+pub fn duration(text: &str) -> Result<std::time::Duration, DurationError> {
     let seconds = || text.parse().ok().and_then(duration::seconds);
-    duration::parse(text)
-        .or_else(seconds)
-        .ok_or_else(|| format!("'{text}' is not a duration: write 10s, 500ms, 1h30m or seconds"))
+    duration::parse(text).or_else(seconds).ok_or_else(|| DurationError(text.to_owned()))
 }
+
+/// Not a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a duration: write 10s, 500ms, 1h30m or seconds")]
+pub struct DurationError(String);
 
 /// The time that an age (`10m`) or a time means: wall clock, ns.
 pub fn since(text: &str) -> Result<i64, SinceError> {
@@ -92,13 +95,6 @@ pub fn since(text: &str) -> Result<i64, SinceError> {
 }
 
 /// Neither an age nor a time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is neither an age (10m) nor a time (2026-01-31T10:00:00Z)")]
 pub struct SinceError(String);
-
-impl std::fmt::Display for SinceError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "'{}' is neither an age (10m) nor a time (2026-01-31T10:00:00Z)", self.0)
-    }
-}
-
-impl std::error::Error for SinceError {}

@@ -75,14 +75,17 @@ impl Format {
 }
 
 impl FromStr for Format {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Format, String> {
-        Format::ALL.into_iter().find(|format| format.word() == text).ok_or_else(|| {
-            let words: Vec<&str> = Format::ALL.into_iter().map(Format::word).collect();
-            format!("'{text}' is not a format: use one of {}", words.join(", "))
-        })
+    type Err = UnknownFormat;
+    fn from_str(text: &str) -> Result<Format, UnknownFormat> {
+        let named = Format::ALL.into_iter().find(|format| format.word() == text);
+        named.ok_or_else(|| UnknownFormat(text.to_owned()))
     }
 }
+
+/// Not the name of a format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a format: use one of {known}", known = Format::ALL.map(Format::word).join(", "))]
+pub struct UnknownFormat(String);
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

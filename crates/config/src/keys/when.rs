@@ -6,6 +6,7 @@
 use crate::{
     diag::nearest,
     keys::{Kind, Reload::Live, Table, key},
+    notation::cron::{self, CronError},
     reader::{Reader, Span, Value},
 };
 use mainstay_core::{
@@ -205,33 +206,14 @@ impl Clause {
     fn cron(&mut self, v: Value<'_>, r: &mut Reader<'_>) -> Option<()> {
         let was = std::mem::replace(&mut self.spoilt, true);
         let text = r.filled(v)?;
-        let fields = text.split_whitespace().count();
-        if fields != 5 && !text.starts_with('@') {
-            return r.wrong(
-                v.span,
-                format!("'{text}' has {fields} fields, a cron expression has 5"),
-                "write minute, hour, day of month, month, day of week: \"0 3 * * *\"",
-            );
-        }
-        let expression = match text.parse::<croner::Cron>() {
-            Ok(expression) => expression,
-            Err(error) => {
-                let error = error.to_string();
-                let error = error.trim_end_matches('.').trim_start_matches("Component error: ");
-                return r.wrong(
-                    v.span,
-                    format!("'{text}' is not a cron expression: {error}"),
-                    "write minute, hour, day of month, month, day of week: \"0 3 * * *\"",
-                );
-            }
-        };
-        let begin = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
-        if expression.find_next_occurrence(&begin, false).is_err() {
-            return r.wrong(
-                v.span,
-                format!("'{text}' is never due"),
-                "change the day or the month: there is no such day",
-            );
+        if let Err(error) = cron::check(&text) {
+            let help = match error {
+                CronError::Fields(_) | CronError::Expression(_) => {
+                    "write minute, hour, day of month, month, day of week: \"0 3 * * *\""
+                }
+                CronError::NeverDue => "change the day or the month: there is no such day",
+            };
+            return r.wrong(v.span, format!("'{text}' {error}"), help);
         }
         self.cron = Some((text, v.span));
         self.spoilt = was;

@@ -1,8 +1,10 @@
 //! Sources: the texts of a configuration, and how an offset in one becomes a line and a column.
 
 mod find;
+mod small;
 
 pub use find::find;
+pub(crate) use small::read_small;
 
 use crate::diag::{Diagnostic, Errors, Spot};
 use std::{
@@ -184,26 +186,6 @@ fn toml_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
-}
-
-/// Secrets and variables are small; anything else is the wrong file.
-const LARGEST_SMALL: u64 = 1 << 20;
-
-/// The text of a file that a configuration refers to, or why there is none.
-pub(crate) fn read_small(path: &Path) -> Result<String, String> {
-    // A pipe or a terminal might never answer.
-    let regular = fs::metadata(path).map_err(|error| error.to_string())?.is_file();
-    if !regular {
-        return Err("it is not a regular file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(LARGEST_SMALL + 1).read_to_end(&mut bytes))
-        .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > LARGEST_SMALL {
-        return Err("it is larger than 1 MiB".to_owned());
-    }
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {

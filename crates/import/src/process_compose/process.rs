@@ -5,7 +5,7 @@ use crate::{
     draft::{Draft, Names, Table, inline, is_variable, list, literal, pair, quoted},
     yaml::{YamlNode, YamlValue},
 };
-use mainstay_config::{MOST_INSTANCES, duration};
+use mainstay_config::{MOST_INSTANCES, cron, duration};
 use mainstay_core::signal::Signal;
 
 const MOST_VARIABLES: usize = 1000;
@@ -160,7 +160,7 @@ impl<'a> Process<'a> {
         let text = |key: &str| node.get(key).and_then(YamlNode::text).filter(|it| !it.is_empty());
         let flag = |key: &str| node.get(key).and_then(YamlNode::truth).unwrap_or(false);
         let mut clause = match (text("cron"), text("interval")) {
-            (Some(cron), _) if is_cron(cron) => {
+            (Some(cron), _) if cron::check(cron).is_ok() => {
                 if flag("run_on_start") {
                     table.note(node.line, "run_on_start: a job with cron waits for its first time");
                 }
@@ -336,12 +336,6 @@ impl<'a> Process<'a> {
             table.note(node.line, format!("{key}: {why}"));
         }
     }
-}
-
-/// As our own `cron` takes it.
-fn is_cron(text: &str) -> bool {
-    let fields = text.split_whitespace().count();
-    (fields == 5 || text.starts_with('@')) && text.parse::<croner::Cron>().is_ok()
 }
 
 /// `NAME=value` items, or a map.

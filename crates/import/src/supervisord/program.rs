@@ -2,7 +2,7 @@
 
 use super::{
     MOST_JOBS,
-    text::{Number, Scope, expand, size, truth, variables},
+    text::{Number, Scope, ValueError, expand, size, truth, variables},
 };
 use crate::{
     draft::{Draft, Names, Table, inline, is_variable, pair, quoted},
@@ -99,7 +99,7 @@ impl<'a> Program<'a> {
             Some(entry) => match runnable(&entry.value, &scope) {
                 Ok(command) => command,
                 Err(why) => {
-                    self.left_out(draft, "command", &why);
+                    self.left_out(draft, "command", &why.to_string());
                     return None;
                 }
             },
@@ -357,12 +357,12 @@ impl<'a> Program<'a> {
 }
 
 /// The command as an exec string, if it is one.
-fn runnable(value: &str, scope: &Scope<'_>) -> Result<String, String> {
+fn runnable(value: &str, scope: &Scope<'_>) -> Result<String, ValueError> {
     let command = expand(&value.replace('\n', " "), scope)?;
     match shell_words::split(&command) {
         Ok(words) if words.first().is_some_and(|word| !word.text.is_empty()) => {}
-        Ok(_) => return Err("its command is empty".to_owned()),
-        Err(open) => return Err(format!("in its command {}", open.what())),
+        Ok(_) => return Err(ValueError::EmptyCommand),
+        Err(open) => return Err(ValueError::OpenCommand(open)),
     }
     Ok(command)
 }

@@ -1,6 +1,26 @@
 //! Values of supervisord: `%(…)s` expansions, lists of variables, sizes and truths.
 
+use mainstay_config::shell_words::Unclosed;
 use std::fmt::Write as _;
+
+/// Why a value cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ValueError {
+    #[error("a '%' that is neither %% nor %(name)s")]
+    Percent,
+    #[error("%({0}) is not followed by s or d")]
+    NoFormat(String),
+    #[error("%({0})s is not known")]
+    UnknownName(String),
+    #[error("a variable without '='")]
+    NoEquals,
+    #[error("the value of '{0}' has an open quote")]
+    OpenQuote(String),
+    #[error("its command is empty")]
+    EmptyCommand,
+    #[error("in its command {}", .0.what())]
+    OpenCommand(Unclosed),
+}
 
 /// What expansions stand for in one process.
 pub(super) struct Scope<'a> {
@@ -20,7 +40,7 @@ pub(super) enum Number {
 
 /// The value as a string of ours: what was a variable of the environment is `${…}` again, and what
 /// looked like one is escaped.
-pub(super) fn expand(value: &str, scope: &Scope<'_>) -> Result<String, String> {
+pub(super) fn expand(value: &str, scope: &Scope<'_>) -> Result<String, ValueError> {
     let mut out = String::new();
     let mut rest = value;
     while let Some(at) = rest.find('%') {
@@ -33,12 +53,12 @@ pub(super) fn expand(value: &str, scope: &Scope<'_>) -> Result<String, String> {
         }
         let inside = after.strip_prefix('(').and_then(|it| it.split_once(')'));
         let Some((name, tail)) = inside else {
-            return Err("a '%' that is neither %% nor %(name)s".to_owned());
+            return Err(ValueError::Percent);
         };
         let digits = tail.len() - tail.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let (format, tail) = tail.split_at(digits);
         let Some(tail) = tail.strip_prefix(['s', 'd']) else {
-            return Err(format!("%({name}) is not followed by s or d"));
+            return Err(ValueError::NoFormat(name.to_owned()));
         };
         named(name, format, scope, &mut out)?;
         rest = tail;
@@ -47,7 +67,7 @@ pub(super) fn expand(value: &str, scope: &Scope<'_>) -> Result<String, String> {
     Ok(out)
 }
 
-fn named(name: &str, format: &str, scope: &Scope<'_>, out: &mut String) -> Result<(), String> {
+fn named(name: &str, format: &str, scope: &Scope<'_>, out: &mut String) -> Result<(), ValueError> {
     match name {
         "program_name" => out.push_str(scope.program),
         "group_name" => out.push_str(scope.group),
@@ -70,7 +90,7 @@ fn named(name: &str, format: &str, scope: &Scope<'_>, out: &mut String) -> Resul
             Some(name) if is_name(name) => {
                 let _ = write!(out, "${{{name}}}");
             }
-            _ => return Err(format!("%({other})s is not known")),
+            _ => return Err(ValueError::UnknownName(other.to_owned())),
         },
     }
     Ok(())
@@ -83,12 +103,12 @@ fn is_name(name: &str) -> bool {
 }
 
 /// `KEY="value",KEY2=value`.
-pub(super) fn variables(text: &str) -> Result<Vec<(String, String)>, String> {
+pub(super) fn variables(text: &str) -> Result<Vec<(String, String)>, ValueError> {
     let mut all = Vec::new();
     let separators = |c: char| c == ',' || c.is_whitespace();
     let mut rest = text.trim_start_matches(separators);
     while !rest.is_empty() {
-        let (key, after) = rest.split_once('=').ok_or("a variable without '='")?;
+        let (key, after) = rest.split_once('=').ok_or(ValueError::NoEquals)?;
         let key = key.trim().trim_matches(['"', '\'']);
         let after = after.trim_start_matches([' ', '\t']);
         let mut value = String::new();
@@ -99,7 +119,7 @@ pub(super) fn variables(text: &str) -> Result<Vec<(String, String)>, String> {
                 Some(quote @ ('"' | '\'')) => {
                     let (inside, more) = tail[1..]
                         .split_once(quote)
-                        .ok_or_else(|| format!("the value of '{key}' has an open quote"))?;
+                        .ok_or_else(|| ValueError::OpenQuote(key.to_owned()))?;
                     value.push_str(inside);
                     tail = more;
                 }

@@ -74,7 +74,8 @@ fn formats_are_named_as_on_the_command_line() {
     for format in Format::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
-    assert!("docker".parse::<Format>().unwrap_err().contains("procfile, supervisord"));
+    let unknown = "docker".parse::<Format>().unwrap_err().to_string();
+    assert!(unknown.contains("procfile, supervisord"), "{unknown}");
 }
 
 #[test]
@@ -186,6 +187,9 @@ processes:
   never:
     command: z
     schedule: { cron: "every day" }
+  leap:
+    command: l
+    schedule: { cron: "0 0 31 2 *" }
     readiness_probe:
       http_get: { port: 80, headers: { X-Token: "a ${b}", "no name": c } }
 "#;

@@ -101,6 +101,6 @@ pub(crate) struct JsonArgs {
     pub(crate) json: bool,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+fn duration(text: &str) -> Result<Duration, mainstay_config::DurationError> {
     mainstay_config::duration(text)
 }

@@ -12,7 +12,9 @@ pub(crate) fn agent(args: RunArgs) -> Result<i32, Failure> {
     let state_dir = dirs::state_dir(args.state_dir.as_deref(), &run_dir)?;
     let source = match (args.from.as_slice(), args.command.is_empty()) {
         ([format, file], _) => Source::Import {
-            format: format.parse().map_err(|text: String| Failure::new(USAGE, text))?,
+            format: format.parse().map_err(|no: mainstay_import::UnknownFormat| {
+                Failure::new(USAGE, no.to_string())
+            })?,
             file: file.into(),
         },
         (_, true) => Source::Config(args.config),

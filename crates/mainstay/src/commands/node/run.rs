@@ -5,7 +5,7 @@ use crate::{
     dirs,
     failure::{Failure, USAGE},
 };
-use mainstay_import::Format;
+use mainstay_import::{Format, UnknownFormat};
 use mainstay_keeper::{HoldOptions, RunOptions};
 use std::path::Path;
 
@@ -23,7 +23,9 @@ pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
         flag("--config", &dirs::made_absolute(config)?)?;
     }
     if let [format, file] = args.from.as_slice() {
-        let format: Format = format.parse().map_err(|text: String| Failure::new(USAGE, text))?;
+        let format: Format = format
+            .parse()
+            .map_err(|unknown: UnknownFormat| Failure::new(USAGE, unknown.to_string()))?;
         let file = text(&dirs::made_absolute(Path::new(file))?)?;
         agent_args.extend(["--from".to_owned(), format.to_string(), file]);
     }
