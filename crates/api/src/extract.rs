@@ -2,16 +2,15 @@
 
 use crate::problem::Problem;
 use axum::{
-    body::{Bytes, to_bytes},
+    body::Bytes,
     extract::{self, FromRequest, FromRequestParts, Path, Request},
     http::request::Parts,
 };
+use mainstay_net::listen::{BodyError, BodyLimits, read_body};
 use serde::{Deserialize, de::DeserializeOwned};
 use std::time::Duration;
-use tokio::time::timeout;
 
-const MAX: usize = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(10);
+const LIMITS: BodyLimits = BodyLimits { longest: 1 << 20, time: Duration::from_secs(10) };
 
 /// An empty body or query.
 #[derive(Debug, Deserialize)]
@@ -39,11 +38,10 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
 
 /// All of a body, in time.
 pub(crate) async fn bytes(request: Request) -> Result<Bytes, Problem> {
-    match timeout(PATIENCE, to_bytes(request.into_body(), MAX)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(Problem::too_long()),
-        Err(_) => Err(Problem::too_slow()),
-    }
+    read_body(request.into_body(), LIMITS).await.map_err(|error| match error {
+        BodyError::TooLong | BodyError::BrokenOff => Problem::too_long(),
+        BodyError::TooSlow => Problem::too_slow(),
+    })
 }
 
 /// The query string.

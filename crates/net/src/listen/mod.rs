@@ -11,16 +11,18 @@
 //! ```
 
 mod bind;
+mod body;
 mod connection;
 mod connections;
 mod write_timeout;
 
 pub use bind::{Listener, bind_tcp};
-pub use connection::Peer;
+pub use body::{BodyError, BodyLimits, read_body};
+pub use connection::{Peer, Service};
 pub use connections::{Connections, Full};
 
 use crate::tls::ServerTls;
-use connection::{Accepted, Service};
+use connection::Accepted;
 use futures_util::FutureExt;
 use std::{io, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::sleep};
