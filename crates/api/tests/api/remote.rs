@@ -247,7 +247,7 @@ fn slow_silent_and_endless_clients_keep_nobody_out() {
 }
 
 #[test]
-fn a_reload_moves_the_door_and_one_that_cannot_changes_nothing() {
+fn a_reload_moves_the_listener_and_one_that_cannot_changes_nothing() {
     let (first, second, taken) =
         (free(), free(), TcpListener::bind("127.0.0.1:0").expect("a port"));
     let node = with_token(first, "");
@@ -308,7 +308,7 @@ fn another_token_counts_from_the_reload_on_and_those_with_the_old_one_have_to_le
     assert_eq!(&begun, b"HTTP/1.1 200");
 
     node.post("/v1/reload", "");
-    assert_eq!(status(address, &with(TOKEN)), 200, "the same token, the same door");
+    assert_eq!(status(address, &with(TOKEN)), 200, "the same token, the same listener");
     private(&node.0.join("token"), "another-token-altogether");
     assert_eq!(node.post("/v1/reload", "").0, 200);
     assert_eq!(status(address, &with("another-token-altogether")), 200);
