@@ -17,18 +17,9 @@ mod reload;
 mod request;
 mod schema;
 
-pub use event::{EventGap, EventView, GapDetail, StreamedEvent};
-pub use job::{
-    Announcement, AppJobs, CheckStatus, JobAnswer, JobInstances, JobStatus, LogLine, Waiting, Why,
-    WhyAnswer, WhyInstances,
-};
-pub use node::{
-    DiscoveryStatus, EnvironChanged, KeeperStatus, ListenerStatus, MetricsTaken, NodeStateAnswer,
-    NodeStatus, WatchStatus,
-};
-pub use problem::ProblemDocument;
-pub use reload::{Change, Changes};
-pub use request::{
-    EnvironVariables, MaintenanceRequest, MetricValues, RestartRequest, SignalRequest,
-    StartRequest, UpgradeRequest,
-};
+pub use event::*;
+pub use job::*;
+pub use node::*;
+pub use problem::*;
+pub use reload::*;
+pub use request::*;
