@@ -13,7 +13,7 @@ use crate::{
     environ::Environ,
     job::{Desired, Job},
     name::Name,
-    node::{Node, NodeState},
+    node::{Leaving, Node, NodeState},
     plan::Plan,
     watch::Watch,
 };
@@ -38,7 +38,11 @@ pub enum Record {
     Node(Box<NodeState>),
     Environ(Environ),
     Job(Name, Box<Job>),
-    /// A job is gone, from the plan as well.
+    /// A job that is gone from the plan, while its process is not.
+    Leaving(Box<Leaving>),
+    /// A job that is leaving, by an older binary, whose plan still has it.
+    Leaves(Name),
+    /// A job has left.
     JobGone(Name),
     App(Name, AppStage),
     /// Why its app has a job at rest, if it has.
@@ -57,6 +61,8 @@ enum RecordKind {
     Node,
     Environ,
     Job,
+    Leaving,
+    Leaves,
     JobGone,
     App,
     Rest,
@@ -88,6 +94,8 @@ impl<'de> Visitor<'de> for RecordVisitor {
             RecordKind::Node => Record::Node(map.next_value()?),
             RecordKind::Environ => Record::Environ(map.next_value()?),
             RecordKind::Job => named(map.next_value()?, Record::Job),
+            RecordKind::Leaving => Record::Leaving(map.next_value()?),
+            RecordKind::Leaves => Record::Leaves(map.next_value()?),
             RecordKind::JobGone => Record::JobGone(map.next_value()?),
             RecordKind::App => named(map.next_value()?, Record::App),
             RecordKind::Rest => named(map.next_value()?, Record::Rest),
@@ -104,6 +112,12 @@ fn named<T>((name, value): (Name, T), record: impl FnOnce(Name, T) -> Record) ->
     record(name, value)
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OutOfPlan {
+    Leaving,
+    Gone,
+}
+
 /// What records come to: a node that has not been put together yet.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
@@ -112,8 +126,9 @@ pub struct Memory {
     pub(crate) state: Option<NodeState>,
     /// The last plan that came into force since the snapshot.
     plan: Option<Plan>,
-    /// What has left that plan since.
-    gone: BTreeSet<Name>,
+    leaving: Vec<Leaving>,
+    /// What is leaving, or has left, a plan that an older binary wrote.
+    out_of_plan: BTreeMap<Name, OutOfPlan>,
     pub(crate) environ: Environ,
     pub(crate) jobs: BTreeMap<Name, Job>,
     pub(crate) apps: BTreeMap<Name, AppStage>,
@@ -131,10 +146,13 @@ impl Memory {
             Record::Node(state) => self.state = Some(*state),
             Record::Environ(environ) => self.environ = environ,
             Record::Job(name, job) => drop(self.jobs.insert(name, *job)),
+            Record::Leaving(slot) => self.leaving.push(*slot),
+            Record::Leaves(name) => drop(self.out_of_plan.insert(name, OutOfPlan::Leaving)),
             Record::JobGone(name) => {
                 self.jobs.remove(&name);
                 self.rests.remove(&name);
-                self.gone.insert(name);
+                self.leaving.retain(|it| *it.name() != name);
+                self.out_of_plan.insert(name, OutOfPlan::Gone);
             }
             Record::App(name, stage) => drop(self.apps.insert(name, stage)),
             Record::Rest(name, Some(reason)) => drop(self.rests.insert(name, reason)),
@@ -151,7 +169,8 @@ impl Memory {
         self.apps.retain(|name, _| plan.app(name.as_str()).is_some());
         self.rests.retain(|name, _| members.contains(name));
         self.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
-        self.gone.clear();
+        self.leaving.clear();
+        self.out_of_plan.clear();
         self.plan = Some(plan);
     }
 
@@ -190,8 +209,17 @@ impl Memory {
     #[must_use]
     pub fn plan_in_force(&mut self, written: Option<Plan>) -> Option<Plan> {
         let mut plan = self.plan.take().or(written)?;
-        plan.jobs.retain(|job| !self.gone.contains(&job.name));
+        let out = std::mem::take(&mut self.out_of_plan);
+        for job in plan.jobs.extract_if(.., |job| out.contains_key(&job.name)) {
+            if out.get(&job.name) == Some(&OutOfPlan::Leaving) {
+                self.leaving.push(Leaving::new(job));
+            }
+        }
         Some(plan)
+    }
+
+    pub(crate) fn take_leaving(&mut self) -> Vec<Leaving> {
+        std::mem::take(&mut self.leaving)
     }
 
     /// How many records of unknown kinds there were.

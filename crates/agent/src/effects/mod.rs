@@ -169,12 +169,8 @@ impl Agent {
         self.say_ready();
     }
 
-    /// Many may leave one after the other; until the last one has, the journal knows.
     pub(crate) fn write_plan(&mut self) {
-        if self.plan_on_disk == OnDisk::Current
-            || self.plan_writer.is_writing()
-            || self.node.jobs().any(|(_, job)| job.is_leaving())
-        {
+        if self.plan_on_disk == OnDisk::Current || self.plan_writer.is_writing() {
             return;
         }
         let About { run, run_dir, state_dir, .. } = self.about.clone();

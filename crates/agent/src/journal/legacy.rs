@@ -4,7 +4,7 @@
 //! | format 2 | records |
 //! |---|---|
 //! | `life` | `node`, `seq`, an `app` and a `watch` each |
-//! | `jobs` | `job`, in parts; `rest` for the reason of its app |
+//! | `jobs` | `job`, in parts; `rest` for the reason of its app; `leaves` if it is on its way out |
 //! | `environ`, `plan` | the same |
 //! | `forgotten` | `job_gone` |
 
@@ -101,8 +101,13 @@ fn job(name: &str, state: Value) -> Vec<Value> {
             gate.insert("hook_run".to_owned(), json!({ "until": until }));
         }
     }
+    let leaves = job.remove("leaving") == Some(Value::Bool(true));
     job.extend([("run", run), ("wish", wish), ("checks", checks)].map(|(k, v)| (k.to_owned(), v)));
-    vec![json!({ "job": [name, job] }), json!({ "rest": [name, reason] })]
+    let mut records = vec![json!({ "job": [name, job] }), json!({ "rest": [name, reason] })];
+    if leaves {
+        records.push(json!({ "leaves": name }));
+    }
+    records
 }
 
 fn part(job: &mut Map<String, Value>, keys: &[&str]) -> Value {

@@ -78,7 +78,9 @@ impl Asked<'_> {
         let desired = match (job.desired(), job.phase()) {
             (Desired::Run, Phase::Stopping) => ", and shall run again",
             (Desired::Run, _) => "",
-            (Desired::Rest, _) if job.is_leaving() => ", and is gone from the configuration",
+            (Desired::Rest, _) if self.node.is_leaving(plan.name.as_str()) => {
+                ", and is gone from the configuration"
+            }
             (Desired::Rest, _) => ", and shall rest",
             (Desired::Disabled, _) => ", and is disabled",
         };

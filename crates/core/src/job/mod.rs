@@ -146,9 +146,6 @@ pub struct Job {
     /// What it has said at least once.
     #[serde(default, skip_serializing_if = "History::is_empty")]
     history: History,
-    /// It is gone from the configuration, and from here once its process is gone.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    leaving: bool,
     #[serde(default, skip_serializing_if = "PendingRestart::is_none")]
     pending_restart: PendingRestart,
     #[serde(default, skip_serializing_if = "Announcement::is_absent")]
@@ -178,7 +175,6 @@ impl Job {
             gate: Gate::default(),
             checks: Checks::new(),
             history: History::default(),
-            leaving: false,
             pending_restart: PendingRestart::None,
             announcement: Announcement::Absent,
         }
@@ -518,9 +514,6 @@ impl Job {
 
     /// `Some` once it has ended by itself and nothing but a user brings it back: did it end well?
     pub(crate) fn ended_for_good(&self) -> Option<bool> {
-        if self.leaving && !self.holds() {
-            return Some(true);
-        }
         match (self.run.state(), self.desired()) {
             (State::Exited { well }, Desired::Rest | Desired::Disabled) => Some(well),
             (State::Fatal, Desired::Rest | Desired::Disabled) => Some(false),
@@ -534,16 +527,6 @@ impl Job {
                 Desired::Run | Desired::Rest | Desired::Disabled,
             ) => None,
         }
-    }
-
-    /// It is gone from the plan, and stays here only until its process is gone.
-    #[must_use]
-    pub fn is_leaving(&self) -> bool {
-        self.leaving
-    }
-
-    pub(crate) fn set_leaving(&mut self, leaving: bool) {
-        self.leaving = leaving;
     }
 
     pub(crate) fn has_said(&self, event: Awaited) -> bool {

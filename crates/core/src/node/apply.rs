@@ -14,66 +14,44 @@
 //! Restarts and removals go in order: what needs another one stops before it and starts after it.
 //!
 //! `preview` says what it will come to, and what it has found to differ is what is applied. What a
-//! job has said so far stays: latches stay set. A job that is gone stays in the plan (`is_leaving`) until its process is, so that the next agent knows it.
+//! job has said so far stays: latches stay set. A job that is gone stays beside the plan
+//! (`is_leaving`) until its process is, so that the next agent knows it.
 
-use super::{
-    Command, Effect, JobId, Node, Refusal, ReloadPreview,
-    wiring::{Wiring, triggers},
-};
+use super::{Command, Effect, JobId, Node, Refusal, ReloadPreview, wiring::Wiring};
 use crate::{
     event::{Kind, Source},
     job::{Desired, Job, JobInput, Phase, is_triggered},
     name::Name,
     outbox::Outbox,
-    plan::{
-        AppPlan, Change, Condition, JobChange, JobPlan, OnLoss, Plan, PlanDiff, SourceRef, Trigger,
-        diff,
-    },
+    plan::{AppPlan, Change, JobChange, JobPlan, OnLoss, Plan, PlanDiff, diff, diff_job},
 };
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::collections::BTreeMap;
 
 impl Node {
     /// What differs, seen from what is there: what is on its way out of the plan and is in it
     /// again needs a new process.
     pub(super) fn diff(&self, new: &Plan) -> PlanDiff {
-        let PlanDiff { node, jobs } = diff(&self.as_written(), new);
-        let seen = jobs.into_iter().filter_map(|mut change| {
-            if self.job(change.job.as_str()).is_some_and(Job::is_leaving) {
-                match change.change {
-                    Change::Removed => return None,
-                    Change::Added | Change::Unchanged | Change::Live | Change::Restart => {
-                        change.change = Change::Restart;
-                    }
-                }
+        let PlanDiff { node, mut jobs } = diff(self.plan(), new);
+        for change in jobs.iter_mut().filter(|it| self.is_leaving(it.job.as_str())) {
+            let (before, after) =
+                (self.job_plan(change.job.as_str()), new.job(change.job.as_str()));
+            if let (Some(before), Some(after)) = (before, after) {
+                *change = JobChange { change: Change::Restart, ..diff_job(before, after) };
             }
-            Some(change)
-        });
-        PlanDiff { node, jobs: seen.collect() }
-    }
-
-    /// The plan without the ends that hooks are to run for only because what is leaving still has
-    /// its own before it.
-    fn as_written(&self) -> Cow<'_, Plan> {
-        if !self.jobs.iter().any(|(_, _, job)| job.is_leaving()) {
-            return Cow::Borrowed(self.plan());
         }
-        let mut plan = self.plan().clone();
-        let leaves = |name: &Name| self.job(name.as_str()).is_some_and(Job::is_leaving);
-        plan.jobs.iter_mut().filter(|it| !leaves(&it.name)).for_each(|it| unhook(it, leaves));
-        Cow::Owned(plan)
+        PlanDiff { node, jobs }
     }
 
     /// What is to become of a job, as it is now.
     fn effect_now(&self, change: &JobChange, new: &Plan) -> Effect {
-        let triggered = |plan: &Plan| plan.job(change.job.as_str()).is_some_and(is_triggered);
-        match (change.change, self.job(change.job.as_str())) {
+        let name = change.job.as_str();
+        let was_triggered = self.job_plan(name).is_some_and(is_triggered);
+        let newly_triggered = new.job(name).is_some_and(is_triggered) && !was_triggered;
+        match (change.change, self.job(name)) {
             (Change::Unchanged, _) => Effect::Keep,
             (Change::Removed, _) => Effect::Stop,
             (Change::Live | Change::Restart, Some(job)) => {
-                effect_on(job, change.change, triggered(new) && !triggered(self.plan()))
+                effect_on(job, change.change, newly_triggered, self.is_leaving(name))
             }
             (Change::Added, _) | (Change::Live | Change::Restart, None) => {
                 self.start_or_later(change, new)
@@ -117,13 +95,13 @@ impl Node {
         let old = self.bring_into_force(new);
         let removed = |it: &&JobChange| it.change == Change::Removed;
         let removed = changes.iter().filter(removed);
-        let leaving: Vec<JobId> = removed.filter_map(|it| self.jobs.id(it.job.as_str())).collect();
+        let removed: Vec<JobId> = removed.filter_map(|it| self.jobs.id(it.job.as_str())).collect();
         for (change, effect) in changes.iter().zip(effects) {
             let Some(id) = self.jobs.id(change.job.as_str()) else { continue };
             self.touch_if_added(id, change.change);
             let before = old.get(&change.job);
             if effect == Effect::Stop {
-                self.take_out(out, id, |source| leaving.contains(&source));
+                self.take_out(out, id, |source| removed.contains(&source));
             } else {
                 self.bring_about(out, id, effect, before);
             }
@@ -146,7 +124,6 @@ impl Node {
     /// It is gone from the plan. What is to run for the end of one that goes with it waits for that.
     fn take_out(&mut self, out: &mut Outbox, id: JobId, leaving: impl Fn(JobId) -> bool) {
         let lingers = self.waits_for_an_end(id, leaving);
-        self.set_leaving(id, true);
         let input = if lingers { JobInput::PlanLingers } else { JobInput::PlanRemoves };
         self.step_job(out, id, input);
     }
@@ -158,7 +135,6 @@ impl Node {
         effect: Effect,
         before: Option<&JobPlan>,
     ) {
-        self.set_leaving(id, false);
         let input = match (effect, before) {
             (Effect::Start | Effect::Wait, None) => {
                 // Else its app says when.
@@ -191,26 +167,14 @@ impl Node {
     /// The jobs in the order of the new plan; what is leaving follows. Gives back what the plan
     /// said before.
     fn bring_into_force(&mut self, new: Plan) -> BTreeMap<Name, JobPlan> {
-        let mut states = self.jobs.take_states();
-        let before: BTreeMap<Name, JobPlan> =
-            self.plan().jobs.iter().map(|plan| (plan.name.clone(), plan.clone())).collect();
-        let kept: BTreeSet<Name> = new.jobs.iter().map(|job| job.name.clone()).collect();
-        let gone = |name: &Name| !kept.contains(name);
-        let mut plan = new;
-        for plan in &mut plan.jobs {
-            before.get(&plan.name).into_iter().for_each(|before| keep_hooked(plan, before, gone));
-        }
-        let leaving = self.plan().jobs.iter().filter(|job| gone(&job.name));
-        plan.jobs.extend(leaving.cloned());
         let mut added = Vec::new();
         let absent = &mut self.state.edit().disabled_absent;
-        self.jobs.set_plan(plan, |plan| match states.remove(&plan.name) {
-            Some(job) => job,
-            None if absent.remove(&plan.name) => Job::disabled(),
-            None => {
-                added.push(plan.name.clone());
-                Job::new(plan)
+        let before = self.jobs.set_plan(new, |plan| {
+            if absent.remove(&plan.name) {
+                return Job::disabled();
             }
+            added.push(plan.name.clone());
+            Job::new(plan)
         });
         self.wiring = Wiring::new(&self.jobs);
         self.revision += 1;
@@ -231,30 +195,23 @@ impl Node {
 
     /// The last thing in a step: what has left is forgotten.
     pub(super) fn forget_those_gone(&mut self, out: &mut Outbox) {
-        let leaving = |id: JobId| self.jobs[id].is_leaving();
+        let leaving = |id: JobId| self.jobs.is_leaving(id);
         let gone = |id: &JobId| {
             leaving(*id) && !self.jobs[*id].holds() && !self.waits_for_an_end(*id, leaving)
         };
-        let gone: Vec<Name> =
-            self.jobs.ids().filter(gone).map(|id| self.jobs.name(id).clone()).collect();
+        let gone: Vec<JobId> = self.jobs.ids().filter(gone).collect();
         if gone.is_empty() {
             return;
         }
-        let mut states = self.jobs.take_states();
-        let mut plan = self.plan().clone();
-        for name in &gone {
-            if states.get(name).is_some_and(|job| job.desired() == Desired::Disabled) {
+        for id in &gone {
+            let name = self.jobs.name(*id);
+            if self.jobs[*id].desired() == Desired::Disabled {
                 self.state.edit().disabled_absent.insert(name.clone());
             }
             out.command(Command::Forget { job: name.clone() });
         }
-        plan.jobs.retain(|job| !gone.contains(&job.name));
-        let stays = |job: &JobPlan| !states.get(&job.name).is_some_and(Job::is_leaving);
-        for job in plan.jobs.iter_mut().filter(|it| stays(it)) {
-            unhook(job, |name| gone.contains(name));
-        }
-        self.jobs
-            .set_plan(plan, |plan| states.remove(&plan.name).unwrap_or_else(|| Job::new(plan)));
+        let gone: Vec<Name> = gone.into_iter().map(|id| self.jobs.name(id).clone()).collect();
+        self.jobs.forget(&gone);
         self.wiring = Wiring::new(&self.jobs);
         self.revision += 1;
         self.gone = gone;
@@ -262,7 +219,7 @@ impl Node {
     }
 }
 
-fn effect_on(job: &Job, change: Change, newly_triggered: bool) -> Effect {
+fn effect_on(job: &Job, change: Change, newly_triggered: bool, leaving: bool) -> Effect {
     let running = match change {
         Change::Restart => Effect::Restart,
         Change::Added | Change::Removed | Change::Unchanged | Change::Live => Effect::Live,
@@ -270,7 +227,7 @@ fn effect_on(job: &Job, change: Change, newly_triggered: bool) -> Effect {
     match (job.phase(), job.desired()) {
         (Phase::Starting | Phase::Running | Phase::Backoff, _) => running,
         (Phase::Stopping, Desired::Run) => running,
-        (Phase::Stopping, Desired::Rest) if job.is_leaving() => Effect::Restart,
+        (Phase::Stopping, Desired::Rest) if leaving => Effect::Restart,
         (Phase::Stopped | Phase::Exited | Phase::Fatal, Desired::Run) => Effect::Start,
         (Phase::Exited, Desired::Rest) if newly_triggered => Effect::Start,
         (Phase::Exited, Desired::Rest) if job.ended_for_good() == Some(true) => Effect::NotAgain,
@@ -291,25 +248,4 @@ fn reloaded(changes: &[JobChange]) -> Kind {
         changed: of(&[Change::Live, Change::Restart]),
         removed: of(&[Change::Removed]),
     }
-}
-
-/// A hook of an instance that is no more runs for that one's end, too.
-fn keep_hooked(plan: &mut JobPlan, before: &JobPlan, gone: impl Fn(&Name) -> bool) {
-    let Some(Trigger::Each(now)) = &mut plan.when.trigger else { return };
-    let leaves = |it: &&Condition| match &it.source {
-        SourceRef::Job(name) => gone(name),
-        SourceRef::Node | SourceRef::Watch(_) => false,
-    };
-    let same = |it: &&Condition| it.event.ends() && now.iter().any(|now| now.event == it.event);
-    let kept: Vec<Condition> =
-        triggers(before).iter().filter(leaves).filter(same).cloned().collect();
-    now.extend(kept);
-}
-
-fn unhook(plan: &mut JobPlan, leaves: impl Fn(&Name) -> bool) {
-    let Some(Trigger::Each(conditions)) = &mut plan.when.trigger else { return };
-    conditions.retain(|it| match &it.source {
-        SourceRef::Job(name) => !leaves(name),
-        SourceRef::Node | SourceRef::Watch(_) => true,
-    });
 }

@@ -91,7 +91,7 @@ impl Node {
     pub(super) fn tell_app_of_failure(&mut self, out: &mut Outbox, id: JobId) {
         let (plan, job) = self.jobs.both(id);
         let Some(app) = &plan.app else { return };
-        let failed = job.ended_for_good() == Some(false);
+        let failed = job.ended_for_good() == Some(false) && !self.jobs.is_leaving(id);
         if failed && self.state.shutting().is_none() {
             let (app, job) = (app.clone(), plan.name.clone());
             self.step_app(out, &app, AppInput::Failed { job: &job });
@@ -170,8 +170,8 @@ impl Node {
         let mut moved = Vec::new();
         for (name, app) in &mut self.apps {
             let is_member = |job: &Name| {
-                let job = jobs.id(job.as_str()).map(|id| jobs.plan_of(id));
-                job.is_some_and(|job| job.app.as_ref() == Some(name))
+                let job = jobs.id(job.as_str()).filter(|id| !jobs.is_leaving(*id));
+                job.is_some_and(|id| jobs.plan_of(id).app.as_ref() == Some(name))
             };
             moved.extend(app.dismiss(is_member));
         }
@@ -196,8 +196,8 @@ impl Node {
     }
 
     fn app_of(&mut self, job: &Name) -> Option<&mut App> {
-        let job = self.jobs.plan_of(self.jobs.id(job.as_str())?);
-        let app = self.jobs.plan().app_of(job)?;
+        let id = self.jobs.id(job.as_str()).filter(|id| !self.jobs.is_leaving(*id))?;
+        let app = self.jobs.plan().app_of(self.jobs.plan_of(id))?;
         Some(self.apps.entry(app.name.clone()).or_default())
     }
 
@@ -223,10 +223,9 @@ impl Node {
 
     /// What is on its way out of the plan belongs to no app any more.
     fn members(&self, app: &Name) -> impl Iterator<Item = (JobId, Member<'_>)> {
-        let mates = self
-            .jobs
-            .iter()
-            .filter(move |(_, plan, job)| plan.app.as_ref() == Some(app) && !job.is_leaving());
+        let mates = self.jobs.iter().filter(move |(id, plan, _)| {
+            plan.app.as_ref() == Some(app) && !self.jobs.is_leaving(*id)
+        });
         mates.map(|(id, plan, job)| (id, member(plan, job)))
     }
 

@@ -240,8 +240,7 @@ impl Node {
     }
 
     pub(super) fn startable(&self) -> Startable {
-        let mut startable =
-            Startable(self.jobs.each(|(_, plan, job)| self.may_run_anyway(plan, job)));
+        let mut startable = Startable(self.jobs.each(|(id, ..)| self.may_run_anyway(id)));
         let mut open: Vec<JobId> = self.jobs.ids().collect();
         while let Some(id) = open.pop() {
             let waits = self.jobs[id].waits();
@@ -254,9 +253,10 @@ impl Node {
     }
 
     /// It is there, will be again, or rests until somebody or its app comes to it.
-    fn may_run_anyway(&self, plan: &JobPlan, job: &Job) -> bool {
+    fn may_run_anyway(&self, id: JobId) -> bool {
+        let (plan, job) = self.jobs.both(id);
         let called_for = match self.rest_reason_of(plan, job) {
-            None | Some(RestReason::NotReached) => job.rests(),
+            None | Some(RestReason::NotReached) => job.rests() && !self.has_left(id),
             Some(RestReason::StartAborted | RestReason::AppFailed) => false,
         };
         job.holds() || job.backs_off() || called_for
@@ -268,10 +268,12 @@ impl Node {
         let again = |it: &Condition| self.may_come(startable, it);
         // That it was up once does not help.
         let followed = |source| self.is_up(source) || again(&Condition::up(source));
-        let each = wiring::triggers(plan);
+        let is_triggered = !wiring::triggers(plan).is_empty();
         self.unmet(plan, job).all(may)
             && plan.follows.as_ref().is_none_or(|it| followed(&it.source))
-            && (each.is_empty() || job.has_pending_trigger() || each.iter().any(again))
+            && (!is_triggered
+                || job.has_pending_trigger()
+                || self.wiring.triggers(id, plan).any(again))
     }
 
     /// It has happened or may yet.

@@ -33,6 +33,7 @@ mod wiring;
 pub use blockers::{Blocker, Blockers, Cause, LeftAtRest, StuckJob, StuckWhy};
 pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
 pub use input::{Held, Input, Refusal, Request};
+pub use jobs::Leaving;
 pub use preview::{Effect, JobPreview, MovedBy, ReloadPreview};
 pub use state::{NodePhase, NodeState};
 
@@ -130,7 +131,13 @@ impl Node {
         Some(self.jobs.plan_of(self.jobs.id(name)?))
     }
 
-    /// In the order of the file.
+    /// It is gone from the plan, and stays here only until its process is gone.
+    #[must_use]
+    pub fn is_leaving(&self, name: &str) -> bool {
+        self.jobs.id(name).is_some_and(|id| self.jobs.is_leaving(id))
+    }
+
+    /// In the order of the file; those that are leaving follow.
     pub fn jobs(&self) -> impl Iterator<Item = (&JobPlan, &Job)> {
         self.jobs.iter().map(|(_, plan, job)| (plan, job))
     }
@@ -304,6 +311,7 @@ impl Node {
     /// The one place where a job changes: finds out if it did, what it said, and if a process
     /// ended.
     fn ask_job(&mut self, out: &mut Outbox, id: JobId, input: JobInput<'_>) -> Result<(), Refusal> {
+        let leaving = self.jobs.is_leaving(id);
         let (plan, job) = self.jobs.both_mut(id);
         let (before, told) = (job.clone(), out.events.len());
         let ctx = &mut JobCtx {
@@ -311,7 +319,7 @@ impl Node {
             hooks: !self.wiring.stopping_hooks(id).is_empty(),
             shutting: self.state.shutting(),
             maintenance: self.state.maintenance,
-            leaving: job.is_leaving(),
+            leaving,
             out,
         };
         let answer = job.step(ctx, input);
@@ -339,14 +347,6 @@ impl Node {
             self.touched.entry(id).or_insert(Some(before));
         }
         answer
-    }
-
-    fn set_leaving(&mut self, id: JobId, leaving: bool) {
-        let (_, job) = self.jobs.both_mut(id);
-        if job.is_leaving() != leaving {
-            self.touched.entry(id).or_insert_with(|| Some(job.clone()));
-            job.set_leaving(leaving);
-        }
     }
 }
 

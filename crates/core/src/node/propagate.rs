@@ -74,7 +74,7 @@ impl Node {
 
     fn reaches(&mut self, out: &mut Outbox, id: JobId, source: &Source, event: Awaited) {
         let plan = self.jobs.plan_of(id);
-        let triggered = wiring::triggers(plan).iter().any(|it| is(it, source, event));
+        let triggered = self.wiring.triggers(id, plan).any(|it| is(it, source, event));
         let follows = plan.follows.as_ref().filter(|it| is_source(&it.source, source));
         let on_loss = follows.map(|follows| follows.on_loss);
         if triggered {
@@ -190,7 +190,7 @@ impl Node {
         let (plan, job) = (self.jobs.plan_of(id), &self.jobs[source]);
         let source = Source::Job(self.jobs.name(source).clone());
         let first = |it: &&Condition| it.event.during() == Some(During::Stop);
-        let mut firsts = wiring::triggers(plan).iter().filter(first);
+        let mut firsts = self.wiring.triggers(id, plan).filter(first);
         let each = firsts.any(|it| is_source(&it.source, &source));
         job.waits_for_hooks().is_some_and(|first| first || each)
     }

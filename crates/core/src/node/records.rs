@@ -18,7 +18,8 @@ impl Node {
     pub(crate) fn restore(plan: Plan, mut memory: Memory) -> Node {
         let begun = memory.has_begun();
         let mut added = Vec::new();
-        let jobs = Jobs::new(plan, |plan| {
+        let leaving = memory.take_leaving();
+        let jobs = Jobs::new(plan, leaving, |plan| {
             memory.jobs.remove(&plan.name).unwrap_or_else(|| {
                 added.push(plan.name.clone());
                 Job::new(plan)
@@ -64,6 +65,7 @@ impl Node {
         if !self.environ.is_empty() {
             records.push(Record::Environ(Environ::clone(&self.environ)));
         }
+        records.extend(self.leaving_records());
         let job = |(plan, job): (&JobPlan, &Job)| job_record(plan.name.clone(), job);
         records.extend(self.jobs().map(job));
         for (name, app) in &self.apps {
@@ -83,11 +85,16 @@ impl Node {
         Record::Plan(Box::new(self.plan().clone()))
     }
 
+    fn leaving_records(&self) -> impl Iterator<Item = Record> {
+        self.jobs.leaving().iter().map(|it| Record::Leaving(Box::new(it.clone())))
+    }
+
     /// What this step has changed: `jobs`, and what knows by itself that it has changed.
     pub(super) fn take_records(&mut self, jobs: &[Name]) -> Vec<Record> {
         let mut records = Vec::new();
         if std::mem::take(&mut self.replanned) {
             records.push(self.plan_record());
+            records.extend(self.leaving_records());
         }
         let state = self.state.take_change().cloned();
         records.extend(state.map(|state| Record::Node(Box::new(state))));

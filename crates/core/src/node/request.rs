@@ -46,7 +46,7 @@ impl Node {
     ) -> Result<(), Refusal> {
         match self.job(name.as_str()) {
             Some(job) if self.state.shutting().is_none() => {
-                if job.is_leaving() {
+                if self.is_leaving(name.as_str()) {
                     return Err(Refusal::NoSuchJob(name.to_string()));
                 }
                 if job.desired() == Desired::Disabled {

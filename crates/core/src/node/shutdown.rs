@@ -140,8 +140,8 @@ impl Node {
             return;
         }
         let main = match (self.jobs.plan().node.exit, &self.state.stage) {
-            (ExitRule::Main, NodeStage::Running) => self.jobs().find(|(plan, job)| {
-                plan.main && !job.is_leaving() && job.ended_for_good().is_some()
+            (ExitRule::Main, NodeStage::Running) => self.jobs.iter().find(|(id, plan, job)| {
+                plan.main && !self.jobs.is_leaving(*id) && job.ended_for_good().is_some()
             }),
             (ExitRule::Main, NodeStage::Starting | NodeStage::Stopping(_))
             | (
@@ -149,7 +149,7 @@ impl Node {
                 NodeStage::Starting | NodeStage::Running | NodeStage::Stopping(_),
             ) => None,
         };
-        if let Some((_, job)) = main {
+        if let Some((_, _, job)) = main {
             let code = job.last_exit().map_or(STUCK, Exit::shell_code);
             self.note_stuck(code);
             self.shut_down(out, Why::Ended { code });
@@ -177,7 +177,7 @@ impl Node {
 
     fn all_ended(&self) -> Option<i32> {
         let mut all_well = true;
-        for (plan, job) in self.jobs() {
+        for (_, plan, job) in self.jobs.iter().filter(|(id, ..)| !self.has_left(*id)) {
             // What its app took down because another one failed had no say in that.
             let app_failed = self.rest_reason_of(plan, job) == Some(RestReason::AppFailed);
             let taken_down = app_failed && job.incarnation() > 0;
@@ -236,12 +236,17 @@ impl Node {
         let (plan, job) = self.jobs.both(id);
         match (job.desired(), self.rest_reason_of(plan, job)) {
             (Desired::Run, _) => is_triggered(plan),
-            (Desired::Rest, None) => job.rests(),
+            (Desired::Rest, None) => job.rests() && !self.has_left(id),
             // Its app comes to it, or will not: nobody has to.
             (Desired::Rest, Some(RestReason::NotReached)) => self.awaited_sequence(id).is_none(),
             (Desired::Rest, Some(RestReason::StartAborted | RestReason::AppFailed)) => false,
             (Desired::Disabled, _) => true,
         }
+    }
+
+    /// It is gone from the plan, and its process with it.
+    pub(super) fn has_left(&self, id: JobId) -> bool {
+        self.jobs.is_leaving(id) && !self.jobs[id].holds()
     }
 
     /// Says how the run ends, once: when this input has left no process.

@@ -30,6 +30,8 @@ struct Wires {
     needs: Vec<JobId>,
     /// Whose end it runs for.
     hook_of: Vec<JobId>,
+    /// Ends of jobs that are leaving, which its own plan no longer names.
+    inherited: Vec<Condition>,
 }
 
 impl Wiring {
@@ -38,6 +40,10 @@ impl Wiring {
         let mut wiring = Wiring { to_node: Vec::new(), to_watches: BTreeMap::new(), wires };
         for (id, plan, _) in jobs.iter() {
             wiring.add(jobs, id, plan);
+        }
+        for (id, condition) in jobs.inherited_hooks() {
+            wiring.trigger(jobs, id, &condition);
+            wiring.wires[id].inherited.push(condition);
         }
         wiring
     }
@@ -48,13 +54,17 @@ impl Wiring {
             self.depend(jobs, id, condition);
         }
         for condition in triggers(job) {
-            self.listen(jobs, id, &condition.source);
-            self.hook(jobs, id, condition);
+            self.trigger(jobs, id, condition);
         }
         if let Some(follows) = &job.follows {
             self.listen(jobs, id, &follows.source);
             self.need(jobs, id, &follows.source);
         }
+    }
+
+    fn trigger(&mut self, jobs: &Jobs, id: JobId, condition: &Condition) {
+        self.listen(jobs, id, &condition.source);
+        self.hook(jobs, id, condition);
     }
 
     fn listen(&mut self, jobs: &Jobs, id: JobId, source: &SourceRef) {
@@ -126,12 +136,21 @@ impl Wiring {
         &self.wires[id].needs
     }
 
+    /// The conditions that start the job each time.
+    pub(super) fn triggers<'a>(
+        &'a self,
+        id: JobId,
+        plan: &'a JobPlan,
+    ) -> impl Iterator<Item = &'a Condition> {
+        triggers(plan).iter().chain(&self.wires[id].inherited)
+    }
+
     pub(super) fn is_hook(&self, id: JobId) -> bool {
         !self.wires[id].hook_of.is_empty()
     }
 }
 
-/// The conditions that start the job each time.
+/// The conditions of the plan that start the job each time.
 pub(super) fn triggers(job: &JobPlan) -> &[Condition] {
     match &job.when.trigger {
         Some(Trigger::Each(conditions)) => conditions,

@@ -59,7 +59,7 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
     let before: BTreeMap<&Name, &JobPlan> = old.jobs.iter().map(|job| (&job.name, job)).collect();
     let kept: BTreeSet<&Name> = new.jobs.iter().map(|job| &job.name).collect();
     let compare = |job: &JobPlan| match before.get(&job.name) {
-        Some(before) => change(before, job),
+        Some(before) => diff_job(before, job),
         None => whole(job, Change::Added),
     };
     let gone = old.jobs.iter().filter(|job| !kept.contains(&job.name));
@@ -96,7 +96,8 @@ fn whole(job: &JobPlan, change: Change) -> JobChange {
     JobChange { job: job.name.clone(), change, keys: Vec::new() }
 }
 
-fn change(old: &JobPlan, new: &JobPlan) -> JobChange {
+/// What differs in one job.
+pub(crate) fn diff_job(old: &JobPlan, new: &JobPlan) -> JobChange {
     let JobPlan {
         name,
         exec,

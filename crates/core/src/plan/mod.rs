@@ -14,6 +14,7 @@ mod when;
 pub use api::{ApiPlan, ApiTls};
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
+pub(crate) use diff::diff_job;
 pub use diff::{Change, JobChange, NodeDiff, PlanDiff, diff};
 pub use discovery::{Advertise, WatchPlan, Watched};
 pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};

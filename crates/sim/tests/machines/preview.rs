@@ -148,8 +148,9 @@ fn told_of_every_job(
     preview: &ReloadPreview,
 ) -> Result<(), TestCaseError> {
     let told: Vec<&Name> = preview.jobs.iter().map(|it| &it.change.job).collect();
-    let gone =
-        before.jobs().filter(|(it, job)| next.job(it.name.as_str()).is_none() && !job.is_leaving());
+    let gone = before.jobs().filter(|(it, _)| {
+        next.job(it.name.as_str()).is_none() && !before.is_leaving(it.name.as_str())
+    });
     let gone = gone.map(|(it, _)| &it.name);
     let all: Vec<&Name> = next.jobs.iter().map(|it| &it.name).chain(gone).collect();
     prop_assert_eq!(told, all);
