@@ -98,14 +98,20 @@ pub(crate) struct Configured {
     pub text: String,
 }
 
+impl Configured {
+    pub(crate) fn rewrite(&self, place: &Place) -> Result<()> {
+        let text = head(Filed::Stamped, 3) + &self.text;
+        write(&place.run.join("mainstay.toml"), &text)
+    }
+}
+
 impl Peer for Configured {
     fn who(&self) -> Who {
         Who::Mainstay
     }
 
     fn prepare(&self, place: &Place, _work: &Work) -> Result<()> {
-        let text = head(Filed::Stamped, 3) + &self.text;
-        write(&place.run.join("mainstay.toml"), &text)
+        self.rewrite(place)
     }
 
     fn launch(&self, place: &Place, work: &Work) -> Command {

@@ -8,6 +8,7 @@
 //! - `checks`: many http checks
 //! - `reload`: a reload that changes nothing
 //! - `scrape`: reading /metrics
+//! - `step`: the longest step of the agent while all that is long comes at once
 //! - `register`, `discovery`: many jobs announced in a real Consul: how soon, and their memory
 
 pub(crate) mod agent;
@@ -23,6 +24,7 @@ pub(crate) mod memory;
 pub(crate) mod register;
 pub(crate) mod reload;
 pub(crate) mod scrape;
+pub(crate) mod step;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -153,6 +155,9 @@ pub(crate) fn measure(scene: &Scene) -> Result<Vec<Figure>> {
         }
         if wants("scrape") {
             figures.extend(scrape::measure(scene, mainstay, &mut watch));
+        }
+        if wants("step") {
+            figures.push(step::measure(scene, mainstay, &mut watch));
         }
         if ["register", "discovery", "frozen"].into_iter().any(wants) {
             figures.extend(with_consul(scene, mainstay, &mut watch));

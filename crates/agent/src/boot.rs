@@ -1,7 +1,6 @@
 //! How an agent begins: it greets the keeper, then goes on where an earlier agent of this run
 //! stopped, or applies the configuration if it is the first.
 
-use crate::reload::previews::Previews;
 use crate::{
     agent::{About, Agent, End, Origin},
     checks::Checks,
@@ -23,7 +22,10 @@ use crate::{
     journal::{Journal, Recovered},
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
-    reload::source::Options,
+    reload::{
+        previews::Previews,
+        source::{Invalid, Options},
+    },
     trace,
     view::Facts,
 };
@@ -48,9 +50,8 @@ pub enum BootError {
     NotWelcome,
     #[error("the keeper speaks format {0}, this agent format {FORMAT}: they are of two versions")]
     Format(u32),
-    /// The diagnostics, ready to be printed.
-    #[error("{0}")]
-    Config(String),
+    #[error(transparent)]
+    Config(#[from] Invalid),
     #[error("the loop ended before it began")]
     Ended(End),
 }
@@ -165,7 +166,7 @@ fn apply(
              configuration as it is now"
         );
     }
-    let loaded = options.source.load(memory.environ()).map_err(BootError::Config)?;
+    let loaded = options.source.load(memory.environ())?;
     if !loaded.warnings.is_empty() {
         eprintln!("{}", loaded.warnings.trim_end());
     }

@@ -7,7 +7,7 @@ use crate::{
     metrics::user_metrics::UserMetrics,
     reload::{
         Applied,
-        source::{Loaded, Source},
+        source::{Invalid, Loaded, Source},
     },
 };
 use mainstay_core::{
@@ -211,7 +211,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`Gone`], or inside: the diagnostics, ready to be printed.
-    pub(crate) async fn load(&self) -> Result<Result<Loaded, String>, Gone> {
+    pub(crate) async fn load(&self) -> Result<Result<Loaded, Invalid>, Gone> {
         let (source, environ) = (self.source.clone(), self.environ().await?);
         tokio::task::spawn_blocking(move || source.load(&environ)).await.map_err(|_| Gone)
     }

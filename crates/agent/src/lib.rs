@@ -47,7 +47,7 @@ pub use metrics::{
 };
 pub use reload::{
     PrepareListeners, ReloadError,
-    source::{Loaded, Options, Source, context},
+    source::{Invalid, Loaded, Options, Source, context},
 };
 pub use role::role;
 pub use wait::{Goal, Incarnations, PATIENCE, Wait, WaitError};

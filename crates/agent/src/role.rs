@@ -81,8 +81,8 @@ where
     };
     let (mut agent, handle) = match boot(link, options, Crash::from_env()).await {
         Ok(both) => both,
-        Err(BootError::Config(text)) => {
-            eprintln!("mainstay: {}", text.trim_end());
+        Err(BootError::Config(invalid)) => {
+            eprintln!("mainstay: {}", invalid.0.trim_end());
             return CONFIG;
         }
         Err(BootError::Link(error)) => return lost(options, keeper.as_ref(), &error),

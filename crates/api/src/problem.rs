@@ -125,7 +125,7 @@ impl From<ReloadError> for Problem {
         let detail = error.to_string();
         match error {
             ReloadError::Gone(gone) => gone.into(),
-            ReloadError::Invalid(diagnostics) => Problem::invalid(diagnostics),
+            ReloadError::Invalid(invalid) => Problem::invalid(invalid.0),
             ReloadError::Listeners(_) => Problem::conflict(detail),
             ReloadError::Refused(refusal) => refusal.into(),
             ReloadError::Unreached { changes, error } => {

@@ -25,6 +25,8 @@ use tokio::{
 
 /// How often an address is looked for that was not there.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// For so long the addresses of this host are taken for what they were.
+const SAME_ADDRESSES: Duration = Duration::from_millis(100);
 /// How long a backend that is no longer used may take to remove what it holds.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -40,6 +42,8 @@ pub(crate) struct Discovery {
     sorter: Sorter,
     trouble: BTreeMap<About, String>,
     look_again: Instant,
+    /// The addresses of this host, and when they were looked up.
+    here: Option<(Instant, Arc<Here>)>,
 }
 
 struct Open {
@@ -55,7 +59,7 @@ struct Entry {
     standing: Standing,
     note: String,
     /// Or why there is none.
-    registration: Result<Arc<Registration>, String>,
+    registration: Result<Arc<Registration>, NotRegistered>,
 }
 
 impl Discovery {
@@ -72,6 +76,7 @@ impl Discovery {
             sorter: Sorter::start(),
             trouble: BTreeMap::new(),
             look_again: Instant::now(),
+            here: None,
         }
     }
 
@@ -172,7 +177,8 @@ impl Discovery {
     /// Tells about a job, from now on.
     pub(crate) fn announce(&mut self, plan: &JobPlan, standing: Standing, note: String) {
         let Some(advertise) = &plan.advertise else { return };
-        let registration = register(&plan.name, &self.node, advertise, &Here::look());
+        let here = self.here();
+        let registration = register(&plan.name, &self.node, advertise, &here);
         if let Err(why) = &registration {
             tracing::warn!("{} cannot be announced: {why}", plan.name);
             self.look_again = Instant::now() + LOOK_AGAIN;
@@ -190,6 +196,14 @@ impl Discovery {
         }
         self.leaving.retain(|id, _| Some(id.as_str()) != entry.id());
         self.entries.insert(plan.name.clone(), entry);
+    }
+
+    /// The addresses of this host: many jobs may be announced in one step, and look once.
+    fn here(&mut self) -> Arc<Here> {
+        let recent = self.here.take().filter(|(at, _)| at.elapsed() < SAME_ADDRESSES);
+        let (at, here) = recent.unwrap_or_else(|| (Instant::now(), Arc::new(Here::look())));
+        self.here = Some((at, here.clone()));
+        here
     }
 
     /// Removes what was told about a job. `Some`: there is nothing to wait for.
@@ -313,7 +327,7 @@ impl Discovery {
             address: entry.registration.as_ref().ok().map(|it| it.address.clone()),
             port: entry.advertise.port,
             standing: entry.standing,
-            trouble: entry.registration.as_ref().err().cloned().or(told),
+            trouble: entry.registration.as_ref().err().map(ToString::to_string).or(told),
             id,
         })
     }
@@ -375,17 +389,27 @@ fn id(job: &Name, node: &str, advertise: &Advertise) -> String {
     advertise.id.clone().unwrap_or_else(|| format!("{job}-{node}"))
 }
 
+/// Why a job cannot be announced now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum NotRegistered {
+    #[error("cannot list this host's addresses: {0}")]
+    Unlisted(String),
+    #[error(transparent)]
+    NoAddress(#[from] NoAddress),
+}
+
 /// The addresses of this host, or why they are not known.
-struct Here(Result<Vec<(String, IpAddr)>, String>);
+#[derive(Debug)]
+struct Here(Result<Vec<(String, IpAddr)>, NotRegistered>);
 
 impl Here {
     fn look() -> Here {
-        Here(addresses().map_err(|error| format!("cannot list this host's addresses: {error}")))
+        Here(addresses().map_err(|error| NotRegistered::Unlisted(error.to_string())))
     }
 
-    fn choose(&self, advertise: &Advertise) -> Result<IpAddr, String> {
+    fn choose(&self, advertise: &Advertise) -> Result<IpAddr, NotRegistered> {
         let here = self.0.as_ref().map_err(Clone::clone)?;
-        choose(&advertise.interfaces, here).map_err(|error: NoAddress| error.to_string())
+        Ok(choose(&advertise.interfaces, here)?)
     }
 }
 
@@ -394,7 +418,7 @@ fn register(
     node: &str,
     advertise: &Advertise,
     here: &Here,
-) -> Result<Arc<Registration>, String> {
+) -> Result<Arc<Registration>, NotRegistered> {
     Ok(Arc::new(Registration {
         id: id(job, node, advertise),
         service: advertise.service.clone(),

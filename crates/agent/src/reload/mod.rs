@@ -21,6 +21,7 @@ use mainstay_core::{
     plan::ApiPlan,
 };
 use mainstay_wire::api::{Changes, JobStatus};
+use source::Invalid;
 use std::{fmt::Display, time::Duration};
 
 /// Opens what a plan wants to listen on before that plan is in force.
@@ -39,9 +40,8 @@ pub trait PrepareListeners {
 pub enum ReloadError {
     #[error(transparent)]
     Gone(#[from] Gone),
-    /// The diagnostics, ready to be printed.
-    #[error("{0}")]
-    Invalid(String),
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
     #[error("nothing is changed: [api] cannot be had: {0}")]
     Listeners(String),
     #[error(transparent)]
@@ -64,7 +64,7 @@ impl Handle {
     /// # Errors
     /// It would not be made.
     pub async fn preview(&self) -> Result<Changes, ReloadError> {
-        let loaded = self.load().await?.map_err(ReloadError::Invalid)?;
+        let loaded = self.load().await??;
         let changes = self.compare(loaded.plan).await??;
         Ok(Changes { warnings: loaded.warnings, ..changes })
     }
@@ -94,7 +94,7 @@ impl Handle {
         listeners: &L,
     ) -> Result<Applied, ReloadError> {
         let _turn = self.reloads().lock().await;
-        let loaded = self.load().await?.map_err(ReloadError::Invalid)?;
+        let loaded = self.load().await??;
         let prepared = listeners.prepare(&loaded.plan.api).await;
         prepared.map_err(|error| ReloadError::Listeners(error.to_string()))?;
         let applied = self.apply(loaded.plan).await;

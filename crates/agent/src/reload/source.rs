@@ -34,13 +34,24 @@ pub struct Loaded {
     pub warnings: String,
 }
 
+/// A configuration that cannot be used: the diagnostics, ready to be printed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(pub String);
+
+impl From<String> for Invalid {
+    fn from(diagnostics: String) -> Invalid {
+        Invalid(diagnostics)
+    }
+}
+
 impl Source {
     /// Reads it, as it is now, in the environment as users have changed it. May take as long as a
     /// disk does: not for the loop.
     ///
     /// # Errors
     /// The diagnostics, ready to be printed.
-    pub fn load(&self, environ: &Environ) -> Result<Loaded, String> {
+    pub fn load(&self, environ: &Environ) -> Result<Loaded, Invalid> {
         let mut context = context();
         environ.lay_over(&mut context.env);
         match self {
