@@ -19,7 +19,7 @@ pub(super) struct Base {
     pub(super) taken: SeenTokens,
     pub(super) upgrade: u64,
     #[serde(flatten)]
-    pub(super) state: State,
+    pub(super) state: Changes,
 }
 
 /// What an input has changed.
@@ -29,11 +29,11 @@ pub(super) struct Step {
     pub(super) taken: Option<u64>,
     pub(super) upgrade: Option<u64>,
     #[serde(flatten)]
-    pub(super) state: State,
+    pub(super) state: Changes,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct State {
+pub(super) struct Changes {
     plan: Option<Value>,
     life: Option<Map<String, Value>>,
     environ: Option<Value>,
@@ -43,14 +43,14 @@ pub(super) struct State {
     forgotten: Vec<Value>,
 }
 
-impl State {
+impl Changes {
     /// In the order in which they count: a plan forgets what it does not have.
     pub(super) fn records(self) -> Result<Vec<Record>, serde_json::Error> {
         let plan = self.plan.map(|plan| json!({ "plan": plan }));
         let environ = self.environ.map(|environ| json!({ "environ": environ }));
         let records = plan
             .into_iter()
-            .chain(self.life.into_iter().flat_map(life))
+            .chain(self.life.into_iter().flat_map(node_state))
             .chain(environ)
             .chain(self.jobs.into_iter().flat_map(|(name, state)| job(&name, state)))
             .chain(self.forgotten.into_iter().map(|name| json!({ "job_gone": name })));
@@ -58,7 +58,7 @@ impl State {
     }
 }
 
-fn life(mut life: Map<String, Value>) -> Vec<Value> {
+fn node_state(mut life: Map<String, Value>) -> Vec<Value> {
     let mut records = Vec::new();
     rename(&mut life, "course", "stage");
     rename(&mut life, "apps_from", "boot");

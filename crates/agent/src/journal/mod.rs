@@ -120,7 +120,7 @@ pub(crate) struct Moment<'a> {
 pub(crate) struct Journal {
     path: PathBuf,
     header: Header,
-    state: State,
+    state: FileState,
     limit: u64,
     /// Said once, until it can be written again.
     failure_told: bool,
@@ -129,7 +129,7 @@ pub(crate) struct Journal {
 }
 
 #[derive(Debug)]
-enum State {
+enum FileState {
     Open { file: File, size: u64 },
     Failed { since: Instant },
 }
@@ -142,7 +142,7 @@ impl Journal {
         match encode(&mut bytes, &Written::Header(&journal.header))
             .and_then(|()| replace(&journal.path, 0o600, &bytes, Durability::Process))
         {
-            Ok(file) => journal.state = State::Open { file, size: bytes.len() as u64 },
+            Ok(file) => journal.state = FileState::Open { file, size: bytes.len() as u64 },
             Err(error) => journal.fail(&error),
         }
         journal
@@ -168,7 +168,7 @@ impl Journal {
             journal.limit = 0;
         }
         match reopen(&journal.path, valid as u64) {
-            Ok(file) => journal.state = State::Open { file, size: valid as u64 },
+            Ok(file) => journal.state = FileState::Open { file, size: valid as u64 },
             Err(error) => journal.fail(&error),
         }
         Some((journal, recovered))
@@ -178,7 +178,7 @@ impl Journal {
         Journal {
             path: run_dir.join(FILE),
             header: Header { format: Format::OURS, run: run.to_owned(), boot: boot_id() },
-            state: State::Failed { since: Instant::now() },
+            state: FileState::Failed { since: Instant::now() },
             limit: LIMIT,
             failure_told: false,
             planless_told: false,
@@ -188,8 +188,8 @@ impl Journal {
     /// What was decided last is in no journal.
     pub(crate) fn has_failed(&self) -> bool {
         match self.state {
-            State::Open { .. } => false,
-            State::Failed { .. } => true,
+            FileState::Open { .. } => false,
+            FileState::Failed { .. } => true,
         }
     }
 
@@ -203,8 +203,8 @@ impl Journal {
     /// Adds a change. `moment` is everything as it is after it.
     pub(crate) fn append<'a>(&mut self, change: &Change<'_>, moment: impl FnOnce() -> Moment<'a>) {
         match &mut self.state {
-            State::Open { size, .. } if *size > self.limit => self.rebase(&moment()),
-            State::Open { file, size } => {
+            FileState::Open { size, .. } if *size > self.limit => self.rebase(&moment()),
+            FileState::Open { file, size } => {
                 let mut bytes = Vec::with_capacity(512);
                 let written = encode(&mut bytes, &Written::Change(change))
                     .and_then(|()| file.write_all(&bytes));
@@ -217,8 +217,8 @@ impl Journal {
                     }
                 }
             }
-            State::Failed { since } if since.elapsed() >= RETRY => self.rebase(&moment()),
-            State::Failed { .. } => {}
+            FileState::Failed { since } if since.elapsed() >= RETRY => self.rebase(&moment()),
+            FileState::Failed { .. } => {}
         }
     }
 
@@ -245,7 +245,7 @@ impl Journal {
                 }
                 // A snapshot that is large by itself must not be replaced at every step.
                 self.limit = LIMIT.max(2 * size);
-                self.state = State::Open { file, size };
+                self.state = FileState::Open { file, size };
             }
             Some(Err(error)) => self.fail(&error),
             None => self.fail(&io::ErrorKind::StorageFull.into()),
@@ -271,7 +271,7 @@ impl Journal {
                 self.path.display()
             );
         }
-        self.state = State::Failed { since: Instant::now() };
+        self.state = FileState::Failed { since: Instant::now() };
     }
 }
 

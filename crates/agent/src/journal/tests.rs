@@ -210,13 +210,13 @@ fn a_journal_that_cannot_be_written_is_taken_up_again_later() {
     let mut driven = Driven::new(&dir);
     driven.step(Input::Boot, None);
     let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-    driven.journal.state = State::Open { file: full, size: 0 };
+    driven.journal.state = FileState::Open { file: full, size: 0 };
     driven.step(Input::Spawned { job: name("a"), incarnation: 1, pid: 10 }, None);
-    assert!(matches!(driven.journal.state, State::Failed { .. }));
+    assert!(matches!(driven.journal.state, FileState::Failed { .. }));
     driven.step(Input::Spawned { job: name("b"), incarnation: 1, pid: 11 }, None);
-    assert!(matches!(driven.journal.state, State::Failed { .. }), "not at once");
+    assert!(matches!(driven.journal.state, FileState::Failed { .. }), "not at once");
     let past = Instant::now().checked_sub(RETRY).expect("up for a second");
-    driven.journal.state = State::Failed { since: past };
+    driven.journal.state = FileState::Failed { since: past };
     driven.step(Input::Request(Request::Stop { job: name("a") }), None);
     let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);

@@ -39,7 +39,7 @@ pub(crate) fn text(gathered: &Gathered, format: ExpositionFormat) -> String {
     if gathered.measures.containerpilot {
         containerpilot(&mut out, gathered);
     }
-    custom(&mut out, &gathered.custom);
+    user_metrics(&mut out, &gathered.custom);
     out.finish()
 }
 
@@ -336,7 +336,7 @@ fn containerpilot(out: &mut Exposition, Gathered { measures, requests, .. }: &Ga
     }
 }
 
-fn custom(out: &mut Exposition, custom: &[(MetricPlan, Reading)]) {
+fn user_metrics(out: &mut Exposition, custom: &[(MetricPlan, Reading)]) {
     for (MetricPlan { name, help, .. }, reading) in custom {
         match reading {
             Reading::Counter(value) => {

@@ -17,34 +17,34 @@ pub fn drawn(names: &[&str]) -> String {
 #[must_use]
 pub fn find(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
-    enum Mark {
+    enum Visit {
         New,
         Open,
         Done,
     }
-    let mut marks = vec![Mark::New; edges.len()];
+    let mut visits = vec![Visit::New; edges.len()];
     let mut found = Vec::new();
     for start in 0..edges.len() {
         // An own stack: a chain of ten thousand jobs must not use up the thread's.
         let mut path: Vec<(usize, usize)> = Vec::new();
-        if marks[start] == Mark::New {
-            marks[start] = Mark::Open;
+        if visits[start] == Visit::New {
+            visits[start] = Visit::Open;
             path.push((start, 0));
         }
         while let Some((at, next)) = path.last_mut() {
             let Some(to) = edges[*at].get(*next).copied() else {
-                marks[*at] = Mark::Done;
+                visits[*at] = Visit::Done;
                 path.pop();
                 continue;
             };
             *next += 1;
-            match marks[to] {
-                Mark::Done => {}
-                Mark::New => {
-                    marks[to] = Mark::Open;
+            match visits[to] {
+                Visit::Done => {}
+                Visit::New => {
+                    visits[to] = Visit::Open;
                     path.push((to, 0));
                 }
-                Mark::Open => {
+                Visit::Open => {
                     let mut circle: Vec<usize> =
                         path.iter().map(|(at, _)| *at).skip_while(|at| *at != to).collect();
                     let first = circle.iter().enumerate().min_by_key(|(_, at)| **at);

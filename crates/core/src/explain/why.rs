@@ -44,7 +44,7 @@ pub struct Calendar {
 #[must_use]
 pub fn why(node: &Node, calendar: Calendar, name: &str) -> Option<Vec<String>> {
     let (plan, job) = (node.job_plan(name)?, node.job(name)?);
-    let asked = Asked { node, blockers: node.blockers(), calendar, plan, job };
+    let asked = Question { node, blockers: node.blockers(), calendar, plan, job };
     let mut lines = vec![(Weight::State, asked.state())];
     lines.extend(asked.causes().into_iter().map(|line| (Weight::Cause, line)));
     let asides = asked.checks().into_iter().chain(asked.last_run()).chain(asked.advice());
@@ -58,7 +58,7 @@ pub fn why(node: &Node, calendar: Calendar, name: &str) -> Option<Vec<String>> {
 }
 
 /// The job in question.
-struct Asked<'a> {
+struct Question<'a> {
     node: &'a Node,
     blockers: Blockers<'a>,
     calendar: Calendar,
@@ -66,7 +66,7 @@ struct Asked<'a> {
     job: &'a Job,
 }
 
-impl Asked<'_> {
+impl Question<'_> {
     fn state(&self) -> String {
         let (plan, job) = (self.plan, self.job);
         let pid = job.pid().map_or_else(String::new, |pid| format!(" (pid {pid})"));
@@ -334,7 +334,7 @@ impl Asked<'_> {
     /// long chain the beginning and the end, which is what somebody has to look at.
     fn because(&self, blocker: &Blocker) -> String {
         let (mut links, mut left_out) = (Vec::new(), 0);
-        let mut next = Source::of(blocker);
+        let mut next = AwaitedJob::of(blocker);
         // Not longer than there are jobs: some may wait for each other.
         for _ in self.node.jobs() {
             let Some(source) = next.take() else { break };
@@ -358,7 +358,7 @@ impl Asked<'_> {
 
     /// What a job waits for, worked out without asking whether it may ever come: a chain may be
     /// long.
-    fn latch(&self, source: &Source) -> Option<Source> {
+    fn latch(&self, source: &AwaitedJob) -> Option<AwaitedJob> {
         let name = source.job.as_str();
         let (plan, job) = (self.node.job_plan(name)?, self.node.job(name)?);
         if job.desired() != Desired::Run || !job.phase().is_at_rest() {
@@ -366,14 +366,14 @@ impl Asked<'_> {
         }
         let unmet = self.node.not_come(name).first().copied().cloned();
         let follows = || plan.follows.as_ref().map(|it| Condition::up(&it.source));
-        let next = Source::saying(&unmet.or_else(follows)?)?;
+        let next = AwaitedJob::saying(&unmet.or_else(follows)?)?;
         let missing = self.node.job(next.job.as_str())?.health() != Health::Healthy;
         missing.then_some(next)
     }
 
     /// What one source of a wait is up to, and what it waits for itself. `None`: there is no such
     /// job.
-    fn link(&self, source: &Source) -> Option<(String, Option<Source>)> {
+    fn link(&self, source: &AwaitedJob) -> Option<(String, Option<AwaitedJob>)> {
         let name = &source.job;
         let (plan, job) = (self.node.job_plan(name.as_str())?, self.node.job(name.as_str())?);
         let phase = word(job.phase());
@@ -398,7 +398,7 @@ impl Asked<'_> {
                 let at = asks(plan, &waited.source);
                 let text =
                     format!("{name} itself waits for {} {}{at}", waited.source, waited.event);
-                (text, Source::of(&next))
+                (text, AwaitedJob::of(&next))
             }
             None => (format!("{name} is {phase}"), None),
         })
@@ -406,18 +406,18 @@ impl Asked<'_> {
 }
 
 /// The job that a wait is for.
-struct Source {
+struct AwaitedJob {
     job: Name,
     /// It is to say that it is healthy.
     to_be_up: bool,
 }
 
-impl Source {
-    fn of(blocker: &Blocker) -> Option<Source> {
+impl AwaitedJob {
+    fn of(blocker: &Blocker) -> Option<AwaitedJob> {
         match blocker {
-            Blocker::Condition { condition, .. } => Source::saying(condition),
+            Blocker::Condition { condition, .. } => AwaitedJob::saying(condition),
             Blocker::Hook { job } | Blocker::Restart { job } => {
-                Some(Source { job: job.clone(), to_be_up: false })
+                Some(AwaitedJob { job: job.clone(), to_be_up: false })
             }
             Blocker::Sequence { .. }
             | Blocker::Disabled
@@ -427,11 +427,11 @@ impl Source {
         }
     }
 
-    fn saying(condition: &Condition) -> Option<Source> {
+    fn saying(condition: &Condition) -> Option<AwaitedJob> {
         match &condition.source {
             SourceRef::Job(job) => {
                 let to_be_up = *condition == Condition::up(&condition.source);
-                Some(Source { job: job.clone(), to_be_up })
+                Some(AwaitedJob { job: job.clone(), to_be_up })
             }
             SourceRef::Node | SourceRef::Watch(_) => None,
         }

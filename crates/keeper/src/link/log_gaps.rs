@@ -23,7 +23,7 @@ impl LogGaps {
         *self.untold.entry(job).or_default() += lines;
     }
 
-    pub(crate) fn taken(&mut self, token: u64) {
+    pub(crate) fn acknowledged(&mut self, token: u64) {
         self.told.remove(&token);
     }
 
@@ -89,10 +89,10 @@ mod tests {
         assert_eq!(next(&mut lost), [ToAgent::LogGap { token: 1, job: b, lines: 1 }]);
         // The next agent hears it again.
         assert_eq!(lost.messages()[0], first);
-        lost.taken(0);
-        lost.taken(1);
+        lost.acknowledged(0);
+        lost.acknowledged(1);
         assert_eq!(next(&mut lost), [ToAgent::LogGap { token: 2, job: a, lines: 9 }]);
-        lost.taken(2);
+        lost.acknowledged(2);
         assert_eq!((lost.messages(), next(&mut lost)), (vec![], vec![]));
     }
 }

@@ -158,7 +158,7 @@ impl Keeper {
             ToKeeper::Taken { token } => {
                 if let Some(node) = self.node() {
                     node.pending_requests.remove(&token);
-                    node.log_gaps.taken(token);
+                    node.log_gaps.acknowledged(token);
                 }
             }
             ToKeeper::Inspect { id } => {

@@ -1,4 +1,4 @@
-//! On to our own stdout and stderr, through a bounded ring.
+//! On to our own stdout and stderr, through a bounded queue.
 //!
 //! A reader that is slow slows the jobs that write (their pipes fill up). A reader that takes
 //! nothing for a second is stuck: from then on lines are dropped and counted until it moves again,
@@ -6,7 +6,7 @@
 
 use super::{
     lock,
-    mailbox::{quiet, ring},
+    mailbox::{quiet, wake_reader},
 };
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::{
@@ -32,7 +32,7 @@ pub(super) enum Destination {
 }
 
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct ForwardQueue {
     inner: Mutex<Inner>,
     wake: OwnedFd,
     changed: Condvar,
@@ -84,8 +84,8 @@ impl Queue {
     }
 }
 
-impl Ring {
-    pub(super) fn new(rest: [Vec<u8>; 2], dropped: u64) -> io::Result<Ring> {
+impl ForwardQueue {
+    pub(super) fn new(rest: [Vec<u8>; 2], dropped: u64) -> io::Result<ForwardQueue> {
         let mut inner = Inner { dropped, ..Inner::default() };
         for (queue, block) in inner.queues.iter_mut().zip(rest) {
             if !block.is_empty() {
@@ -93,7 +93,7 @@ impl Ring {
             }
         }
         let wake = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Ring { inner: Mutex::new(inner), wake, changed: Condvar::new() })
+        Ok(ForwardQueue { inner: Mutex::new(inner), wake, changed: Condvar::new() })
     }
 
     /// Takes a block of `lines` lines, or counts them as dropped.
@@ -120,7 +120,7 @@ impl Ring {
             first
         };
         if first {
-            ring(self.wake.as_fd());
+            wake_reader(self.wake.as_fd());
         }
     }
 
@@ -236,7 +236,7 @@ impl Ring {
     pub(super) fn stop(&self, most: Duration) {
         let mut inner = lock(&self.inner);
         inner.stopping = true;
-        ring(self.wake.as_fd());
+        wake_reader(self.wake.as_fd());
         if !inner.stopped {
             let _ = self.changed.wait_timeout_while(inner, most, |inner| !inner.stopped);
         }

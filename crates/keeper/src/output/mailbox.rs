@@ -27,7 +27,7 @@ impl<T> Mailbox<T> {
             items.len() == 1
         };
         if first {
-            ring(self.wake.as_fd());
+            wake_reader(self.wake.as_fd());
         }
     }
 
@@ -42,7 +42,7 @@ impl<T> Mailbox<T> {
 }
 
 /// Makes an eventfd readable. It cannot fail in a way that matters: full resources readable already.
-pub(super) fn ring(fd: BorrowedFd<'_>) {
+pub(super) fn wake_reader(fd: BorrowedFd<'_>) {
     let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!  pipes ──► writer thread ──► logs/<job>/current        a slow disk slows the job, loses nothing
 //!                 │
-//!                 └──► ring ──► forwarder thread ──► stdout, stderr      a stuck reader costs lines
+//!                 └──► queue ─► forwarder thread ──► stdout, stderr      a stuck reader costs lines
 //! ```
 //!
 //! The main thread only commands commands and reads what is posted back. Both threads can be stopped
@@ -15,7 +15,7 @@ mod log_file;
 mod mailbox;
 mod writer;
 
-use forwarder::Ring;
+use forwarder::ForwardQueue;
 pub(crate) use log_file::Gap;
 use mailbox::Mailbox;
 use mainstay_core::{name::Name, plan::Log};
@@ -95,7 +95,7 @@ enum WriterCommand {
     Change(Name, Log),
     Rotate,
     Forget(Name),
-    /// Room in the ring again.
+    /// Room in the queue again.
     Resume,
     Stop {
         drain: bool,
@@ -126,7 +126,7 @@ type Figures = Arc<Mutex<BTreeMap<Name, LogFigures>>>;
 pub(crate) struct Output {
     commands: Arc<Mailbox<WriterCommand>>,
     events: Arc<Mailbox<WriterEvent>>,
-    ring: Arc<Ring>,
+    queue: Arc<ForwardQueue>,
     figures: Figures,
     writer: JoinHandle<Writer>,
     forwarder: JoinHandle<()>,
@@ -136,17 +136,17 @@ impl Output {
     pub(crate) fn start(logs: PathBuf, rest: OutputState) -> io::Result<Output> {
         let commands = Arc::new(Mailbox::new()?);
         let events = Arc::new(Mailbox::new()?);
-        let ring = Arc::new(Ring::new(rest.forward, rest.forward_dropped)?);
+        let queue = Arc::new(ForwardQueue::new(rest.forward, rest.forward_dropped)?);
         let figures: Figures = Arc::new(Mutex::new(rest.figures));
         let mut writer =
-            Writer::new(logs, commands.clone(), events.clone(), ring.clone(), figures.clone())?;
+            Writer::new(logs, commands.clone(), events.clone(), queue.clone(), figures.clone())?;
         for stream in rest.streams {
             writer.open(stream);
         }
         for (owner, gap) in rest.gaps {
             writer.resume_gap(&owner, gap);
         }
-        let (waker, to_write) = (commands.clone(), ring.clone());
+        let (waker, to_write) = (commands.clone(), queue.clone());
         Ok(Output {
             writer: thread("writer", move || writer.run())?,
             forwarder: thread("forwarder", move || {
@@ -154,7 +154,7 @@ impl Output {
             })?,
             commands,
             events,
-            ring,
+            queue,
             figures,
         })
     }
@@ -198,7 +198,7 @@ impl Output {
     }
 
     pub(crate) fn forward_dropped(&self) -> u64 {
-        self.ring.dropped()
+        self.queue.dropped()
     }
 
     /// Stops both threads and gives back what they held, lines in the middle included.
@@ -206,8 +206,8 @@ impl Output {
         self.commands.post(WriterCommand::Stop { drain: false });
         let writer = self.writer.join();
         // A reader that is stuck in spite of poll cannot be waited for: an exec ends the thread.
-        self.ring.stop(Duration::from_millis(200));
-        let (forward, forward_dropped) = self.ring.take();
+        self.queue.stop(Duration::from_millis(200));
+        let (forward, forward_dropped) = self.queue.take();
         let (streams, gaps) = writer.map(Writer::into_rest).unwrap_or_default();
         let figures = std::mem::take(&mut *lock(&self.figures));
         OutputState { streams, figures, gaps, events: self.events.take(), forward, forward_dropped }
@@ -217,8 +217,8 @@ impl Output {
     pub(crate) fn finish(self) {
         self.commands.post(WriterCommand::Stop { drain: true });
         let _ = self.writer.join();
-        self.ring.drain(Duration::from_secs(2));
-        self.ring.stop(Duration::from_millis(200));
+        self.queue.drain(Duration::from_secs(2));
+        self.queue.stop(Duration::from_millis(200));
         drop(self.forwarder);
     }
 }

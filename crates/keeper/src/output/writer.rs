@@ -2,7 +2,7 @@
 
 use super::{
     Channel, Figures, Owner, Stream, WriteEnd, WriterCommand, WriterEvent,
-    forwarder::{Destination, Ring},
+    forwarder::{Destination, ForwardQueue},
     lines::{Header, Piece, split},
     lock,
     log_file::{Gap, LogFile, WriteReport},
@@ -37,12 +37,12 @@ pub(super) struct Writer {
     logs: PathBuf,
     commands: Arc<Mailbox<WriterCommand>>,
     events: Arc<Mailbox<WriterEvent>>,
-    ring: Arc<Ring>,
+    queue: Arc<ForwardQueue>,
     figures: Figures,
     epoll: OwnedFd,
     streams: HashMap<u64, Stream>,
     sinks: BTreeMap<Owner, LogFile>,
-    /// Wait for room in the ring.
+    /// Wait for room in the queue.
     paused: Vec<u64>,
     chunk: Vec<u8>,
     header: Header,
@@ -59,7 +59,7 @@ impl Writer {
         logs: PathBuf,
         commands: Arc<Mailbox<WriterCommand>>,
         events: Arc<Mailbox<WriterEvent>>,
-        ring: Arc<Ring>,
+        queue: Arc<ForwardQueue>,
         figures: Figures,
     ) -> io::Result<Writer> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -68,7 +68,7 @@ impl Writer {
             logs,
             commands,
             events,
-            ring,
+            queue,
             figures,
             epoll,
             streams: HashMap::new(),
@@ -188,7 +188,7 @@ impl Writer {
 
     fn read(&mut self, key: u64) {
         let Some(stream) = self.streams.get(&key) else { return };
-        if stream.log.forward && stream.owner != Owner::Own && !self.ring.has_room() {
+        if stream.log.forward && stream.owner != Owner::Own && !self.queue.has_room() {
             // Not only without interest: a hang-up would be told again and again.
             let _ = epoll::delete(&self.epoll, &stream.fd);
             self.paused.push(key);
@@ -233,7 +233,7 @@ impl Writer {
     fn put(&mut self, owner: &Owner, log: &Log, batch: FinishedBatch) {
         if !batch.to_forward.is_empty() {
             let exit = if *owner == Owner::Own { Destination::Stderr } else { Destination::Stdout };
-            self.ring.push(exit, batch.to_forward, batch.lines);
+            self.queue.push(exit, batch.to_forward, batch.lines);
         }
         let mut dropped = 0;
         if !self.to_file.is_empty() {
@@ -283,7 +283,7 @@ impl Writer {
         let piece = Piece { text: text.as_bytes(), whole: true };
         let mut line = Vec::new();
         self.header.to_forward(log.format, "", Channel::Stderr, piece, &mut line);
-        self.ring.push(Destination::Stderr, line, 1);
+        self.queue.push(Destination::Stderr, line, 1);
         let mut entry = Vec::new();
         self.header.to_file(log.file, piece, &mut entry);
         // A note that cannot be written has been forwarded; there is nobody else to tell.

@@ -2,18 +2,18 @@ use super::*;
 use mainstay_core::plan::{Listen, TelemetryPlan};
 use std::{fs, path::PathBuf};
 
-struct Dir(PathBuf);
+struct MetricsDir(PathBuf);
 
-impl Dir {
-    fn new(name: &str) -> Dir {
+impl MetricsDir {
+    fn new(name: &str) -> MetricsDir {
         let path = std::env::temp_dir().join(format!("mainstay-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a directory");
-        Dir(path)
+        MetricsDir(path)
     }
 }
 
-impl Drop for Dir {
+impl Drop for MetricsDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -42,7 +42,7 @@ fn readings(custom: &UserMetrics) -> Vec<(String, Reading)> {
 
 #[test]
 fn counters_add_gauges_keep_and_histograms_count() {
-    let dir = Dir::new("custom-kinds");
+    let dir = MetricsDir::new("custom-kinds");
     let kinds = [
         ("c", MetricKind::Counter),
         ("g", MetricKind::Gauge),
@@ -66,7 +66,7 @@ fn counters_add_gauges_keep_and_histograms_count() {
 
 #[test]
 fn one_value_that_does_not_fit_keeps_all_of_them_out() {
-    let dir = Dir::new("custom-unfit");
+    let dir = MetricsDir::new("custom-unfit");
     let custom = UserMetrics::open(&dir.0, "r", &plan(&[("orders_total", MetricKind::Counter)]));
     let mut values = one("orders_total", 1.0);
     values.insert("order_total".into(), 1.0);
@@ -79,7 +79,7 @@ fn one_value_that_does_not_fit_keeps_all_of_them_out() {
 
 #[test]
 fn values_outlive_the_agent_but_not_the_run() {
-    let dir = Dir::new("custom-file");
+    let dir = MetricsDir::new("custom-file");
     let kinds = [("c", MetricKind::Counter)];
     let custom = UserMetrics::open(&dir.0, "r", &plan(&kinds));
     custom.feed(&one("c", 7.0)).expect("known");
@@ -101,7 +101,7 @@ fn values_outlive_the_agent_but_not_the_run() {
 
 #[test]
 fn a_reload_keeps_the_values_of_what_is_measured_as_before() {
-    let dir = Dir::new("custom-reload");
+    let dir = MetricsDir::new("custom-reload");
     let histogram = |bound| MetricKind::Histogram { buckets: vec![bound] };
     let kinds = [("c", MetricKind::Counter), ("x", MetricKind::Counter), ("h", histogram(1.0))];
     let custom = UserMetrics::open(&dir.0, "r", &plan(&kinds));
@@ -127,7 +127,7 @@ fn a_reload_keeps_the_values_of_what_is_measured_as_before() {
 
 #[test]
 fn values_beyond_all_numbers_do_not_cost_the_others_theirs() {
-    let dir = Dir::new("custom-beyond");
+    let dir = MetricsDir::new("custom-beyond");
     let kinds = [
         ("c", MetricKind::Counter),
         ("g", MetricKind::Gauge),
