@@ -120,7 +120,7 @@ impl<'a> Program<'a> {
         }
         self.running(&mut table);
         self.stopping(&mut table);
-        self.surroundings(&mut table, &scope);
+        self.environment(&mut table, &scope);
         self.output(&mut table);
         self.rest(&mut table);
         Some(table)
@@ -200,7 +200,7 @@ impl<'a> Program<'a> {
         table.set("stop", inline(&stop));
     }
 
-    fn surroundings(&self, table: &mut Table, scope: &Scope<'_>) {
+    fn environment(&self, table: &mut Table, scope: &Scope<'_>) {
         if let Some(entry) = self.section.get("user")
             && let Some(user) = self.expanded(table, entry, scope)
         {
