@@ -2,6 +2,7 @@
 
 use mainstay_core::{
     clock::{Mono, Now},
+    discovery::Instance,
     event::{EventName, Kind, Source},
     exit::{Asked, Exit},
     job::Job,
@@ -9,7 +10,8 @@ use mainstay_core::{
     node::{Command, Held, Input, Node, Outcome, Request, TaskId, TaskKind, Token, Wait},
     plan::{
         AppPlan, Awaited, Check, Condition, ExitRule, JobPlan, NodePlan, OnFailure, OnLoss, Plan,
-        Probe, Reload, Restart, RestartOn, SignalTarget, SourceRef, Trigger, While,
+        Probe, Reload, Restart, RestartOn, SignalTarget, SourceRef, Trigger, WatchPlan, Watched,
+        While,
     },
     record::{Memory, Record},
     signal::Signal,
@@ -44,8 +46,8 @@ proptest! {
 
     #[test]
     fn what_the_steps_have_recorded_is_the_node(
-        plan in rich_plan(),
-        inputs in vec((input(), 0u64..20_000), 0..40),
+        plan in journaled_plan(),
+        inputs in vec((journaled_input(), 0u64..20_000), 0..40),
     ) {
         let mut node = Node::new(plan.clone());
         let (mut memory, mut mono) = (Memory::default(), Mono(0));
@@ -341,6 +343,45 @@ pub(crate) fn rich_plan() -> impl Strategy<Value = Plan> {
         plan.apps.push(shop);
         plan
     })
+}
+
+/// A plan with something of every kind that is journaled.
+fn journaled_plan() -> impl Strategy<Value = Plan> {
+    rich_plan().prop_map(|mut plan| {
+        for (job, sequence) in plan.jobs.iter_mut().zip(1..) {
+            job.place.start_sequence = sequence;
+        }
+        plan.watches.push(WatchPlan {
+            name: plans::name("cache"),
+            of: Watched::Service { service: "cache".to_owned(), tag: None, dc: None },
+            interval: WatchPlan::INTERVAL,
+            debounce: WatchPlan::DEBOUNCE,
+        });
+        plan
+    })
+}
+
+/// What changes something of every kind.
+fn journaled_input() -> impl Strategy<Value = Input> {
+    let instance = |id: u16| Instance {
+        id: id.to_string(),
+        name: "cache".to_owned(),
+        address: "::1".to_owned(),
+        port: id,
+        tags: Vec::new(),
+        meta: BTreeMap::new(),
+        node: "n".to_owned(),
+    };
+    prop_oneof![
+        8 => input(),
+        1 => vec(0u16..3, 0..3).prop_map(move |ids| Input::Instances {
+            watch: plans::name("cache"),
+            instances: ids.into_iter().map(instance).collect(),
+        }),
+        1 => option::of("[a-c]").prop_map(|value| Input::Request(Request::Environ {
+            changes: BTreeMap::from([("A".to_owned(), value)]),
+        })),
+    ]
 }
 
 /// A plan without some of the jobs, whose conditions on them go with them.
