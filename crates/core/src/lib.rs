@@ -14,7 +14,6 @@ pub mod exit;
 pub mod explain;
 pub mod interface;
 pub mod job;
-mod journaled;
 pub mod name;
 pub mod node;
 mod outbox;

@@ -34,9 +34,9 @@ pub use member::{Facts, Member, MemberProcess, MemberState, RestReason};
 use crate::{
     clock::Mono,
     job::STABLE,
-    journaled::{Journaled, JournaledMap},
     name::Name,
     plan::{AppPlan, OnFailure, OnStartFailure, Place},
+    record::{Journaled, JournaledMap},
 };
 use member::Progress;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! What of an app is journaled: how far it is, and each reason by itself.
 
 use super::{App, AppStage, RestReason};
-use crate::{journaled::Journaled, name::Name};
+use crate::{name::Name, record::Journaled};
 
 impl App {
     /// An app as an earlier agent left it.

@@ -45,11 +45,10 @@ use crate::{
     event::{Event, EventName, Kind, Source},
     exit::Exit,
     job::{Job, JobCtx, JobInput, Notification},
-    journaled::{Journaled, JournaledMap},
     name::Name,
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
-    record::Memory,
+    record::{Journaled, JournaledMap, Memory},
     signal::Signal,
     watch::Watch,
 };

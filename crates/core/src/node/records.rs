@@ -5,10 +5,9 @@ use crate::{
     app::{App, AppStage},
     environ::Environ,
     job::Job,
-    journaled::{Journaled, JournaledMap},
     name::Name,
     plan::{JobPlan, Plan},
-    record::{Memory, Record},
+    record::{Journaled, JournaledMap, Memory, Record},
     watch::Watch,
 };
 use std::collections::BTreeMap;

@@ -20,9 +20,9 @@ use crate::{
     app::RestReason,
     exit::Exit,
     job::{Desired, Force, Job, JobInput, Phase, is_triggered},
-    journaled::Journaled,
     outbox::Outbox,
     plan::{ExitRule, JobPlan},
+    record::Journaled,
 };
 use std::time::Duration;
 

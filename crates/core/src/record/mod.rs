@@ -8,6 +8,10 @@
 //! To journal one more value: give it a kind here (in `Record`, `RecordKind` and `Memory`), a
 //! `Journaled` place in the node, and a line in `node/records`.
 
+mod journaled;
+
+pub(crate) use journaled::{Journaled, JournaledMap};
+
 use crate::{
     app::{AppStage, RestReason},
     environ::Environ,
