@@ -5,7 +5,7 @@
 //! figures are medians over rounds, and what counts is their ratio.
 //!
 //! ```text
-//! options ─► rows (crowd lines meanwhile agent chain checks …) ─► figures ─► table, chart, JSON
+//! options ─► rows (supervised lines meanwhile agent chain checks …) ─► figures ─► table, chart, JSON
 //!                 │
 //!                 ├─ peers: how each supervisor is set up, started and ended
 //!                 ├─ process: what the kernel says about execs, exits, memory and wake-ups

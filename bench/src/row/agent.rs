@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::crowd::Crowd;
+use super::supervised::Supervised;
 use super::{Scene, or_gap};
 use crate::failure::{Doing, Failure, Result};
 use crate::figure::{Bound, Figure, Unit};
@@ -28,24 +28,27 @@ pub(crate) fn killed(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> V
     let mut worst =
         Figure::new("agent-worst", format!("{what}, worst of {DEATHS}"), Unit::Milliseconds)
             .bound(Bound::AtMost(0.1));
-    let samples = Crowd::start(scene, watch, mainstay, &scene.work(jobs))
-        .and_then(|crowd| (0..DEATHS).map(|_| kill_agent(&crowd)).collect::<Result<Vec<f64>>>());
+    let samples =
+        Supervised::start(scene, watch, mainstay, &scene.work(jobs)).and_then(|supervised| {
+            (0..DEATHS).map(|_| kill_agent(&supervised)).collect::<Result<Vec<f64>>>()
+        });
     let samples = or_gap(Who::Mainstay, samples).unwrap_or_default();
     usual.set(Who::Mainstay, median(&samples));
     worst.set(Who::Mainstay, percentile(&samples, 100.0));
     vec![usual, worst]
 }
 
-fn kill_agent(crowd: &Crowd) -> Result<f64> {
-    answer(&crowd.place, Instant::now())?;
+fn kill_agent(supervised: &Supervised) -> Result<f64> {
+    answer(&supervised.place, Instant::now())?;
     std::thread::sleep(Duration::from_millis(500));
-    let agent = Mainstay::agent(crowd.root).ok_or_else(|| Failure::new("there is no agent"))?;
+    let agent =
+        Mainstay::agent(supervised.root).ok_or_else(|| Failure::new("there is no agent"))?;
     let start = Instant::now();
     tree::kill(agent, Signal::KILL);
     while tree::alive(agent) {
         std::thread::yield_now();
     }
-    answer(&crowd.place, start)
+    answer(&supervised.place, start)
 }
 
 /// Seconds since `start` when the API has answered in full.
@@ -81,10 +84,10 @@ pub(crate) fn upgraded(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) ->
     let mut work = scene.work(jobs);
     work.talker = Some(scene.talk(&["__tick"]));
     let mut pauses = Pauses::default();
-    let outcome = Crowd::start(scene, watch, mainstay, &work).and_then(|crowd| {
-        answer(&crowd.place, Instant::now())?;
-        (0..UPGRADES).try_for_each(|_| upgrade_once(mainstay, &crowd, &mut pauses))?;
-        pauses.log.push(longest_log_gap(&crowd.place)?);
+    let outcome = Supervised::start(scene, watch, mainstay, &work).and_then(|supervised| {
+        answer(&supervised.place, Instant::now())?;
+        (0..UPGRADES).try_for_each(|_| upgrade_once(mainstay, &supervised, &mut pauses))?;
+        pauses.log.push(longest_log_gap(&supervised.place)?);
         Ok(())
     });
     or_gap(Who::Mainstay, outcome);
@@ -94,10 +97,10 @@ pub(crate) fn upgraded(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) ->
     vec![log, control, api]
 }
 
-fn upgrade_once(mainstay: &Mainstay, crowd: &Crowd, pauses: &mut Pauses) -> Result<()> {
+fn upgrade_once(mainstay: &Mainstay, supervised: &Supervised, pauses: &mut Pauses) -> Result<()> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let place = &crowd.place;
+        let place = &supervised.place;
         let control =
             scope.spawn(|| longest_pause(&over, || mainstay::ask_control(place, "talker")));
         let api = scope.spawn(|| longest_pause(&over, || mainstay::ask(place, "/v1/jobs/talker")));

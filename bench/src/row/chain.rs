@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Duration;
 
-use super::crowd::Crowd;
+use super::supervised::Supervised;
 use super::{JOB, Scene, or_gap};
 use crate::failure::{Doing, Result};
 use crate::figure::{Bound, Figure, Unit};
@@ -65,9 +65,9 @@ fn ended_once(scene: &Scene, watch: &mut Watch, links: usize) -> Result<Option<f
         );
     }
     let peer = Configured { mainstay: mainstay.clone(), text };
-    let crowd = Crowd::start(scene, watch, &peer, &scene.work(1))?;
-    let begun = watch.wait_for_exits(&crowd.jobs, LIMIT)?;
-    let ended = watch.wait_for_jobs(crowd.root, JOB, 1, LIMIT)?.last;
+    let supervised = Supervised::start(scene, watch, &peer, &scene.work(1))?;
+    let begun = watch.wait_for_exits(&supervised.jobs, LIMIT)?;
+    let ended = watch.wait_for_jobs(supervised.root, JOB, 1, LIMIT)?.last;
     Ok(Some(ended.seconds_since(begun) / links as f64))
 }
 
@@ -120,6 +120,6 @@ fn healthy_once(scene: &Scene, watch: &mut Watch, links: usize, kind: &str) -> R
         }
     }
     let peer = Configured { mainstay: mainstay.clone(), text };
-    let crowd = Crowd::start(scene, watch, &peer, &scene.work(links))?;
-    Ok(Some(crowd.spread / (links - 1) as f64))
+    let supervised = Supervised::start(scene, watch, &peer, &scene.work(links))?;
+    Ok(Some(supervised.spread / (links - 1) as f64))
 }

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::crowd::{Crowd, SETTLE};
+use super::supervised::{SETTLE, Supervised};
 use super::{Scene, or_gap, register};
 use crate::consul::Consul;
 use crate::failure::{Failure, Result};
@@ -33,8 +33,8 @@ pub(crate) fn measure(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> 
     let (mut agent, mut keeper) =
         (figure(scene, "checks", "agent"), figure(scene, "checks-keeper", "keeper"));
     let alone = Server::start().and_then(|server| {
-        let crowd = start(scene, mainstay, watch, &server, None)?;
-        spent(scene, &crowd, &server)
+        let supervised = start(scene, mainstay, watch, &server, None)?;
+        spent(scene, &supervised, &server)
     });
     let alone = or_gap(Who::Mainstay, alone);
     agent.set(Who::Mainstay, alone.map(|spent| spent.agent));
@@ -51,10 +51,10 @@ pub(crate) fn measure_announced(
     let mut frozen = figure(scene, "checks-frozen", "agent, Consul frozen");
     let outcome = Server::start().and_then(|server| {
         let consul = Consul::start(&scene.place("consul")?)?;
-        let crowd = start(scene, mainstay, watch, &server, Some(&consul))?;
+        let supervised = start(scene, mainstay, watch, &server, Some(&consul))?;
         consul.wait_for_passing(scene.options.jobs)?;
         let agent =
-            || or_gap(Who::Mainstay, spent(scene, &crowd, &server)).map(|spent| spent.agent);
+            || or_gap(Who::Mainstay, spent(scene, &supervised, &server)).map(|spent| spent.agent);
         answers.set(Who::Mainstay, agent());
         consul.freeze();
         std::thread::sleep(NOTICED);
@@ -78,7 +78,7 @@ fn start(
     watch: &mut Watch,
     server: &Server,
     consul: Option<&Consul>,
-) -> Result<Crowd> {
+) -> Result<Supervised> {
     let work = scene.work(scene.options.jobs);
     let interval = work.jobs as f64 / RATE;
     let mut text = consul.map(Consul::table).unwrap_or_default();
@@ -94,16 +94,17 @@ fn start(
         }
     }
     let peer = Configured { mainstay: mainstay.clone(), text };
-    let crowd = Crowd::start(scene, watch, &peer, &work)?;
+    let supervised = Supervised::start(scene, watch, &peer, &work)?;
     // Until the first checks, which come faster than the others, are over.
     std::thread::sleep(SETTLE);
-    Ok(crowd)
+    Ok(supervised)
 }
 
-fn spent(scene: &Scene, crowd: &Crowd, server: &Server) -> Result<Spent> {
-    let agent = Mainstay::agent(crowd.root).ok_or_else(|| Failure::new("there is no agent"))?;
+fn spent(scene: &Scene, supervised: &Supervised, server: &Server) -> Result<Spent> {
+    let agent =
+        Mainstay::agent(supervised.root).ok_or_else(|| Failure::new("there is no agent"))?;
     let span = Duration::from_secs(if scene.options.rounds > 1 { 60 } else { 10 });
-    let used = || Spent { agent: tree::processor(agent), keeper: tree::processor(crowd.root) };
+    let used = || Spent { agent: tree::processor(agent), keeper: tree::processor(supervised.root) };
     let (begun, answered, before) = (Instant::now(), server.answered(), used());
     std::thread::sleep(span);
     let (after, answered) = (used(), server.answered() - answered);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::JOB;
-use super::crowd::Crowd;
+use super::supervised::Supervised;
 use crate::figure::{Bound, Figure, Unit};
 use crate::peer::Who;
 use crate::process::watch::Watch;
@@ -17,10 +17,10 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// A peer that takes a second each is not asked two hundred times.
 const ENOUGH: Duration = Duration::from_secs(15);
 
-pub(crate) fn measure(crowd: &Crowd, watch: &mut Watch, samples: usize) -> Vec<f64> {
+pub(crate) fn measure(supervised: &Supervised, watch: &mut Watch, samples: usize) -> Vec<f64> {
     let begin = Instant::now();
     let mut taken = Vec::new();
-    for pid in crowd.jobs.iter().take(samples) {
+    for pid in supervised.jobs.iter().take(samples) {
         watch.drain();
         let killed = Instant::now();
         tree::kill(*pid, Signal::KILL);

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::crowd::{Crowd, SETTLE};
+use super::supervised::{SETTLE, Supervised};
 use super::{Scene, or_gap, register};
 use crate::consul::Consul;
 use crate::failure::Result;
@@ -37,10 +37,10 @@ fn announced(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch, watches: usi
         let _infallible = write!(text, "\n[watches.{job}]\nservice = \"{job}\"\n");
     }
     let peer = Configured { mainstay: mainstay.clone(), text };
-    let crowd = Crowd::start(scene, watch, &peer, &work)?;
+    let supervised = Supervised::start(scene, watch, &peer, &work)?;
     consul.wait_for_passing(work.jobs)?;
     std::thread::sleep(BEATEN);
-    Ok(tree::pss(&crowd.supervisors()))
+    Ok(tree::pss(&supervised.supervisors()))
 }
 
 fn alone(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> Result<f64> {
@@ -50,7 +50,7 @@ fn alone(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> Result<f64> {
         let _infallible = write!(text, "\n[jobs.{name}]\nexec = {command:?}\n");
     }
     let peer = Configured { mainstay: mainstay.clone(), text };
-    let crowd = Crowd::start(scene, watch, &peer, &work)?;
+    let supervised = Supervised::start(scene, watch, &peer, &work)?;
     std::thread::sleep(SETTLE);
-    Ok(tree::pss(&crowd.supervisors()))
+    Ok(tree::pss(&supervised.supervisors()))
 }

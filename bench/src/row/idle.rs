@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::crowd::Crowd;
+use super::supervised::Supervised;
 use crate::figure::{Bound, Figure, Unit};
 use crate::peer::Who;
 use crate::peer::mainstay::Mainstay;
@@ -19,9 +19,9 @@ pub(crate) struct Wakeups {
     pub agent: Option<f64>,
 }
 
-pub(crate) fn measure(crowd: &Crowd, who: Who) -> Wakeups {
-    let agent = (who == Who::Mainstay).then(|| Mainstay::agent(crowd.root)).flatten();
-    let mut parents = crowd.supervisors();
+pub(crate) fn measure(supervised: &Supervised, who: Who) -> Wakeups {
+    let agent = (who == Who::Mainstay).then(|| Mainstay::agent(supervised.root)).flatten();
+    let mut parents = supervised.supervisors();
     parents.retain(|pid| Some(*pid) != agent);
     let agent: Vec<Pid> = agent.into_iter().collect();
     let before = (tree::switches(&parents), tree::switches(&agent));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::crowd::{Crowd, SETTLE};
+use super::supervised::{SETTLE, Supervised};
 use super::{Scene, crash, or_gap};
 use crate::figure::{Bound, Figure, Unit};
 use crate::peer::Who;
@@ -19,9 +19,9 @@ pub(crate) fn measure(scene: &Scene, watch: &mut Watch) -> Vec<Figure> {
     work.talker = Some(scene.talk(&["__lines", "0"]));
     for _ in 0..scene.options.rounds {
         for peer in scene.peers() {
-            let crashes = Crowd::start(scene, watch, peer.as_ref(), &work).map(|crowd| {
+            let crashes = Supervised::start(scene, watch, peer.as_ref(), &work).map(|supervised| {
                 std::thread::sleep(SETTLE);
-                crash::measure(&crowd, watch, samples)
+                crash::measure(&supervised, watch, samples)
             });
             let crashes = or_gap(peer.who(), crashes).unwrap_or_default();
             all.entry(peer.who()).or_default().extend(crashes);

@@ -2,7 +2,7 @@
 //! and beside it the growth of the kernel's slab, which has each job's own share in it (the floor's
 //! figure is that share).
 
-use super::crowd::{Crowd, SETTLE};
+use super::supervised::{SETTLE, Supervised};
 use super::{Scene, or_gap};
 use crate::figure::{Bound, Figure, Unit};
 use crate::peer::Who;
@@ -26,10 +26,11 @@ pub(crate) fn one_idle_job(scene: &Scene, watch: &mut Watch) -> Figure {
         Figure::new("memory-one", "memory of all that is no job, 1 job", Unit::Megabytes)
             .bound(Bound::AtMost(12e6));
     for peer in scene.peers() {
-        let memory = Crowd::start(scene, watch, peer.as_ref(), &scene.work(1)).map(|crowd| {
-            std::thread::sleep(SETTLE);
-            tree::pss(&crowd.supervisors())
-        });
+        let memory =
+            Supervised::start(scene, watch, peer.as_ref(), &scene.work(1)).map(|supervised| {
+                std::thread::sleep(SETTLE);
+                tree::pss(&supervised.supervisors())
+            });
         figure.set(peer.who(), or_gap(peer.who(), memory));
     }
     figure

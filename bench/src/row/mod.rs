@@ -1,6 +1,6 @@
 //! The rows of the table. Each module measures one kind of work under every peer, by turns.
 //!
-//! - `crowd`: n jobs from nothing and down again; with `memory`, `idle`, `crash` while they are up
+//! - `supervised`: n jobs from nothing and down again; with `memory`, `idle`, `crash` while they are up
 //! - `lines`: much output into a rotated file
 //! - `meanwhile`: a crash while much output goes on
 //! - `agent`: the agent killed, the binary replaced, with n jobs
@@ -15,7 +15,6 @@ pub(crate) mod agent;
 pub(crate) mod chain;
 pub(crate) mod checks;
 pub(crate) mod crash;
-pub(crate) mod crowd;
 pub(crate) mod discovery;
 pub(crate) mod idle;
 pub(crate) mod lines;
@@ -25,6 +24,7 @@ pub(crate) mod register;
 pub(crate) mod reload;
 pub(crate) mod scrape;
 pub(crate) mod step;
+pub(crate) mod supervised;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ pub(crate) fn measure(scene: &Scene) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let wants = |row: &str| scene.options.wants(row);
     if ["start", "memory", "crash", "idle"].into_iter().any(wants) {
-        figures.extend(crowd::measure(scene, &mut watch));
+        figures.extend(supervised::measure(scene, &mut watch));
     }
     if wants("memory") {
         figures.push(memory::one_idle_job(scene, &mut watch));

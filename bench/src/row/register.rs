@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use super::crowd::Crowd;
+use super::supervised::Supervised;
 use super::{Scene, or_gap};
 use crate::consul::{Client, Consul};
 use crate::failure::{Doing, Failure, Result};
@@ -65,15 +65,15 @@ fn taken(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch, jobs: usize) -> 
     let consul = Consul::start(&scene.place("consul")?)?;
     let peer =
         Configured { mainstay: mainstay.clone(), text: advertised(&consul, &scene.work(jobs)) };
-    let crowd = Crowd::start(scene, watch, &peer, &scene.work(jobs))?;
-    let from_nothing = consul.wait_for_passing(jobs)?.seconds_since(crowd.begun);
+    let supervised = Supervised::start(scene, watch, &peer, &scene.work(jobs))?;
+    let from_nothing = consul.wait_for_passing(jobs)?.seconds_since(supervised.begun);
     let mut taken = Taken { from_nothing, own: Vec::new(), floor: Vec::new() };
     for round in 0..=scene.options.rounds {
-        maintenance(mainstay, &crowd, "on")?;
+        maintenance(mainstay, &supervised, "on")?;
         consul.wait_for_passing(0)?;
         let floor = scene.options.wants_peer("floor").then(|| bare(&consul, jobs)).transpose()?;
         let begun = Instant::now();
-        maintenance(mainstay, &crowd, "off")?;
+        maintenance(mainstay, &supervised, "off")?;
         let own = consul.wait_for_passing(jobs)?.seconds_since(begun);
         eprintln!(
             "round {round}: {jobs} jobs in Consul: mainstay {own:.3} s{}",
@@ -95,8 +95,8 @@ pub(crate) fn advertised(consul: &Consul, work: &Work) -> String {
     text
 }
 
-fn maintenance(mainstay: &Mainstay, crowd: &Crowd, switch: &str) -> Result<()> {
-    let mut command = mainstay.command("maintenance", &crowd.place);
+fn maintenance(mainstay: &Mainstay, supervised: &Supervised, switch: &str) -> Result<()> {
+    let mut command = mainstay.command("maintenance", &supervised.place);
     let output = command.arg(switch).output().doing("run mainstay maintenance")?;
     match output.status.success() {
         true => Ok(()),

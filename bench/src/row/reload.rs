@@ -1,6 +1,6 @@
 //! A reload that finds nothing changed, as a user would call it.
 
-use super::crowd::{Crowd, SETTLE};
+use super::supervised::{SETTLE, Supervised};
 use super::{Scene, or_gap};
 use crate::failure::{Doing, Failure, Result};
 use crate::figure::{Bound, Figure, Unit};
@@ -19,10 +19,11 @@ pub(crate) fn measure(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> 
         .bound(Bound::AtMost(0.05));
     let mut worst =
         Figure::new("reload-worst", format!("{what}, worst of {RELOADS}"), Unit::Milliseconds);
-    let samples = Crowd::start(scene, watch, mainstay, &scene.work(jobs)).and_then(|crowd| {
-        std::thread::sleep(SETTLE);
-        (0..RELOADS).map(|_| reload_once(mainstay, &crowd)).collect::<Result<Vec<f64>>>()
-    });
+    let samples =
+        Supervised::start(scene, watch, mainstay, &scene.work(jobs)).and_then(|supervised| {
+            std::thread::sleep(SETTLE);
+            (0..RELOADS).map(|_| reload_once(mainstay, &supervised)).collect::<Result<Vec<f64>>>()
+        });
     let samples = or_gap(Who::Mainstay, samples).unwrap_or_default();
     usual.set(Who::Mainstay, median(&samples));
     worst.set(Who::Mainstay, percentile(&samples, 100.0));
@@ -30,8 +31,8 @@ pub(crate) fn measure(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> 
 }
 
 /// From the start of the command to its end.
-fn reload_once(mainstay: &Mainstay, crowd: &Crowd) -> Result<f64> {
-    let mut command = mainstay.command("reload", &crowd.place);
+fn reload_once(mainstay: &Mainstay, supervised: &Supervised) -> Result<f64> {
+    let mut command = mainstay.command("reload", &supervised.place);
     let begun = Instant::now();
     let output = command.output().doing("run mainstay reload")?;
     let seconds = Instant::now().seconds_since(begun);

@@ -5,7 +5,7 @@ use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use super::crowd::{Crowd, SETTLE};
+use super::supervised::{SETTLE, Supervised};
 use super::{Scene, or_gap};
 use crate::failure::{Doing, Failure, Result};
 use crate::figure::{Figure, Unit};
@@ -37,9 +37,10 @@ fn scrapes(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> Result<(Vec
         let _infallible = write!(text, "\n[jobs.{name}]\nexec = {command:?}\n");
     }
     let peer = Configured { mainstay: mainstay.clone(), text };
-    let crowd = Crowd::start(scene, watch, &peer, &work)?;
+    let supervised = Supervised::start(scene, watch, &peer, &work)?;
     std::thread::sleep(SETTLE);
-    let agent = Mainstay::agent(crowd.root).ok_or_else(|| Failure::new("there is no agent"))?;
+    let agent =
+        Mainstay::agent(supervised.root).ok_or_else(|| Failure::new("there is no agent"))?;
     scrape(&address)?;
     let before = tree::processor(agent);
     let samples = (0..SCRAPES).map(|_| scrape(&address)).collect::<Result<Vec<f64>>>()?;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use super::crowd::{Crowd, SETTLE};
+use super::supervised::{SETTLE, Supervised};
 use super::{Scene, or_gap};
 use crate::failure::{Doing, Failure, Result};
 use crate::figure::{Bound, Figure, Unit};
@@ -41,18 +41,19 @@ fn longest(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> Result<f64>
     let work = scene.work(scene.options.jobs);
     let text = |colour: &str| configuration(&address, &catalogue, &work, colour);
     let peer = Configured { mainstay: mainstay.clone(), text: text("green") };
-    let crowd = Crowd::start(scene, watch, &peer, &work)?;
+    let supervised = Supervised::start(scene, watch, &peer, &work)?;
     std::thread::sleep(SETTLE);
     let asked = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
-            scope.spawn(|| ask_until(&crowd.place, &asked));
+            scope.spawn(|| ask_until(&supervised.place, &asked));
         }
         let changed = announce(&catalogue, 0)
             .and_then(|()| {
-                Configured { mainstay: mainstay.clone(), text: text("blue") }.rewrite(&crowd.place)
+                Configured { mainstay: mainstay.clone(), text: text("blue") }
+                    .rewrite(&supervised.place)
             })
-            .and_then(|()| reload(mainstay, &crowd.place))
+            .and_then(|()| reload(mainstay, &supervised.place))
             .and_then(|()| announce(&catalogue, 1));
         std::thread::sleep(SETTLE);
         asked.store(true, Ordering::Relaxed);

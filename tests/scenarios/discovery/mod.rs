@@ -2,8 +2,8 @@
 
 mod addresses;
 mod announced;
-mod crowd;
 mod engines;
+mod many;
 mod outage;
 mod watched;
 

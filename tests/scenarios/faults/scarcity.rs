@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use std::{os::unix::net::UnixStream, path::Path};
 
 /// Many jobs that sleep.
-fn crowd(count: u32) -> String {
+fn many_jobs(count: u32) -> String {
     let jobs = (1..=count).map(|number| {
         format!(
             "[jobs.job{number}]\nexec = \"sleep 1000\"\nrestart = {{ on = \"any\", delay = \"300ms\" }}\n"
@@ -41,7 +41,7 @@ fn until_divided(node: &Node, count: usize) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn without_descriptors_a_start_fails_with_its_reason_and_the_rest_goes_on() {
-    let node = Setup::config(crowd(60)).after("ulimit -n 128").start();
+    let node = Setup::config(many_jobs(60)).after("ulimit -n 128").start();
     let (running, errors) = until_divided(&node, 60);
     for error in &errors {
         assert!(error.to_lowercase().contains("too many open files"), "{error}");
@@ -82,7 +82,7 @@ fn without_processes_a_start_fails_with_its_reason_and_the_rest_goes_on() {
     let scratch = Scratch::new();
     scratch.give_to(uid);
     let id = uid.to_string();
-    let node = Setup::config(crowd(30))
+    let node = Setup::config(many_jobs(30))
         .under(&["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"])
         .under(&["prlimit", "--nproc=24"])
         .launch_in(scratch);
@@ -107,7 +107,7 @@ fn an_agent_that_cannot_be_cloned_is_tried_again_while_jobs_run_on() {
     let scratch = Scratch::new();
     scratch.give_to(uid);
     let id = uid.to_string();
-    let node = Setup::config(crowd(1))
+    let node = Setup::config(many_jobs(1))
         .under(&["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"])
         .launch_in(scratch);
     node.wait_until_ready();

@@ -1,9 +1,9 @@
 //! One node: events and order, health, reload, control, and the example that people try first.
 
 mod control;
-mod crowd;
 mod health;
 mod import;
+mod many;
 mod quickstart;
 mod reload;
 mod stuck;

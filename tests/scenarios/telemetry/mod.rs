@@ -1,11 +1,11 @@
 //! What a node shows to those who watch it, what they measure with it, and how what was made for
 //! ContainerPilot goes on.
 
-mod crowd;
 mod custom;
 mod dashboard;
 mod environ;
 mod http;
+mod many;
 mod metrics;
 mod open_metrics;
 mod pilot;

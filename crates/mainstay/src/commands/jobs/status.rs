@@ -151,10 +151,10 @@ fn whole(status: &NodeStatus, shown: Shown, height: Height) -> String {
         }
         Shown::All | Shown::Notable | Shown::Failed => {}
     }
-    for (what, door) in
+    for (what, listener) in
         [("telemetry", &status.telemetry), ("the ContainerPilot socket", &status.containerpilot)]
     {
-        if let Some(ListenerStatus { at, error: Some(error) }) = door {
+        if let Some(ListenerStatus { at, error: Some(error) }) = listener {
             text.push_str(&format!("{what} is not open at {at}: {error}; it is tried again\n"));
         }
     }

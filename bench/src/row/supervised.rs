@@ -1,5 +1,5 @@
 //! Many jobs under one peer: how long until all of them were executed, and until all are gone.
-//! While they are up the same crowd serves for memory, idleness and crashes.
+//! While they are up the same supervised serves for memory, idleness and crashes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ pub(crate) const SETTLE: Duration = Duration::from_secs(3);
 
 /// A peer with its jobs up.
 #[derive(Debug)]
-pub(crate) struct Crowd {
+pub(crate) struct Supervised {
     pub place: Place,
     pub root: Pid,
     pub jobs: Vec<Pid>,
@@ -37,13 +37,13 @@ pub(crate) struct Crowd {
     pub slab: f64,
 }
 
-impl Crowd {
+impl Supervised {
     pub(crate) fn start(
         scene: &Scene,
         watch: &mut Watch,
         peer: &dyn Peer,
         work: &Work,
-    ) -> Result<Crowd> {
+    ) -> Result<Supervised> {
         let place = scene.place(peer.who().name())?;
         peer.prepare(&place, work)?;
         let complaints =
@@ -60,7 +60,7 @@ impl Crowd {
                 let up = jobs.last.seconds_since(start);
                 let spread = jobs.last.seconds_since(jobs.first);
                 let slab = tree::slab() - slab;
-                Ok(Crowd { place, root, jobs: jobs.pids, begun: start, up, spread, slab })
+                Ok(Supervised { place, root, jobs: jobs.pids, begun: start, up, spread, slab })
             }
             Err(failure) => {
                 let said = fs::read_to_string(place.run.join("stderr")).unwrap_or_default();
@@ -88,7 +88,7 @@ impl Crowd {
     }
 }
 
-impl Drop for Crowd {
+impl Drop for Supervised {
     fn drop(&mut self) {
         tree::kill_all();
         self.place.remove();
@@ -125,24 +125,24 @@ fn one_round(
     rounds: &mut Rounds,
 ) -> Result<()> {
     let options = &scene.options;
-    let crowd = Crowd::start(scene, watch, peer, &scene.work(options.jobs))?;
-    rounds.up.push(crowd.up);
-    rounds.slab.push(crowd.slab);
+    let supervised = Supervised::start(scene, watch, peer, &scene.work(options.jobs))?;
+    rounds.up.push(supervised.up);
+    rounds.slab.push(supervised.slab);
     if ["memory", "idle", "crash"].into_iter().any(|row| options.wants(row)) {
         std::thread::sleep(SETTLE);
     }
     if options.wants("memory") {
-        rounds.memory.push(tree::pss(&crowd.supervisors()));
+        rounds.memory.push(tree::pss(&supervised.supervisors()));
     }
     if options.wants("idle") && round == 0 {
-        rounds.idle = Some(idle::measure(&crowd, peer.who()));
+        rounds.idle = Some(idle::measure(&supervised, peer.who()));
     }
     if options.wants("crash") {
         let samples = options.samples.div_ceil(options.rounds);
-        rounds.crashes.extend(crash::measure(&crowd, watch, samples));
+        rounds.crashes.extend(crash::measure(&supervised, watch, samples));
     }
-    let up = crowd.up;
-    let down = crowd.stop(watch, peer)?;
+    let up = supervised.up;
+    let down = supervised.stop(watch, peer)?;
     rounds.down.push(down);
     eprintln!(
         "round {}: {} × job: {} up {up:.3} s, down {down:.3} s",
