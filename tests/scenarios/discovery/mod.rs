@@ -2,7 +2,7 @@
 
 mod addresses;
 mod announced;
-mod engines;
+mod backends;
 mod many;
 mod outage;
 mod watched;

@@ -1,16 +1,16 @@
 //! What a node shows to those who watch it, what they measure with it, and how what was made for
 //! ContainerPilot goes on.
 
-mod custom;
+mod containerpilot;
 mod dashboard;
 mod environ;
 mod http;
 mod many;
 mod metrics;
 mod open_metrics;
-mod pilot;
 mod port;
 mod status;
+mod user_metrics;
 
 use http::Answer;
 use mainstay_tests::{Node, Scratch, Setup, until};
