@@ -165,7 +165,7 @@ impl Node {
         if is.incarnation() > was.map_or(0, Job::incarnation) {
             return if had { Effect::Restart } else { Effect::Start };
         }
-        let up = was.is_some_and(|was| [Phase::Starting, Phase::Running].contains(&was.phase()));
+        let up = was.is_some_and(|was| was.phase().is_up());
         match (is.desired(), is.phase()) {
             (_, Phase::Starting | Phase::Running) | (Desired::Run, Phase::Backoff) => {
                 or_keep(Effect::Live)

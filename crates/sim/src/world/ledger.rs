@@ -91,7 +91,7 @@ pub(super) fn agree(job: &Job, keeper: &Keeper, at: usize, waits: bool) -> bool 
         Desired::Run if waits => live.is_none(),
         Desired::Run => job.phase() == Phase::Running && live == Some(job.incarnation()),
         Desired::Rest | Desired::Disabled => {
-            let rests = [Phase::Stopped, Phase::Exited, Phase::Fatal].contains(&job.phase());
+            let rests = job.phase().is_at_rest();
             rests && live.is_none()
         }
     }

@@ -16,7 +16,7 @@ use mainstay_core::{
     clock::{Mono, Now},
     event::Source,
     exit::{Asked, Exit},
-    job::{Job, Phase},
+    job::Job,
     name::Name,
     node::{Command, Held, Input, Node, NodePhase, NodeState, Outcome, Request, TaskId, Token},
     plan::Plan,
@@ -483,7 +483,7 @@ impl World {
         let node = restore(plan, &self.journal);
         let settled = |(at, job): (usize, &Job)| {
             // A node that stops has nothing to explain.
-            let resting = [Phase::Stopped, Phase::Exited, Phase::Fatal].contains(&job.phase());
+            let resting = job.phase().is_at_rest();
             let waits = resting
                 && (stopping || !node.blockers().of(plan.jobs[at].name.as_str()).is_empty());
             self.ledger[at].is_settled(job, stopping, waits)

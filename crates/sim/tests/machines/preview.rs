@@ -188,7 +188,7 @@ fn compare(before: &Node, after: &Node, preview: &JobPreview) -> Result<(), Test
         Effect::Restart => prop_assert!(newer && held(was), "{context}"),
         Effect::Wait | Effect::StopAndWait => {
             prop_assert!(!newer && !held(is), "{context}");
-            let up = was.is_some_and(|it| [Phase::Starting, Phase::Running].contains(&it.phase()));
+            let up = was.is_some_and(|it| it.phase().is_up());
             prop_assert_eq!(up, *effect == Effect::StopAndWait, "{}", context);
             prop_assert_eq!(is.map(Job::desired), Some(Desired::Run), "{}", context);
             let told = |all: &[Blocker]| -> Vec<String> {
@@ -280,9 +280,7 @@ impl Watch {
             return;
         }
         for other in &self.down {
-            let up = node
-                .job(other.as_str())
-                .is_some_and(|it| [Phase::Starting, Phase::Running].contains(&it.phase()));
+            let up = node.job(other.as_str()).is_some_and(|it| it.phase().is_up());
             if up && self.needs(other, job) && !self.needs(job, other) {
                 self.wrong = Some(format!("{job} was told to stop before {other}, which needs it"));
             }
