@@ -31,11 +31,14 @@ use crate::{
 use mainstay_core::{
     event::{Event, Kind},
     name::Name,
-    node::{Command, Input, Node, Outcome, Refusal, TaskId, TaskKind},
+    node::{Command, Input, Node, Outcome, Refusal},
     plan::ApiPlan,
     record::Record,
 };
-use mainstay_wire::link::{Figures, ToKeeper};
+use mainstay_wire::{
+    link::{Figures, ToKeeper},
+    task::TaskKey,
+};
 use std::{
     collections::{BTreeMap, VecDeque},
     iter,
@@ -134,7 +137,7 @@ pub(crate) enum Origin {
     /// The keeper, which acts by itself otherwise.
     Token(u64),
     /// The keeper, which keeps what came of the task until then.
-    Task(TaskId),
+    Task(TaskKey),
     /// The API.
     Caller(oneshot::Sender<Result<Accepted, Refusal>>),
 }
@@ -264,6 +267,10 @@ impl Agent {
         self.write_down(&outcome, &origin);
         self.crash.at(Point::Journaled)?;
         let Outcome { events, commands, answer, .. } = outcome;
+        let task = commands.iter().find_map(|command| match command {
+            Command::RunTask { id, .. } => Some(id.number),
+            _ => None,
+        });
         let to_tell = events.clone();
         self.meter.events(&events);
         self.event_log.publish(events);
@@ -281,7 +288,7 @@ impl Agent {
         }
         self.crash.at(Point::Commanded)?;
         // Last of all: whoever hears that it was taken can rely on the keeper having it.
-        origin.answer(answer, before);
+        origin.answer(answer, Accepted { before, task });
         Ok(())
     }
 
@@ -377,10 +384,10 @@ impl Agent {
             Origin::Token(token) => self.say(&ToKeeper::Taken { token: *token }),
             Origin::Task(id) => {
                 let thanks = ToKeeper::TaskTaken { id: id.clone() };
-                match id.what {
-                    TaskKind::StopExec => self.acknowledge_journaled(thanks),
-                    // The same one is run again, and nobody misses what came of this one.
-                    TaskKind::Reload | TaskKind::Check(_) => self.say(&thanks),
+                match id.is_journaled() {
+                    true => self.acknowledge_journaled(thanks),
+                    // A check: it is asked again, and nobody misses what came of this one.
+                    false => self.say(&thanks),
                 }
             }
             Origin::World | Origin::Welcome | Origin::Caller(_) => {}
@@ -410,10 +417,10 @@ impl Agent {
 
 impl Origin {
     /// Answers whoever asked.
-    fn answer(self, answer: Option<Result<(), Refusal>>, before: u64) {
+    fn answer(self, answer: Option<Result<(), Refusal>>, accepted: Accepted) {
         match self {
             Origin::Caller(caller) => {
-                let answer = answer.unwrap_or(Ok(())).map(|()| Accepted { before });
+                let answer = answer.unwrap_or(Ok(())).map(|()| accepted);
                 // Nobody is left only when the client went away.
                 let _ = caller.send(answer);
             }

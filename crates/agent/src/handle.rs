@@ -44,6 +44,8 @@ pub(crate) enum Call {
 pub struct Accepted {
     /// The incarnation that the job had before; 0 also for requests to the node.
     pub before: u64,
+    /// The number of the task that it has begun, or joined.
+    pub task: Option<u64>,
 }
 
 /// Which jobs are asked about.

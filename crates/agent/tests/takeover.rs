@@ -10,14 +10,16 @@ use mainstay_core::{
     exit::{Asked, Exit},
     job::Phase,
     name::Name,
-    node::{Request, TaskId},
+    node::Request,
     plan::ApiPlan,
     signal::Signal,
+    task::TaskOutcome,
 };
 use mainstay_wire::{
     api::JobStatus,
     frame::{self, FrameDecoder},
     link::{ExitRecord, FORMAT, HeldJob, LiveProcess, ToAgent, ToKeeper, TreeKind, Welcome},
+    task::{TaskDone, TaskKey},
 };
 use std::{
     collections::BTreeMap,
@@ -64,7 +66,7 @@ struct World {
     next_token: u64,
     /// Every spawn, in order; a second one of the same incarnation would be a second process.
     spawned: Vec<(Name, u64)>,
-    tasks: Vec<TaskId>,
+    tasks: Vec<TaskKey>,
     heard: Vec<&'static str>,
     link: Option<UnixStream>,
     serving: Option<JoinHandle<()>>,
@@ -91,12 +93,9 @@ impl World {
             }
             ToKeeper::RunTask(task) => {
                 self.tasks.push(task.id.clone());
-                self.say(&ToAgent::TaskDone {
-                    id: task.id,
-                    exit: Exit::Code { code: 0 },
-                    output: String::new(),
-                    truncated: false,
-                });
+                let exit = Exit::Code { code: 0 };
+                let outcome = TaskOutcome { exit, output: String::new(), truncated: false };
+                self.say(&ToAgent::TaskDone(TaskDone { id: task.id, outcome }));
             }
             ToKeeper::TaskTaken { .. } => {}
             ToKeeper::Ack { record } => self.records.retain(|kept| kept.record != record),

@@ -113,6 +113,10 @@ impl From<WaitError> for Problem {
             WaitError::Gone(gone) => return gone.into(),
             WaitError::Failed(job) | WaitError::Hopeless(job) => (StatusCode::CONFLICT, job),
             WaitError::TimeOver { job, .. } => (StatusCode::GATEWAY_TIMEOUT, job),
+            WaitError::TaskFailed { .. } => return Problem::conflict(detail),
+            WaitError::TaskTimeOver { .. } => {
+                return Problem::new(StatusCode::GATEWAY_TIMEOUT, detail);
+            }
         };
         let mut problem = Problem::new(status, detail);
         problem.document.job = Some(job);
@@ -141,12 +145,13 @@ impl From<ReloadError> for Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Problem {
         let status = match &refusal {
-            Refusal::Environ(_) => StatusCode::BAD_REQUEST,
+            Refusal::Environ(_) | Refusal::InputTooLong(_) => StatusCode::BAD_REQUEST,
             Refusal::NoSuchJob(_) | Refusal::NoSuchApp(_) => StatusCode::NOT_FOUND,
             Refusal::NotRunning(_)
             | Refusal::RunsAlready(_)
             | Refusal::NoReload(_)
             | Refusal::Disabled(_)
+            | Refusal::TaskUnderWay
             | Refusal::NodeStopping => StatusCode::CONFLICT,
         };
         Problem::new(status, refusal.to_string())

@@ -110,6 +110,29 @@ impl Subject {
         }
     }
 
+    /// Lets each reload in its own way, and waits for the commands that this takes.
+    pub(crate) async fn reload(
+        &self,
+        state: &AppState,
+        wait: &WaitQuery,
+    ) -> Result<Vec<JobStatus>, Problem> {
+        let mut waiter = Wait::begin(&state.handle, wait.patience()?);
+        let (mut begun, mut refused) = (Vec::new(), None);
+        for job in &self.asked {
+            match state.handle.request(Request::Reload { job: job.clone() }).await? {
+                Ok(accepted) => begun.extend(accepted.task.map(|task| (job, task))),
+                Err(refusal) => refused = refused.or(Some(refusal)),
+            }
+        }
+        for (job, task) in begun {
+            waiter.wait_for_task(job, task).await?;
+        }
+        match refused {
+            Some(refusal) => Err(refusal.into()),
+            None => self.jobs(state).await,
+        }
+    }
+
     /// Asks, and waits until every job has got to its goal, one cannot, or time is over.
     pub(crate) async fn ask_and_wait(
         &self,

@@ -21,5 +21,6 @@ pub mod plan;
 pub mod record;
 pub mod secret;
 pub mod signal;
+pub mod task;
 pub mod tls;
 pub mod watch;

@@ -12,3 +12,4 @@ pub mod run_dir;
 pub mod sse;
 pub mod stamp;
 pub mod state;
+pub mod task;

@@ -8,10 +8,10 @@
 //! What must not be lost is said again to every new agent until one says that it is journaled:
 //! exit records (`Ack`), results of tasks (`TaskTaken`), orders, signals and lost lines (`Taken`).
 
+use crate::task::{RunTask, TaskDone, TaskKey};
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
-    node::TaskId,
     plan::{Limits, Log, SignalTarget, Socket, Stderr, Stdin},
     signal::Signal,
 };
@@ -76,7 +76,7 @@ pub enum ToKeeper {
     RunTask(Box<RunTask>),
     /// What came of this task is journaled: drop it.
     TaskTaken {
-        id: TaskId,
+        id: TaskKey,
     },
     /// This exit record is journaled: drop it.
     Ack {
@@ -112,12 +112,7 @@ pub enum ToAgent {
         unenforced: Vec<String>,
     },
     Exited(ExitRecord),
-    TaskDone {
-        id: TaskId,
-        exit: Exit,
-        output: String,
-        truncated: bool,
-    },
+    TaskDone(TaskDone),
     /// Somebody wrote to the job's control socket.
     Asked {
         token: u64,
@@ -310,13 +305,6 @@ pub struct Identity {
     pub uid: u32,
     pub gid: u32,
     pub groups: Vec<u32>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunTask {
-    pub id: TaskId,
-    pub exec: Exec,
-    pub timeout_ms: u64,
 }
 
 /// What `status` shows of the keeper.

@@ -1,17 +1,18 @@
 //! A keeper whose agent is this test.
 
+use mainstay_core::task::{Bytes, TaskId, TaskKind, TaskOwner};
 use mainstay_core::{
     name::Name,
-    node::{TaskId, TaskKind},
     plan::{Limits, Log, SignalTarget, Stderr, Stdin},
     signal::Signal,
 };
 use mainstay_tests::{Command, Scratch, Watched, signal, until};
+use mainstay_wire::task::{RunTask, TaskKey};
 use mainstay_wire::{
     frame::{self, FrameDecoder},
     link::{
-        Exec, ExitRecord, FORMAT, KeeperRequest, KeeperResponse, LiveSettings, RunTask, Spawn,
-        ToAgent, ToKeeper, Welcome,
+        Exec, ExitRecord, FORMAT, KeeperRequest, KeeperResponse, LiveSettings, Spawn, ToAgent,
+        ToKeeper, Welcome,
     },
 };
 use std::{
@@ -252,13 +253,14 @@ pub(super) fn spawn(job: &str, incarnation: u64, script: &str) -> Spawn {
 }
 
 pub(super) fn task(job: &str, timeout: Duration, script: &str) -> RunTask {
+    let job = Name::new(job).expect("a name");
+    let owner = TaskOwner::Job { job: job.clone(), incarnation: 1, kind: TaskKind::StopExec };
     RunTask {
-        id: TaskId {
-            job: Name::new(job).expect("a name"),
-            incarnation: 1,
-            what: TaskKind::StopExec,
-        },
+        id: TaskKey::from(&TaskId { number: 1, owner }),
+        job: Some(job),
+        ends_with: None,
         exec: exec(script),
+        input: Bytes::default(),
         timeout_ms: u64::try_from(timeout.as_millis()).expect("short"),
     }
 }

@@ -4,6 +4,7 @@ mod kept;
 mod upgrade;
 
 use kept::{Kept, boottime_after, spawn, task};
+use mainstay_core::task::{Bytes, MAX_INPUT};
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
@@ -13,6 +14,7 @@ use mainstay_tests::{is_alive, signal, until};
 use mainstay_wire::link::{
     ControlRequest, FORMAT, KeeperRequest, KeeperResponse, ToAgent, ToKeeper,
 };
+use mainstay_wire::task::{TaskDone, TaskKey};
 use std::{
     fs,
     time::{Duration, Instant},
@@ -150,7 +152,9 @@ fn an_incarnation_is_started_once_and_never_beside_another() {
 
 fn task_done(message: ToAgent) -> Option<(Exit, String, bool)> {
     match message {
-        ToAgent::TaskDone { exit, output, truncated, .. } => Some((exit, output, truncated)),
+        ToAgent::TaskDone(TaskDone { outcome, .. }) => {
+            Some((outcome.exit, outcome.output, outcome.truncated))
+        }
         _ => None,
     }
 }
@@ -178,6 +182,30 @@ fn of_what_a_task_says_64_kib_come_back() {
     agent.say(&ToKeeper::RunTask(Box::new(task("job", Duration::from_secs(60), script))));
     let (exit, output, truncated) = agent.wait(task_done);
     assert_eq!((exit, output.len(), truncated), (Exit::Code { code: 3 }, 64 << 10, true));
+}
+
+#[test]
+fn a_task_reads_all_of_its_input_as_the_user_and_in_the_directory_that_it_was_given() {
+    let kept = Kept::start();
+    let (mut agent, _) = kept.agent();
+    let input: Vec<u8> =
+        (0..MAX_INPUT).map(|at| u8::try_from(at * 7 % 256).expect("a byte")).collect();
+    let mut run = task("job", Duration::from_secs(60), "cat >copy; pwd; id -u");
+    // For nobody's job, and without a reader that would be in a hurry.
+    run.id = TaskKey { number: 4, owner: serde_json::json!({"cluster": "db"}) };
+    run.job = None;
+    run.input = Bytes(input.clone());
+    run.exec.cwd = Some(kept.path().to_owned());
+    agent.say(&ToKeeper::RunTask(Box::new(run.clone())));
+    let done = agent.wait(|message| match message {
+        ToAgent::TaskDone(done) => Some(done),
+        _ => None,
+    });
+    assert_eq!(done.id, run.id, "its owner comes back as it was");
+    let user = rustix::process::getuid().as_raw();
+    let said = format!("{}\n{user}\n", kept.path().display());
+    assert_eq!((done.outcome.exit, done.outcome.output), (Exit::Code { code: 0 }, said));
+    assert_eq!(fs::read(kept.path().join("copy")).expect("it was read"), input);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn everything_goes_through_an_upgrade_and_it_is_told_until_it_is_written_down() 
     assert_eq!(welcome.upgraded.len(), 0, "one that was ready had written it down");
     fs::write(go, "").expect("a scratch directory");
     let output = agent.wait(|message| match message {
-        ToAgent::TaskDone { output, .. } => Some(output),
+        ToAgent::TaskDone(done) => Some(done.outcome.output),
         _ => None,
     });
     assert_eq!(output, "begun\n");
@@ -58,6 +58,37 @@ fn everything_goes_through_an_upgrade_and_it_is_told_until_it_is_written_down() 
     agent.exited();
     let last = client.last_state().expect("the client is still connected");
     assert_eq!((last["status"].as_str(), last["incarnation"].as_u64()), (Some("DOWN"), Some(3)));
+}
+
+#[test]
+fn the_outcome_of_a_task_is_told_over_agents_and_upgrades_until_it_is_taken() {
+    let outcome = |message| match message {
+        ToAgent::TaskDone(done) => Some(done),
+        _ => None,
+    };
+    let kept = Kept::start();
+    let (mut agent, _) = kept.agent();
+    let run = task("job", Duration::from_secs(60), "echo once >>runs; echo said; exit 3");
+    let mut run = Box::new(run);
+    run.exec.cwd = Some(kept.path().to_owned());
+    agent.say(&ToKeeper::RunTask(run.clone()));
+    let done = agent.wait(outcome);
+    assert_eq!(done.outcome.output, "said\n");
+    agent.die();
+    let (mut agent, _) = kept.agent();
+    assert_eq!(agent.wait(outcome), done, "told to the next agent");
+    assert!(matches!(upgrade(&kept, None), KeeperResponse::Done { .. }));
+    let mut agent = kept.next_agent();
+    agent.greet();
+    assert_eq!(agent.wait(outcome), done, "told after the upgrade");
+    // It asks once more, as one does that has not written down that it is over.
+    agent.say(&ToKeeper::RunTask(run));
+    agent.say(&ToKeeper::TaskTaken { id: done.id });
+    agent.said();
+    agent.die();
+    let (mut agent, _) = kept.agent();
+    assert_eq!(agent.said(), [], "told no more");
+    assert_eq!(fs::read_to_string(kept.path().join("runs")).expect("it ran"), "once\n");
 }
 
 #[test]

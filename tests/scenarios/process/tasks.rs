@@ -1,6 +1,7 @@
 //! Tasks: checks and commands that leave something behind.
 
-use mainstay_tests::{Node, Setup, is_alive, until};
+use mainstay_tests::{Node, Setup, is_alive, signal, until};
+use rustix::process::Signal;
 use std::{fs, path::Path};
 
 /// Three checks whose children hide in sessions of their own: one that ends at once, one that never
@@ -57,4 +58,102 @@ fn what_a_task_leaves_behind_ends_with_it_and_its_job_is_spared() {
         assert!(is_alive(pid(&node, "own")), "a child of the job is no child of its check");
         assert_eq!(node.status()["strays"], serde_json::json!([]));
     }
+}
+
+/// A reload command that says when it runs, and ends when it may.
+const RELOADS: &str = r#"
+    [node]
+    exit = "never"
+    [jobs.web]
+    exec = ["sleep", "1000"]
+    reload = { exec = ["sh", "-c", "echo run >>runs; until [ -e go ]; do sleep 0.02; done; echo cannot read it; echo over >over; exit 3"] }
+    [jobs.fine]
+    exec = ["sleep", "1000"]
+    reload = { exec = ["true"] }
+"#;
+
+fn begin_reload(node: &Node) {
+    node.must(&["reload", "web", "--no-wait"]);
+    until("it runs", || fs::read_to_string(node.path().join("runs")).ok());
+}
+
+fn let_it_end(node: &Node) {
+    fs::write(node.path().join("go"), "").expect("a scratch directory");
+    until("it has ended", || fs::read(node.path().join("over")).ok());
+}
+
+#[test]
+fn a_reload_command_that_fails_is_told_with_its_code_and_output() {
+    let node = Setup::config(RELOADS).start();
+    node.running("web");
+    assert!(node.must(&["reload", "fine"]).contains("RUNNING"));
+    fs::write(node.path().join("go"), "").expect("a scratch directory");
+    let output = node.ask(&["reload", "web"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.contains("exit code 3: cannot read it"), "{said}");
+    let mut events = node.events();
+    let ended = events.wait_for("web", "taskEnded");
+    assert_eq!(ended["detail"]["exit"]["code"], 3);
+    assert_eq!(ended["detail"]["output"], "cannot read it\n");
+}
+
+#[test]
+fn a_reload_that_is_not_over_in_time_goes_on_and_a_second_one_joins_it() {
+    let node = Setup::config(RELOADS).start();
+    node.running("web");
+    let output = node.ask(&["reload", "web", "--timeout", "300ms"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.contains("goes on"), "{said}");
+    begin_reload(&node);
+    let_it_end(&node);
+    node.events().wait_for("web", "taskEnded");
+    assert_eq!(fs::read_to_string(node.path().join("runs")).expect("it ran"), "run\n");
+}
+
+/// The command ends while the agent is frozen, so that nobody has taken its outcome when the agent
+/// is replaced.
+fn outcome_survives(replace_agent: impl Fn(&Node)) {
+    let node = Setup::config(RELOADS).start();
+    node.running("web");
+    let mut events = node.events();
+    begin_reload(&node);
+    signal(node.agent(), Signal::STOP);
+    let_it_end(&node);
+    replace_agent(&node);
+    let ended = events.wait_for("web", "taskEnded");
+    assert_eq!(ended["detail"]["exit"]["code"], 3);
+    node.kill_agent();
+    node.must(&["upgrade"]);
+    node.must(&["stop", "web"]);
+    events.wait_for("web", "stopped");
+    let told = events.seen().iter().filter(|event| event["event"] == "taskEnded").count();
+    assert_eq!(told, 1, "{:#?}", events.seen());
+    assert_eq!(fs::read_to_string(node.path().join("runs")).expect("it ran"), "run\n");
+}
+
+#[test]
+fn the_outcome_of_a_task_survives_a_killed_agent_and_is_told_once() {
+    outcome_survives(|node| signal(node.agent(), Signal::KILL));
+}
+
+#[test]
+fn the_outcome_of_a_task_survives_an_upgrade_and_is_told_once() {
+    outcome_survives(|node| {
+        node.must(&["upgrade"]);
+    });
+}
+
+#[test]
+fn a_reload_command_goes_on_while_agents_die_and_is_run_once() {
+    let node = Setup::config(RELOADS).start();
+    node.running("web");
+    begin_reload(&node);
+    node.kill_agent();
+    node.kill_agent();
+    let_it_end(&node);
+    let ended = node.events().wait_for("web", "taskEnded");
+    assert_eq!(ended["detail"]["output"], "cannot read it\n");
+    assert_eq!(fs::read_to_string(node.path().join("runs")).expect("it ran"), "run\n");
 }

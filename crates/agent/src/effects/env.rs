@@ -23,7 +23,8 @@ pub(crate) struct Env {
 }
 
 impl Agent {
-    pub(crate) fn env_for(&self, plan: &JobPlan) -> Env {
+    /// For a task of the node itself.
+    pub(crate) fn env_for_node(&self) -> Env {
         let mut env = Env::default();
         for (name, value) in self.node.environ().iter() {
             match value {
@@ -31,6 +32,11 @@ impl Agent {
                 None => env.unset.push(name.to_owned()),
             }
         }
+        env
+    }
+
+    pub(crate) fn env_for(&self, plan: &JobPlan) -> Env {
+        let mut env = self.env_for_node();
         env.set.extend(addresses("MAINSTAY", &self.addresses));
         for watch in &self.node.plan().watches {
             let word = format!("MAINSTAY_WATCH_{}", watch.name.in_variables());

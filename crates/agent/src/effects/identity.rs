@@ -4,13 +4,16 @@ use crate::effects::env::Env;
 use mainstay_core::{
     clock::Mono,
     name::Name,
-    node::{TaskId, TaskKind},
     plan::{JobPlan, Probe, Reload},
+    task::{Bytes, TaskId, TaskKind, TaskOwner, TaskSpec},
 };
 use mainstay_sys::user::{User, lookup_group, lookup_user};
-use mainstay_wire::link::{Exec, Identity, LiveSettings, RunTask, Spawn, ToKeeper};
+use mainstay_wire::{
+    link::{Exec, Identity, LiveSettings, Spawn, ToKeeper},
+    task::{RunTask, TaskKey},
+};
 use rustix::process::{getegid, geteuid};
-use std::io;
+use std::{io, time::Duration};
 
 /// Why a name could not be turned into a number.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +31,15 @@ pub(crate) enum LookupError {
 pub(crate) enum Run {
     Incarnation { incarnation: u64, args: Vec<String> },
     Task { id: TaskId, deadline: Mono },
+}
+
+/// What is to be run for the node itself.
+#[derive(Debug)]
+pub(crate) struct NodeTask {
+    pub(crate) id: TaskId,
+    pub(crate) deadline: Mono,
+    pub(crate) spec: Box<TaskSpec>,
+    pub(crate) env: Env,
 }
 
 /// May a lookup be needed, which can be slow?
@@ -48,14 +60,61 @@ pub(crate) fn message(
             Ok(ToKeeper::Spawn(Box::new(spawn(plan, *incarnation, exec))))
         }
         Run::Task { id, deadline } => {
-            let argv = command(plan, id.what);
-            let timeout = deadline.since(now).as_millis();
+            let argv = command(plan, &id.owner);
             Ok(ToKeeper::RunTask(Box::new(RunTask {
-                id: id.clone(),
+                id: TaskKey::from(id),
+                job: Some(plan.name.clone()),
+                ends_with: ends_with(&id.owner),
                 exec: exec(plan, argv, env)?,
-                timeout_ms: u64::try_from(timeout).unwrap_or(u64::MAX),
+                input: Bytes::default(),
+                timeout_ms: millis(deadline.since(now)),
             })))
         }
+    }
+}
+
+/// The same for a task of the node itself. Looks names up, too.
+pub(crate) fn node_message(task: NodeTask, now: Mono) -> Result<ToKeeper, LookupError> {
+    let NodeTask { id, deadline, spec, env: Env { set: mut env, unset } } = task;
+    let user = spec.user.as_deref().map(user).transpose()?;
+    if let Some(user) = &user {
+        env.extend(of_user(user));
+    }
+    env.extend(spec.env.iter().cloned());
+    let identity = user.map(|User { uid, gid, groups, .. }| Identity { uid, gid, groups });
+    let own = (geteuid().as_raw(), getegid().as_raw());
+    let exec = Exec {
+        argv: spec.exec.clone(),
+        env,
+        unset,
+        cwd: spec.cwd.clone(),
+        // Only root may change it, and nobody has to change it to what it is.
+        identity: identity.filter(|it| own.0 == 0 || (it.uid, it.gid) != own),
+        umask: None,
+        nice: None,
+    };
+    Ok(ToKeeper::RunTask(Box::new(RunTask {
+        id: TaskKey::from(&id),
+        job: None,
+        ends_with: None,
+        exec,
+        input: spec.input,
+        timeout_ms: millis(deadline.since(now)),
+    })))
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A check is of no use without the run that it is about.
+fn ends_with(owner: &TaskOwner) -> Option<(Name, u64)> {
+    match owner {
+        TaskOwner::Job { job, incarnation, kind: TaskKind::Check(_) } => {
+            Some((job.clone(), *incarnation))
+        }
+        TaskOwner::Job { kind: TaskKind::StopExec | TaskKind::Reload, .. }
+        | TaskOwner::Node { .. } => None,
     }
 }
 
@@ -69,8 +128,9 @@ fn program(plan: &JobPlan) -> Vec<String> {
 }
 
 /// What a task of the job executes.
-fn command(plan: &JobPlan, what: TaskKind) -> &[String] {
-    match what {
+fn command<'a>(plan: &'a JobPlan, owner: &TaskOwner) -> &'a [String] {
+    let TaskOwner::Job { kind, .. } = owner else { return &[] };
+    match *kind {
         TaskKind::StopExec => plan.stop.exec.as_deref().unwrap_or_default(),
         TaskKind::Reload => match &plan.reload {
             Some(Reload::Exec(command)) => command,
@@ -125,11 +185,7 @@ fn exec(plan: &JobPlan, argv: &[String], env: Env) -> Result<Exec, LookupError> 
     // What comes later wins.
     let Env { set: mut env, unset } = env;
     if let Some(user) = &user {
-        for (key, value) in [("HOME", &user.home), ("USER", &user.name), ("LOGNAME", &user.name)] {
-            if !value.is_empty() {
-                env.push((key.to_owned(), value.clone()));
-            }
-        }
+        env.extend(of_user(user));
     }
     env.extend(plan.env.iter().cloned());
     Ok(Exec {
@@ -141,6 +197,13 @@ fn exec(plan: &JobPlan, argv: &[String], env: Env) -> Result<Exec, LookupError> 
         umask: plan.umask,
         nice: plan.nice,
     })
+}
+
+/// The variables by which a user's home and name are known.
+fn of_user(user: &User) -> impl Iterator<Item = (String, String)> {
+    let all = [("HOME", &user.home), ("USER", &user.name), ("LOGNAME", &user.name)];
+    let given = all.into_iter().filter(|(_, value)| !value.is_empty());
+    given.map(|(name, value)| (name.to_owned(), value.clone()))
 }
 
 /// `None`: it runs as we do, and nothing has to be changed (which only root may).
@@ -182,7 +245,7 @@ fn group(name: &str) -> Result<u32, LookupError> {
 pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
     match message {
         ToKeeper::Spawn(spawn) => Some(&spawn.job),
-        ToKeeper::RunTask(task) => Some(&task.id.job),
+        ToKeeper::RunTask(task) => task.job.as_ref(),
         ToKeeper::Stop { job, .. }
         | ToKeeper::Kill { job, .. }
         | ToKeeper::Signal { job, .. }

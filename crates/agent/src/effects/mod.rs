@@ -12,7 +12,7 @@ pub(crate) mod watch_files;
 
 use crate::{
     agent::{About, Agent, End},
-    effects::identity::Run,
+    effects::identity::{NodeTask, Run},
     effects::listeners::Listeners,
     inputs::cron::Clocks,
     journal::plan_file::{self, OnDisk},
@@ -22,8 +22,9 @@ use mainstay_core::{
     clock::Mono,
     explain,
     name::Name,
-    node::{Command, Input, TaskId, TaskKind},
+    node::{Command, Input},
     plan::{Probe, Trigger},
+    task::{TaskId, TaskOutcome, TaskSpec},
 };
 use mainstay_wire::link::ToKeeper;
 use std::io;
@@ -37,9 +38,7 @@ impl Agent {
                 }
                 self.start(&job, Run::Incarnation { incarnation, args })
             }
-            Command::RunTask { id, deadline } => {
-                self.start(&id.job.clone(), Run::Task { id, deadline })
-            }
+            Command::RunTask { id, deadline, spec } => self.run_task(id, deadline, spec),
             Command::Stop { job, incarnation, signal, to } => {
                 self.outgoing.send(&mut self.link, ToKeeper::Stop { job, incarnation, signal, to })
             }
@@ -123,7 +122,7 @@ impl Agent {
         }
         match probe {
             Probe::Exec(_) => {
-                let id = TaskId { job, incarnation, what: TaskKind::Check(check) };
+                let id = TaskId::check(job, incarnation, check);
                 let env = self.env_for(plan);
                 let files = self.watch_files.pending();
                 self.outgoing.run(&mut self.link, plan, Run::Task { id, deadline }, env, files)
@@ -196,6 +195,27 @@ impl Agent {
         let stop_timeout = self.node.plan().node.stop_timeout.as_millis();
         let stop_timeout_ms = u64::try_from(stop_timeout).unwrap_or(u64::MAX);
         self.say(&ToKeeper::Ready { stop_timeout_ms });
+    }
+
+    fn run_task(
+        &mut self,
+        id: TaskId,
+        deadline: Mono,
+        spec: Option<Box<TaskSpec>>,
+    ) -> Option<Input> {
+        match (id.owner.job().cloned(), spec) {
+            (_, Some(spec)) => {
+                let env = self.env_for_node();
+                self.outgoing.run_for_node(&mut self.link, NodeTask { id, deadline, spec, env })
+            }
+            (Some(job), None) if self.node.job_plan(job.as_str()).is_some() => {
+                self.start(&job, Run::Task { id, deadline })
+            }
+            (_, None) => {
+                let outcome = TaskOutcome::error("its job is no longer in the plan".to_owned(), 0);
+                Some(Input::TaskDone { id, outcome })
+            }
+        }
     }
 
     fn start(&mut self, job: &Name, run: Run) -> Option<Input> {

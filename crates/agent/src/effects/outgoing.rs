@@ -8,15 +8,16 @@ use crate::{
     checks::{self, Verdict},
     clock,
     effects::env::Env,
-    effects::identity::{self, LookupError, Run},
+    effects::identity::{self, LookupError, NodeTask, Run},
     effects::watch_files::PendingWrite,
     inputs::link::Link,
 };
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
-    node::{Input, TaskId, TaskKind},
+    node::Input,
     plan::JobPlan,
+    task::{TaskId, TaskKind, TaskOutcome, TaskOwner},
 };
 use mainstay_wire::link::ToKeeper;
 use std::collections::{HashMap, VecDeque};
@@ -38,9 +39,15 @@ enum Queued {
 /// A finished lookup.
 #[derive(Debug)]
 pub(crate) struct LookedUp {
-    job: Name,
-    run: Run,
+    whose: Whose,
     result: Result<ToKeeper, LookupError>,
+}
+
+/// What names were looked up for.
+#[derive(Debug)]
+enum Whose {
+    Job(Name, Run),
+    Node(TaskId),
 }
 
 impl Outgoing {
@@ -89,7 +96,7 @@ impl Outgoing {
         let look_up = move || {
             let result = identity::message(&plan, &run, env, clock::mono());
             // Nobody listens only when the agent is gone.
-            let _ = report.send(LookedUp { job: plan.name, run, result });
+            let _ = report.send(LookedUp { whose: Whose::Job(plan.name, run), result });
         };
         match files {
             None => drop(spawn_blocking(look_up)),
@@ -100,6 +107,25 @@ impl Outgoing {
         }
     }
 
+    /// Runs a task of the node itself. Nothing else waits for it.
+    pub(crate) fn run_for_node(&mut self, link: &mut Link, task: NodeTask) -> Option<Input> {
+        if task.spec.user.is_some() {
+            let report = self.report.clone();
+            spawn_blocking(move || {
+                let whose = Whose::Node(task.id.clone());
+                let result = identity::node_message(task, clock::mono());
+                // Nobody listens only when the agent is gone.
+                let _ = report.send(LookedUp { whose, result });
+            });
+            return None;
+        }
+        let id = task.id.clone();
+        match identity::node_message(task, clock::mono()) {
+            Ok(message) => deliver(link, &message),
+            Err(error) => Some(task_done(id, TaskOutcome::error(error.to_string(), 0))),
+        }
+    }
+
     /// The next finished lookup. May be dropped at any time.
     pub(crate) async fn looked_up(&mut self) -> LookedUp {
         self.done.recv().await.expect("this struct holds a sender")
@@ -107,10 +133,16 @@ impl Outgoing {
 
     /// Sends what was looked up and what waited behind it.
     pub(crate) fn proceed(&mut self, link: &mut Link, found: LookedUp) -> Option<Input> {
-        let LookedUp { job, run, result } = found;
-        let failure = match result {
-            Ok(message) => deliver(link, &message),
-            Err(error) => Some(never_ran(job.clone(), run, error.to_string())),
+        let LookedUp { whose, result } = found;
+        let (job, failure) = match (whose, result) {
+            (Whose::Node(_), Ok(message)) => return deliver(link, &message),
+            (Whose::Node(id), Err(error)) => {
+                return Some(task_done(id, TaskOutcome::error(error.to_string(), 0)));
+            }
+            (Whose::Job(job, _), Ok(message)) => (job, deliver(link, &message)),
+            (Whose::Job(job, run), Err(error)) => {
+                (job.clone(), Some(never_ran(job, run, error.to_string())))
+            }
         };
         while let Some(item) = self.open.get_mut(&job).and_then(VecDeque::pop_front) {
             match item {
@@ -136,9 +168,7 @@ fn deliver(link: &mut Link, message: &ToKeeper) -> Option<Input> {
             let run = Run::Incarnation { incarnation: spawn.incarnation, args: Vec::new() };
             Some(never_ran(spawn.job.clone(), run, error))
         }
-        ToKeeper::RunTask(task) => {
-            Some(task_done(task.id.clone(), Exit::Error { error, errno: E2BIG }, ""))
-        }
+        ToKeeper::RunTask(task) => Some(task_done(task.id.id()?, TaskOutcome::error(error, E2BIG))),
         _ => {
             tracing::error!("a message to the keeper is lost: {error}");
             None
@@ -149,23 +179,23 @@ fn deliver(link: &mut Link, message: &ToKeeper) -> Option<Input> {
 const E2BIG: i32 = 7;
 
 fn never_ran(job: Name, run: Run, error: String) -> Input {
-    let exit = Exit::Error { error, errno: 0 };
     match run {
         Run::Incarnation { incarnation, .. } => {
+            let exit = Exit::Error { error, errno: 0 };
             Input::Exited { job, incarnation, exit, asked: Asked::None }
         }
-        Run::Task { id, .. } => task_done(id, exit, ""),
+        Run::Task { id, .. } => task_done(id, TaskOutcome::error(error, 0)),
     }
 }
 
 /// The end of a task; that of an exec check is its answer.
-pub(crate) fn task_done(id: TaskId, exit: Exit, output: &str) -> Input {
-    match id.what {
-        TaskKind::Check(check) => {
-            let Verdict { passed, output } = checks::of_task(&exit, output);
-            let TaskId { job, incarnation, .. } = id;
+pub(crate) fn task_done(id: TaskId, outcome: TaskOutcome) -> Input {
+    match id.owner {
+        TaskOwner::Job { job, incarnation, kind: TaskKind::Check(check) } => {
+            let Verdict { passed, output } = checks::of_task(&outcome.exit, &outcome.output);
             Input::Checked { job, incarnation, check, passed, output }
         }
-        TaskKind::StopExec | TaskKind::Reload => Input::TaskDone { id, exit },
+        TaskOwner::Job { kind: TaskKind::StopExec | TaskKind::Reload, .. }
+        | TaskOwner::Node { .. } => Input::TaskDone { id, outcome },
     }
 }

@@ -15,10 +15,14 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    node::{Input, Request, TaskId, TaskKind},
+    node::{Input, Request},
     plan::SignalTarget,
+    task::{TaskId, TaskKind, TaskOutcome, TaskOwner},
 };
-use mainstay_wire::link::{ControlRequest, ExitRecord, ToAgent, ToKeeper};
+use mainstay_wire::{
+    link::{ControlRequest, ExitRecord, ToAgent, ToKeeper},
+    task::TaskDone,
+};
 use std::{
     collections::{BTreeMap, HashMap},
     time::Duration,
@@ -67,11 +71,7 @@ impl Agent {
                 self.take(Input::Spawned { job, incarnation, pid }, Origin::World)
             }
             ToAgent::Exited(record) => self.take_record(record),
-            ToAgent::TaskDone { id, exit, output, truncated } => {
-                let output = self.hide(&id.job, output);
-                tell_output(&id, &output, truncated);
-                self.take(outgoing::task_done(id.clone(), exit, &output), Origin::Task(id))
-            }
+            ToAgent::TaskDone(done) => self.take_outcome(done),
             // An earlier agent has written it down: only its thanks got lost.
             ToAgent::Asked { token, .. }
             | ToAgent::Signalled { token, .. }
@@ -116,6 +116,20 @@ impl Agent {
     pub(crate) fn take_record(&mut self, record: ExitRecord) -> Result<(), End> {
         let ExitRecord { record, job, incarnation, exit, asked, .. } = record;
         self.take(Input::Exited { job, incarnation, exit, asked }, Origin::Record(record))
+    }
+
+    fn take_outcome(&mut self, done: TaskDone) -> Result<(), End> {
+        let TaskDone { id: key, mut outcome } = done;
+        let Some(id) = key.id() else {
+            tracing::warn!("a task of an owner that this version does not know: {}", key.owner);
+            self.say(&ToKeeper::TaskTaken { id: key });
+            return Ok(self.link.flush()?);
+        };
+        if let Some(job) = id.owner.job() {
+            outcome.output = self.hide(job, std::mem::take(&mut outcome.output));
+        }
+        log_output(&id, &outcome);
+        self.take(outgoing::task_done(id, outcome), Origin::Task(key))
     }
 
     /// What came in at a job's control socket is meant for the incarnation behind that socket.
@@ -182,15 +196,16 @@ impl Agent {
     }
 }
 
-fn tell_output(id: &TaskId, output: &str, truncated: bool) {
-    let what = match id.what {
-        TaskKind::StopExec => "stop",
-        TaskKind::Reload => "reload",
+fn log_output(id: &TaskId, outcome: &TaskOutcome) {
+    let whose = match &id.owner {
+        TaskOwner::Job { job, kind: TaskKind::StopExec, .. } => format!("{job}: its stop command"),
+        TaskOwner::Job { job, kind: TaskKind::Reload, .. } => format!("{job}: its reload command"),
         // Part of its answer.
-        TaskKind::Check(_) => return,
+        TaskOwner::Job { kind: TaskKind::Check(_), .. } => return,
+        TaskOwner::Node { purpose } => format!("the command for {purpose}"),
     };
-    if !output.is_empty() {
-        let cut = if truncated { " (cut)" } else { "" };
-        tracing::info!("{}: its {what} command said{cut}: {}", id.job, output.trim_end());
+    if !outcome.output.is_empty() {
+        let cut = if outcome.truncated { " (cut)" } else { "" };
+        tracing::info!("{whose} said{cut}: {}", outcome.output.trim_end());
     }
 }

@@ -7,7 +7,7 @@ pub use goal::{Goal, Incarnations};
 
 use crate::handle::{Gone, Handle, Selection};
 use goal::Progress;
-use mainstay_core::job::Desired;
+use mainstay_core::{event::Kind, exit::Exit, job::Desired, name::Name};
 use mainstay_wire::api::JobStatus;
 use std::{fmt, time::Duration};
 use tokio::{
@@ -26,6 +26,8 @@ pub struct Wait<'a> {
     patience: Duration,
     deadline: Instant,
     changes: watch::Receiver<u64>,
+    /// The last event before.
+    since: u64,
 }
 
 /// Why a wait has ended short of its goal.
@@ -42,13 +44,45 @@ pub enum WaitError {
     /// The request stands; only the time to wait for it is over.
     #[error("{}", TooSlow(.job, *.patience))]
     TimeOver { job: Box<JobStatus>, patience: Duration },
+    /// A command that was run for the job has failed.
+    #[error("the reload command of {job} failed: {exit}{}", Said(.output))]
+    TaskFailed { job: Name, exit: Exit, output: String },
+    #[error("the reload command of {job} has not ended after {patience:?}; it goes on")]
+    TaskTimeOver { job: Name, patience: Duration },
 }
 
 impl Wait<'_> {
     #[must_use]
     pub fn begin(handle: &Handle, patience: Duration) -> Wait<'_> {
         let deadline = Instant::now() + patience;
-        Wait { handle, patience, deadline, changes: handle.events().subscribe() }
+        let (changes, since) = (handle.events().subscribe(), handle.events().last());
+        Wait { handle, patience, deadline, changes, since }
+    }
+
+    /// Returns when the task of this number, begun for the job, has ended well.
+    ///
+    /// # Errors
+    /// How it has ended otherwise, or that it has not.
+    pub async fn wait_for_task(&mut self, job: &Name, number: u64) -> Result<(), WaitError> {
+        if self.patience.is_zero() {
+            return Ok(());
+        }
+        loop {
+            self.changes.mark_unchanged();
+            let events = self.handle.events().after(self.since, usize::MAX).events;
+            match events.iter().find_map(|event| end_of(&event.kind, number)) {
+                Some((Exit::Code { code: 0 }, _)) => return Ok(()),
+                Some((exit, output)) => {
+                    let (exit, output) = (exit.clone(), output.to_owned());
+                    return Err(WaitError::TaskFailed { job: job.clone(), exit, output });
+                }
+                None => {}
+            }
+            if timeout_at(self.deadline, self.changes.changed()).await.is_err() {
+                let patience = self.patience;
+                return Err(WaitError::TaskTimeOver { job: job.clone(), patience });
+            }
+        }
     }
 
     /// Returns when all of them have got there.
@@ -86,8 +120,30 @@ impl Wait<'_> {
     }
 }
 
+/// The end of the task of this number, and what it said.
+fn end_of(kind: &Kind, number: u64) -> Option<(&Exit, &str)> {
+    match kind {
+        Kind::TaskEnded { number: ended, exit, output, .. } => {
+            (*ended == number).then_some((exit, output.as_str()))
+        }
+        _ => None,
+    }
+}
+
 fn is_hopeless(job: &JobStatus) -> bool {
     job.waiting.iter().any(|one| one.reason.is_some())
+}
+
+/// What a command had to say, behind how it ended.
+struct Said<'a>(&'a str);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.trim_end() {
+            "" => Ok(()),
+            text => write!(f, ": {text}"),
+        }
+    }
 }
 
 struct Failed<'a>(&'a JobStatus);

@@ -197,6 +197,10 @@ events! {
     AgentRestarted { restarts: u64 } = "agentRestarted" { by: &[Node] }
     /// Another version of the program has taken over; jobs went on.
     Upgraded { from: String, to: String } = "upgraded" { by: &[Node] }
+    /// A command that was run for it by request has ended: its `reload.exec`; of the node: a task.
+    TaskEnded { number: u64, task: String, exit: Exit, output: String } = "taskEnded" {
+        by: &[Job, Node],
+    }
     /// Lines of its output are lost.
     LogGap { lines: u64 } = "logGap" { by: &[Job], tone: Tone::Bad }
     /// A process that belonged to no job was killed.

@@ -4,10 +4,11 @@ use crate::{
     clock::Mono,
     discovery::Standing,
     event::{Kind, Source},
-    node::{Command, TaskId, TaskKind, Token, Wait},
+    node::{Command, Token, Wait},
     outbox::Outbox,
     plan::{JobPlan, SignalTarget, Trigger},
     signal::Signal,
+    task::{OpenTask, TaskKind, TaskOwner},
 };
 use std::time::Duration;
 
@@ -76,9 +77,9 @@ impl JobCtx<'_> {
         self.out.command(Command::Signal { job, incarnation, signal, to });
     }
 
-    pub(super) fn run_task(&mut self, incarnation: u64, what: TaskKind, deadline: Mono) {
-        let id = TaskId { job: self.plan.name.clone(), incarnation, what };
-        self.out.command(Command::RunTask { id, deadline });
+    pub(super) fn run_task(&mut self, incarnation: u64, kind: TaskKind, deadline: Mono) {
+        let owner = TaskOwner::Job { job: self.plan.name.clone(), incarnation, kind };
+        self.out.run_task(OpenTask { owner, deadline, spec: None });
     }
 
     pub(super) fn probe(&mut self, incarnation: u64, check: usize, deadline: Mono) {

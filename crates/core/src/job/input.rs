@@ -4,7 +4,7 @@
 use super::{Force, Notification, Permit};
 use crate::{
     exit::{Asked, Exit},
-    node::{Held, TaskKind, Wait},
+    node::{Held, Wait},
     plan::{JobPlan, SignalTarget},
     signal::Signal,
 };
@@ -27,9 +27,9 @@ pub(crate) enum JobInput<'a> {
         exit: &'a Exit,
         asked: Asked,
     },
-    TaskDone {
+    /// `stop.exec` has ended.
+    StopExecDone {
         incarnation: u64,
-        kind: TaskKind,
     },
     Timer {
         incarnation: u64,

@@ -71,7 +71,7 @@ use crate::{
     discovery::Standing,
     event::{EventName, History, Kind},
     exit::Exit,
-    node::{Refusal, TaskKind, Wait},
+    node::{Refusal, Wait},
     plan::{Awaited, JobPlan},
 };
 use announce::{Announcement, Presence};
@@ -207,7 +207,11 @@ impl Job {
             JobInput::Exited { incarnation, exit, asked } => {
                 self.exited(ctx, incarnation, exit, asked);
             }
-            JobInput::TaskDone { incarnation, kind } => self.task_done(ctx, incarnation, kind),
+            JobInput::StopExecDone { incarnation } => {
+                if incarnation == self.incarnation() {
+                    self.advance_stop(ctx, StopStage::task_done);
+                }
+            }
             JobInput::Timer { incarnation, wait } => self.timer(ctx, incarnation, wait),
             JobInput::Checked { incarnation, check, passed, output } => {
                 if incarnation == self.incarnation() {
@@ -292,15 +296,6 @@ impl Job {
     fn cron_due(&mut self, ctx: &mut JobCtx<'_>) {
         if ctx.rearm_cron() {
             self.trigger();
-        }
-    }
-
-    fn task_done(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64, kind: TaskKind) {
-        match kind {
-            TaskKind::StopExec if incarnation == self.incarnation() => {
-                self.advance_stop(ctx, StopStage::task_done);
-            }
-            TaskKind::StopExec | TaskKind::Reload | TaskKind::Check(_) => {}
         }
     }
 

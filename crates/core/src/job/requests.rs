@@ -2,9 +2,10 @@
 
 use super::{Job, JobCtx};
 use crate::{
-    node::{Refusal, TaskKind},
+    node::Refusal,
     plan::{Reload, SignalTarget},
     signal::Signal,
+    task::TaskKind,
 };
 use std::time::Duration;
 

@@ -9,10 +9,7 @@
 //! job waits for its end.
 
 use super::{JobCtx, Shutting};
-use crate::{
-    clock::Mono,
-    node::{TaskKind, Wait},
-};
+use crate::{clock::Mono, node::Wait, task::TaskKind};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -2,8 +2,14 @@
 
 use super::input::Refusal;
 use crate::{
-    clock::Mono, discovery::Standing, event::Event, name::Name, plan::SignalTarget, record::Record,
+    clock::Mono,
+    discovery::Standing,
+    event::Event,
+    name::Name,
+    plan::SignalTarget,
+    record::Record,
     signal::Signal,
+    task::{TaskId, TaskSpec},
 };
 use serde::{Deserialize, Serialize};
 
@@ -41,29 +47,17 @@ pub enum Command {
     WriteInstances { watch: Name },
     /// These jobs stay disabled over runs.
     KeepDisabled { jobs: Vec<Name> },
-    /// Run the job's `stop.exec` or `reload.exec`, killed at `deadline`.
-    RunTask { id: TaskId, deadline: Mono },
+    /// Run it, killed at `deadline`; the answer is [`super::Input::TaskDone`].
+    RunTask {
+        id: TaskId,
+        deadline: Mono,
+        /// `None`: what it runs is in the plan of its job.
+        spec: Option<Box<TaskSpec>>,
+    },
     /// Wake the node with this token at `at`. A later `SetTimer` with the same token replaces it.
     SetTimer { token: Token, at: Mono },
     /// Everything is gone: the run ends with this code.
     Exit { code: i32 },
-}
-
-/// A short run on behalf of a job.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TaskId {
-    pub job: Name,
-    pub incarnation: u64,
-    pub what: TaskKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskKind {
-    StopExec,
-    Reload,
-    /// Made by the agent for an exec check; the number is its place in the plan.
-    Check(usize),
 }
 
 /// Says which wait has ended; one that no longer matters is recognised by its incarnation.

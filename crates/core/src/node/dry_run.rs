@@ -10,6 +10,7 @@ use crate::{
     name::Name,
     plan::Check,
     signal::Signal,
+    task::TaskOutcome,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -64,7 +65,9 @@ impl DryRun {
                 self.inputs.push_back(Input::Exited { job, incarnation, exit, asked: Asked::Stop });
             }
             Command::RunTask { id, .. } => {
-                self.inputs.push_back(Input::TaskDone { id, exit: Exit::Code { code: 0 } });
+                let exit = Exit::Code { code: 0 };
+                let outcome = TaskOutcome { exit, output: String::new(), truncated: false };
+                self.inputs.push_back(Input::TaskDone { id, outcome });
             }
             Command::SetTimer {
                 token: Token::Job { job, incarnation, wait: Wait::StopTimeout },

@@ -1,9 +1,6 @@
 //! What a node is told.
 
-use super::{
-    ReloadPreview,
-    command::{TaskId, Token},
-};
+use super::{ReloadPreview, command::Token};
 use crate::{
     discovery::Instance,
     environ::Unfit,
@@ -11,6 +8,7 @@ use crate::{
     name::Name,
     plan::{Plan, SignalTarget},
     signal::Signal,
+    task::{MAX_INPUT, TaskId, TaskOutcome, TaskSpec},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
@@ -42,9 +40,10 @@ pub enum Input {
         exit: Exit,
         asked: Asked,
     },
+    /// A task has ended. Said again until the step that heard of it is journaled.
     TaskDone {
         id: TaskId,
-        exit: Exit,
+        outcome: TaskOutcome,
     },
     Timer {
         token: Token,
@@ -174,6 +173,12 @@ pub enum Request {
     Environ {
         changes: BTreeMap<String, Option<String>>,
     },
+    /// Runs something for the node itself.
+    RunTask {
+        purpose: String,
+        timeout: Duration,
+        task: Box<TaskSpec>,
+    },
     Shutdown,
 }
 
@@ -196,6 +201,7 @@ impl Request {
             | Request::RestartApp { .. }
             | Request::Apply { .. }
             | Request::Environ { .. }
+            | Request::RunTask { .. }
             | Request::Shutdown => None,
         }
     }
@@ -219,6 +225,10 @@ pub enum Refusal {
     Disabled(Name),
     #[error(transparent)]
     Environ(#[from] Unfit),
+    #[error("the input of a task is {0} bytes: it can be given {MAX_INPUT}")]
+    InputTooLong(usize),
+    #[error("a task for this purpose is still running")]
+    TaskUnderWay,
     #[error("the node is stopping")]
     NodeStopping,
 }

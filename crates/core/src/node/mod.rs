@@ -28,10 +28,11 @@ mod records;
 mod request;
 mod shutdown;
 mod state;
+mod tasks;
 mod wiring;
 
 pub use blockers::{Blocker, Blockers, Cause, LeftAtRest, StuckJob, StuckWhy};
-pub use command::{Command, Outcome, TaskId, TaskKind, Token, Wait};
+pub use command::{Command, Outcome, Token, Wait};
 pub use input::{Held, Input, Refusal, Request};
 pub use jobs::Leaving;
 pub use preview::{Effect, JobPreview, MovedBy, ReloadPreview};
@@ -50,6 +51,7 @@ use crate::{
     plan::{Awaited, JobPlan, Plan},
     record::{Journaled, JournaledMap, Memory},
     signal::Signal,
+    task::Tasks,
     watch::Watch,
 };
 use jobs::{JobId, Jobs};
@@ -64,6 +66,7 @@ pub struct Node {
     seq: u64,
     state: Journaled<NodeState>,
     environ: Journaled<Environ>,
+    tasks: Journaled<Tasks>,
     /// Those of which there is something to know.
     apps: BTreeMap<Name, App>,
     watches: JournaledMap<Watch>,
@@ -142,7 +145,7 @@ impl Node {
     }
 
     pub fn step(&mut self, now: Now, input: Input) -> Outcome {
-        let mut out = Outbox::new(now, self.seq);
+        let mut out = Outbox::new(now, self.seq, std::mem::take(&mut self.tasks));
         let was_over = self.was_over(&input);
         let answer = self.take(&mut out, input);
         self.propagate(&mut out);
@@ -155,7 +158,7 @@ impl Node {
             .map(|(id, _)| self.jobs.name(id).clone())
             .collect();
         self.forget_those_gone(&mut out);
-        self.seq = out.seq;
+        (self.seq, self.tasks) = (out.seq, out.tasks);
         let records = self.take_records(&touched);
         Outcome { events: out.events, commands: out.commands, records, answer }
     }
@@ -172,10 +175,7 @@ impl Node {
             Input::Exited { job, incarnation, exit, asked } => {
                 self.tell_job(out, &job, JobInput::Exited { incarnation, exit: &exit, asked });
             }
-            Input::TaskDone { id, exit: _ } => {
-                let (incarnation, kind) = (id.incarnation, id.what);
-                self.tell_job(out, &id.job, JobInput::TaskDone { incarnation, kind });
-            }
+            Input::TaskDone { id, outcome } => self.task_done(out, &id, outcome),
             Input::Timer { token: Token::Job { job, incarnation, wait } } => {
                 self.tell_job(out, &job, JobInput::Timer { incarnation, wait });
             }
@@ -271,6 +271,7 @@ impl Node {
             self.tell_all(out, |_| JobInput::Arm);
             self.start_apps(out);
         }
+        self.resume_tasks(out);
         self.resume_shutdown(out);
         self.look_again(out);
     }

@@ -8,6 +8,7 @@ use crate::{
     name::Name,
     plan::{JobPlan, Plan},
     record::{Journaled, JournaledMap, Memory, Record},
+    task::Tasks,
     watch::Watch,
 };
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ impl Node {
             seq: memory.seq,
             state: Journaled::new(state),
             environ: Journaled::new(memory.environ),
+            tasks: Journaled::new(memory.tasks),
             apps: memory.apps.into_iter().map(app).collect(),
             watches: JournaledMap::new(memory.watches),
             touched: BTreeMap::new(),
@@ -63,6 +65,9 @@ impl Node {
             vec![Record::Seq(self.seq), Record::Node(Box::new(NodeState::clone(&self.state)))];
         if !self.environ.is_empty() {
             records.push(Record::Environ(Environ::clone(&self.environ)));
+        }
+        if !self.tasks.is_empty() {
+            records.push(Record::Tasks(Tasks::clone(&self.tasks)));
         }
         records.extend(self.leaving_records());
         let job = |(plan, job): (&JobPlan, &Job)| job_record(plan.name.clone(), job);
@@ -98,6 +103,7 @@ impl Node {
         let state = self.state.take_change().cloned();
         records.extend(state.map(|state| Record::Node(Box::new(state))));
         records.extend(self.environ.take_change().cloned().map(Record::Environ));
+        records.extend(self.tasks.take_change().cloned().map(Record::Tasks));
         let job = |name: &Name| Some(job_record(name.clone(), self.job(name.as_str())?));
         records.extend(jobs.iter().filter_map(job));
         for (name, app) in &mut self.apps {

@@ -30,6 +30,9 @@ impl Node {
             Request::RestartApp { app } => self.app_asked(out, &app, AppInput::Restart),
             Request::Apply { plan, preview } => self.apply(out, *plan, preview.map(|it| *it)),
             Request::Environ { changes } => Ok(self.environ.edit().change(changes)?),
+            Request::RunTask { purpose, timeout, task } => {
+                self.run_node_task(out, purpose, timeout, task)
+            }
             Request::Shutdown => {
                 self.shut_down_asked(out);
                 Ok(())

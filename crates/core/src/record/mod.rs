@@ -19,6 +19,7 @@ use crate::{
     name::Name,
     node::{Leaving, Node, NodeState},
     plan::Plan,
+    task::Tasks,
     watch::Watch,
 };
 use serde::{
@@ -41,6 +42,8 @@ pub enum Record {
     /// The node itself, apart from all that follows.
     Node(Box<NodeState>),
     Environ(Environ),
+    /// The tasks that have not ended.
+    Tasks(Tasks),
     Job(Name, Box<Job>),
     /// A job that is gone from the plan, while its process is not.
     Leaving(Box<Leaving>),
@@ -64,6 +67,7 @@ enum RecordKind {
     Plan,
     Node,
     Environ,
+    Tasks,
     Job,
     Leaving,
     Leaves,
@@ -97,6 +101,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
             RecordKind::Plan => Record::Plan(map.next_value()?),
             RecordKind::Node => Record::Node(map.next_value()?),
             RecordKind::Environ => Record::Environ(map.next_value()?),
+            RecordKind::Tasks => Record::Tasks(map.next_value()?),
             RecordKind::Job => named(map.next_value()?, Record::Job),
             RecordKind::Leaving => Record::Leaving(map.next_value()?),
             RecordKind::Leaves => Record::Leaves(map.next_value()?),
@@ -134,6 +139,7 @@ pub struct Memory {
     /// What is leaving, or has left, a plan that an older binary wrote.
     out_of_plan: BTreeMap<Name, OutOfPlan>,
     pub(crate) environ: Environ,
+    pub(crate) tasks: Tasks,
     pub(crate) jobs: BTreeMap<Name, Job>,
     pub(crate) apps: BTreeMap<Name, AppStage>,
     pub(crate) rests: BTreeMap<Name, RestReason>,
@@ -149,6 +155,7 @@ impl Memory {
             Record::Plan(plan) => self.take_plan(*plan),
             Record::Node(state) => self.state = Some(*state),
             Record::Environ(environ) => self.environ = environ,
+            Record::Tasks(tasks) => self.tasks = tasks,
             Record::Job(name, job) => drop(self.jobs.insert(name, *job)),
             Record::Leaving(slot) => self.leaving.push(*slot),
             Record::Leaves(name) => drop(self.out_of_plan.insert(name, OutOfPlan::Leaving)),

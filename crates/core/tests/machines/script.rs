@@ -25,6 +25,7 @@
 //! drop web                                out of the plan that the next `apply` brings
 //! plan                                    what the next `apply` will come to
 //! apply                                   the plan with all `node` and `job` lines so far
+//! task certificates | task ended certificates 1 code 0      of the node itself
 //! show                                    what an observer sees
 //! why web                                 what it waits for
 //! ```
@@ -35,12 +36,13 @@ use mainstay_core::{
     event::EventName,
     exit::{Asked, Exit},
     name::Name,
-    node::{Held, Input, Request, TaskId, TaskKind, Token, Wait},
+    node::{Held, Input, Request, Token, Wait},
     plan::{
         Advertise, AppPlan, Awaited, Check, Condition, Cron, ExitRule, JobPlan, NodePlan,
         OnFailure, OnLoss, OnStartFailure, Plan, Probe, Reload, Restart, RestartOn, SignalTarget,
         SourceRef, StopOrder, Trigger, WatchPlan, Watched, While,
     },
+    task::{TaskId, TaskKind, TaskOutcome, TaskOwner, TaskSpec},
 };
 use std::time::Duration;
 
@@ -108,8 +110,7 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
             Input::Exited { job: name(job), incarnation: number(n), exit, asked }
         }
         ["done", job, n, how @ ..] => {
-            let id = TaskId { job: name(job), incarnation: number(n), what: TaskKind::StopExec };
-            Input::TaskDone { id, exit: exit(how).0 }
+            task_done(name(job), number(n), TaskKind::StopExec, exit(how).0)
         }
         ["timer", "overdue"] => Input::Timer { token: Token::ShutdownOverdue },
         ["timer", "shutdown"] => Input::Timer { token: Token::ShutdownDeadline },
@@ -119,8 +120,7 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
             Input::Timer { token }
         }
         ["reloaded", job, n, how @ ..] => {
-            let id = TaskId { job: name(job), incarnation: number(n), what: TaskKind::Reload };
-            Input::TaskDone { id, exit: exit(how).0 }
+            task_done(name(job), number(n), TaskKind::Reload, exit(how).0)
         }
         ["checked", job, n, check, answer, output @ ..] => Input::Checked {
             job: name(job),
@@ -170,6 +170,17 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
         ["shutdown"] => request(Request::Shutdown),
         ["signalled", signal] => Input::Signalled { signal: signal.parse().expect("a signal") },
         ["loggap", job, lines] => Input::LogGap { job: name(job), lines: number(lines) },
+        ["task", purpose] => Input::Request(Request::RunTask {
+            purpose: (*purpose).to_owned(),
+            timeout: Duration::from_secs(30),
+            task: Box::new(TaskSpec { exec: vec!["true".to_owned()], ..TaskSpec::default() }),
+        }),
+        ["task", "ended", purpose, n, how @ ..] => {
+            let owner = TaskOwner::Node { purpose: (*purpose).to_owned() };
+            let outcome =
+                TaskOutcome { exit: exit(how).0, output: String::new(), truncated: false };
+            Input::TaskDone { id: TaskId { number: number(n), owner }, outcome }
+        }
         ["stray", pid, command] => Input::StrayKilled {
             pid: u32::try_from(number(pid)).expect("a pid"),
             command: (*command).to_owned(),
@@ -458,4 +469,10 @@ fn duration(text: &str) -> Duration {
     }
     let seconds = text.strip_suffix('s').expect("a duration");
     Duration::from_secs_f64(seconds.parse().expect("seconds"))
+}
+
+/// The end of the task that the job has for this.
+fn task_done(job: Name, incarnation: u64, kind: TaskKind, exit: Exit) -> Input {
+    let id = TaskId { number: 0, owner: TaskOwner::Job { job, incarnation, kind } };
+    Input::TaskDone { id, outcome: TaskOutcome { exit, output: String::new(), truncated: false } }
 }

@@ -9,11 +9,10 @@ use mainstay_core::{
     explain,
     job::Job,
     name::Name,
-    node::{
-        Command, Input, JobPreview, Node, Outcome, ReloadPreview, Request, TaskKind, Token, Wait,
-    },
+    node::{Command, Input, JobPreview, Node, Outcome, ReloadPreview, Request, Token, Wait},
     plan::JobPlan,
     record::{Memory, Record},
+    task::{TaskKind, TaskOwner},
 };
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
@@ -294,6 +293,7 @@ fn event_line(event: &Event) -> String {
         Kind::AgentRestarted { restarts } => format!("{source} agentRestarted {restarts}"),
         Kind::Upgraded { from, to } => format!("{source} upgraded {from} to {to}"),
         Kind::LogGap { lines } => format!("{source} logGap {lines}"),
+        Kind::TaskEnded { task, exit, .. } => format!("{source} taskEnded {task}: {exit}"),
         Kind::StrayKilled { pid, command } => format!("{source} strayKilled {pid} {command}"),
         Kind::Startup => format!("{source} startup"),
         Kind::Healthy => format!("{source} healthy"),
@@ -351,14 +351,17 @@ fn command_line(command: &Command) -> String {
         Command::Signal { job, incarnation, signal, to } => {
             format!("signal {job} #{incarnation} {signal} {}", word(to))
         }
-        Command::RunTask { id, deadline } => {
-            let what = match id.what {
-                TaskKind::StopExec => "stop.exec",
-                TaskKind::Reload => "reload.exec",
-                TaskKind::Check(_) => "check.exec",
-            };
-            format!("{what} {} #{} until {}", id.job, id.incarnation, time(*deadline))
-        }
+        Command::RunTask { id, deadline, .. } => match &id.owner {
+            TaskOwner::Job { job, incarnation, kind } => {
+                let what = match kind {
+                    TaskKind::StopExec => "stop.exec",
+                    TaskKind::Reload => "reload.exec",
+                    TaskKind::Check(_) => "check.exec",
+                };
+                format!("{what} {job} #{incarnation} until {}", time(*deadline))
+            }
+            TaskOwner::Node { purpose } => format!("task {purpose} until {}", time(*deadline)),
+        },
         Command::SetTimer { token, at } => format!("timer {} at {}", wait(token), time(*at)),
         Command::Exit { code } => format!("exit {code}"),
     }

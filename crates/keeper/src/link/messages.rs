@@ -10,7 +10,7 @@ use crate::{
         agent::{Agent, LinkRead},
         node::PendingRequest,
     },
-    process::{job::Phase, task::TaskDone, tree},
+    process::{job::Phase, tree},
     upgrade::UpgradeRequester,
 };
 use mainstay_core::{
@@ -147,7 +147,7 @@ impl Keeper {
             ToKeeper::RunTask(task) => self.run_task(&task),
             ToKeeper::TaskTaken { id } => {
                 if let Some(node) = self.node() {
-                    node.done.retain(|done| done.id != id);
+                    node.outcomes.taken(&id);
                 }
             }
             ToKeeper::Ack { record } => {
@@ -216,7 +216,7 @@ impl Keeper {
             }),
         });
         let asks: Vec<ToAgent> = asks.chain(node.log_gaps.messages()).collect();
-        let done: Vec<ToAgent> = node.done.iter().map(TaskDone::message).collect();
+        let done: Vec<ToAgent> = node.outcomes.all().map(ToAgent::TaskDone).collect();
         let Some(agent) = &mut node.agent else { return };
         if format != FORMAT {
             let _ = signal::send(agent.pid, tree::KILL);

@@ -5,7 +5,7 @@ use crate::{
     control::keeper_socket::KeeperClient,
     link::{agent::Agent, log_gaps::LogGaps, succession::Succession},
     output::Output,
-    process::task::TaskDone,
+    process::outcomes::Outcomes,
     run::dirs::RunDir,
     upgrade::BinaryCheck,
 };
@@ -40,8 +40,7 @@ pub(crate) struct Node {
     pub(crate) log_gaps: LogGaps,
     /// The latest sd_notify fields of (job, incarnation).
     pub(crate) notifications: BTreeMap<(u64, u64), BTreeMap<String, String>>,
-    /// What came of tasks, and is not acknowledged yet.
-    pub(crate) done: Vec<TaskDone>,
+    pub(crate) outcomes: Outcomes,
     pub(crate) stop_timeout: Duration,
     /// The keeper carries out a node stop by itself.
     pub(crate) stopping_alone: bool,
@@ -99,7 +98,7 @@ impl Node {
             log_gaps: LogGaps::default(),
             next_token: 0,
             notifications: BTreeMap::new(),
-            done: Vec::new(),
+            outcomes: Outcomes::default(),
             stop_timeout: FIRST_STOP_TIMEOUT,
             stopping_alone: false,
             main_exit: None,

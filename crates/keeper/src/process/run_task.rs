@@ -13,28 +13,44 @@ use crate::{
     process::{
         exec_error::ExecContext,
         launch::{self, RunContext},
-        task::{CapturedOutput, Leftover, Task, TaskDone},
+        task::{CapturedOutput, Leftover, Task},
         tree::{self, Tree},
     },
 };
-use mainstay_core::{exit::Exit, node::TaskKind, signal::Signal};
+use mainstay_core::{
+    exit::Exit,
+    signal::Signal,
+    task::{Bytes, TaskOutcome},
+};
 use mainstay_sys::{
     cookie,
     reap::{self, ExitStatus},
     spawn::{self, Descriptors, Failure, IntoCgroup},
 };
-use mainstay_wire::link::RunTask;
-use std::{collections::HashMap, io, os::fd::AsFd, time::Duration};
-
-/// Tasks whose outcome an agent without room for its journal does not acknowledge.
-const DONE: usize = 64;
+use mainstay_wire::{
+    link::ToAgent,
+    task::{RunTask, TaskDone},
+};
+use rustix::fs::MemfdFlags;
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, Seek, SeekFrom, Write},
+    os::fd::{AsFd, OwnedFd},
+    time::Duration,
+};
 
 impl Keeper {
     /// Starts it, unless it runs or ran already: an agent that came back asks again, and hears
     /// what came of it.
     pub(crate) fn run_task(&mut self, run: &RunTask) {
-        let over = self.node().is_some_and(|node| node.done.iter().any(|done| done.id == run.id));
-        if over || self.tasks.values().any(|task| task.id == run.id) {
+        let over = self.node().is_some_and(|node| node.outcomes.identify(&run.id));
+        let running = self.tasks.values_mut().find(|task| task.id.is_same(&run.id));
+        if let Some(task) = running {
+            task.id.clone_from(&run.id);
+            return;
+        }
+        if over {
             return;
         }
         let id = self.fresh_id();
@@ -50,18 +66,19 @@ impl Keeper {
             }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(0);
-                let exit = Exit::Error { error: format!("cannot start the task: {error}"), errno };
-                let (id, output) = (run.id.clone(), String::new());
-                self.task_done(TaskDone { id, exit, output, truncated: false });
+                let outcome = TaskOutcome::error(format!("cannot start the task: {error}"), errno);
+                self.task_done(TaskDone { id: run.id.clone(), outcome });
             }
         }
     }
 
     fn start_task(&mut self, id: u64, run: &RunTask) -> io::Result<Task> {
         let cookie = (cookie::TASK.to_owned(), id.to_string());
-        let program = self.context.program(&run.exec, &run.id.job, &[cookie])?;
+        let program = self.context.program(&run.exec, run.job.as_ref(), &[cookie])?;
         let (read, write) = launch::pipe()?;
-        let stdio = Some([self.context.null.as_fd(), write.as_fd(), write.as_fd()]);
+        let input = if run.input.is_empty() { None } else { Some(input_file(&run.input)?) };
+        let stdin = input.as_ref().unwrap_or(&self.context.null);
+        let stdio = Some([stdin.as_fd(), write.as_fd(), write.as_fd()]);
         let group = self.context.cgroup.as_ref().and_then(|root| root.task(id).ok());
         let open = group.as_ref().and_then(|group| Some((group, group.open().ok()?)));
         let into = open.as_ref().and_then(|(group, fd)| {
@@ -76,6 +93,7 @@ impl Keeper {
         let cloned = cloned?;
         Ok(Task {
             id: run.id.clone(),
+            ends_with: run.ends_with.clone(),
             pid: cloned.pid,
             tree: Tree::new(group.filter(|_| entered)),
             failure: Some(cloned.failure),
@@ -104,12 +122,9 @@ impl Keeper {
     /// Nobody wants to know any more whether a job that has died is well.
     pub(crate) fn cancel_checks(&mut self, id: u64) {
         let Some(job) = self.jobs.get(&id) else { return };
+        let ended = Some((&job.name, job.highest));
         let checks = self.tasks.iter().filter(|(_, task)| {
-            let of_check = match task.id.what {
-                TaskKind::Check(_) => true,
-                TaskKind::StopExec | TaskKind::Reload => false,
-            };
-            of_check && task.id.job == job.name && task.id.incarnation == job.highest
+            task.ends_with.as_ref().map(|(job, incarnation)| (job, *incarnation)) == ended
         });
         for id in checks.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.kill_task(id);
@@ -174,18 +189,25 @@ impl Keeper {
         self.leftovers.push(Leftover { task: id, pid, tree: task.tree });
         self.clear_leftovers();
         let (output, truncated) = (task.output.to_text(), task.output.truncated);
-        self.task_done(TaskDone { id: task.id, exit, output, truncated });
+        let outcome = TaskOutcome { exit, output, truncated };
+        self.task_done(TaskDone { id: task.id, outcome });
     }
 
     fn task_done(&mut self, done: TaskDone) {
-        self.send(&done.message());
+        self.send(&ToAgent::TaskDone(done.clone()));
         if let Some(node) = self.node() {
-            if node.done.len() == DONE {
-                node.done.remove(0);
-            }
-            node.done.push(done);
+            node.outcomes.add(done);
         }
     }
+}
+
+/// What a task reads on stdin, as a file: it is there as a whole, and nobody waits for a reader.
+fn input_file(input: &Bytes) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::memfd_create("mainstay-task-input", flags)?);
+    file.write_all(&input.0)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file.into())
 }
 
 /// Adopted orphans that a task has started.

@@ -1,10 +1,9 @@
 //! Tasks: short runs with a time limit, whose output comes back with their exit.
 
 use crate::process::{exec_error::ExecContext, tree::Tree};
-use mainstay_core::{exit::Exit, node::TaskId};
-use mainstay_wire::link::ToAgent;
+use mainstay_core::name::Name;
+use mainstay_wire::task::TaskKey;
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use std::os::fd::OwnedFd;
 
 /// What of its output is kept.
@@ -12,7 +11,9 @@ const KEPT: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Task {
-    pub(crate) id: TaskId,
+    pub(crate) id: TaskKey,
+    /// The incarnation of a job without which nobody wants to know its outcome.
+    pub(crate) ends_with: Option<(Name, u64)>,
     pub(crate) pid: u32,
     pub(crate) tree: Tree,
     pub(crate) failure: Option<OwnedFd>,
@@ -28,22 +29,6 @@ pub(crate) struct Leftover {
     pub(crate) task: u64,
     pub(crate) pid: u32,
     pub(crate) tree: Tree,
-}
-
-/// What came of a task: kept until an agent has written it down.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TaskDone {
-    pub(crate) id: TaskId,
-    pub(crate) exit: Exit,
-    pub(crate) output: String,
-    pub(crate) truncated: bool,
-}
-
-impl TaskDone {
-    pub(crate) fn message(&self) -> ToAgent {
-        let TaskDone { id, exit, output, truncated } = self.clone();
-        ToAgent::TaskDone { id, exit, output, truncated }
-    }
 }
 
 /// The output of a short run, as far as it is kept.

@@ -57,7 +57,7 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mainstay plan && mainstay reload   look first, then bring the edited configuration into force
-  mainstay reload web                web's own `reload`: a signal or a command
+  mainstay reload web                web's own `reload`: a signal, or a command and how it ends
 
 Only what changed is touched; an invalid configuration changes nothing (exit 78).")]
 pub(crate) struct ReloadArgs {

@@ -3,7 +3,7 @@
 
 use mainstay_core::{
     exit::{Asked, Exit},
-    node::TaskId,
+    task::TaskId,
 };
 use std::collections::VecDeque;
 

@@ -18,10 +18,11 @@ use mainstay_core::{
     exit::{Asked, Exit},
     job::Job,
     name::Name,
-    node::{Command, Held, Input, Node, NodePhase, NodeState, Outcome, Request, TaskId, Token},
+    node::{Command, Held, Input, Node, NodePhase, NodeState, Outcome, Request, Token},
     plan::Plan,
     record::{Memory, Record as Journaled},
     signal::Signal,
+    task::{TaskId, TaskOutcome},
 };
 use std::{
     collections::VecDeque,
@@ -352,7 +353,11 @@ impl World {
                 let Record { number, exit, asked, .. } = record;
                 (Input::Exited { job, incarnation, exit, asked }, Some(number))
             }
-            Message::TaskDone(id) => (Input::TaskDone { id, exit: Exit::Code { code: 0 } }, None),
+            Message::TaskDone(id) => {
+                let exit = Exit::Code { code: 0 };
+                let outcome = TaskOutcome { exit, output: String::new(), truncated: false };
+                (Input::TaskDone { id, outcome }, None)
+            }
         };
         self.step(plan, agency, Mono(0), input, record);
     }
@@ -427,7 +432,8 @@ impl World {
                 self.keeper.ask(place(&job), incarnation, Asked::Kill)
             }
             Action::Run(id) => {
-                let kept = &mut self.keeper.jobs[place(&id.job)];
+                let job = id.owner.job().expect("only jobs have tasks here");
+                let kept = &mut self.keeper.jobs[place(job)];
                 kept.task = Some(id);
             }
             Action::Wake(token, at) => {

@@ -16,6 +16,7 @@ use mainstay_core::{
     },
     plan::{Awaited, Change, Condition, Cron, JobPlan, OnLoss, Plan, SourceRef, Trigger, While},
     signal::Signal,
+    task::TaskOutcome,
 };
 use mainstay_sim::{plans, world};
 use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
@@ -376,7 +377,9 @@ impl<'a> Kind<'a> {
                 }
                 Command::RunTask { id, .. } => {
                     let exit = Exit::Code { code: 0 };
-                    self.say(id.job.clone(), Input::TaskDone { id, exit });
+                    let outcome = TaskOutcome { exit, output: String::new(), truncated: false };
+                    let job = id.owner.job().expect("only jobs have tasks here").clone();
+                    self.say(job, Input::TaskDone { id, outcome });
                 }
                 Command::SetTimer { token, at } => {
                     if let Token::Job { job, wait: Wait::StopTimeout, .. } = &token {

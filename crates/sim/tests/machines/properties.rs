@@ -7,7 +7,7 @@ use mainstay_core::{
     exit::{Asked, Exit},
     job::Job,
     name::Name,
-    node::{Command, Held, Input, Node, Outcome, Request, TaskId, TaskKind, Token, Wait},
+    node::{Command, Held, Input, Node, Outcome, Request, Token, Wait},
     plan::{
         AppPlan, Awaited, Check, Condition, ExitRule, JobPlan, NodePlan, OnFailure, OnLoss, Plan,
         Probe, Reload, Restart, RestartOn, SignalTarget, SourceRef, Trigger, WatchPlan, Watched,
@@ -15,6 +15,7 @@ use mainstay_core::{
     },
     record::{Memory, Record},
     signal::Signal,
+    task::{TaskId, TaskKind, TaskOutcome, TaskOwner},
 };
 use mainstay_sim::{
     plans,
@@ -282,6 +283,7 @@ impl Seen {
             | Kind::AgentRestarted { .. }
             | Kind::Upgraded { .. }
             | Kind::LogGap { .. }
+            | Kind::TaskEnded { .. }
             | Kind::StrayKilled { .. } => {}
         }
     }
@@ -450,7 +452,9 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
             Input::Exited { job, incarnation, exit, asked }
         }),
         1 => (name(), incarnation(), exit()).prop_map(|(job, incarnation, exit)| {
-            Input::TaskDone { id: TaskId { job, incarnation, what: TaskKind::StopExec }, exit }
+            let owner = TaskOwner::Job { job, incarnation, kind: TaskKind::StopExec };
+            let outcome = TaskOutcome { exit, output: String::new(), truncated: false };
+            Input::TaskDone { id: TaskId { number: 0, owner }, outcome }
         }),
         6 => (name(), incarnation(), wait).prop_map(|(job, incarnation, wait)| Input::Timer {
             token: Token::Job { job, incarnation, wait },

@@ -95,16 +95,15 @@ pub(crate) async fn signal(
     subject.answer(subject.ask(&state, |job| Request::Signal { job, signal, to }).await?)
 }
 
-/// Its own way to reload ends when it likes: taken is done.
+/// A signal is done when it is sent, a command when it has ended.
 pub(crate) async fn reload(
     State(state): State<AppState>,
     PathName(name): PathName,
     Query(wait): Query<WaitQuery>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Answer {
-    wait.patience()?;
     let subject = Subject::of_job(&state, &name).await?;
-    subject.answer(subject.ask(&state, |job| Request::Reload { job }).await?)
+    subject.answer(subject.reload(&state, &wait).await?)
 }
 
 pub(crate) async fn why(

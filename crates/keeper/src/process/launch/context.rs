@@ -44,7 +44,7 @@ impl RunContext {
     pub(crate) fn program(
         &self,
         exec: &Exec,
-        job: &Name,
+        job: Option<&Name>,
         more: &[(String, String)],
     ) -> io::Result<Program> {
         let mut env: BTreeMap<&str, &str> = BTreeMap::new();
@@ -58,7 +58,9 @@ impl RunContext {
             env.insert(name, value);
         }
         env.insert(cookie::RUN, &self.run);
-        env.insert(cookie::JOB, job.as_str());
+        if let Some(job) = job {
+            env.insert(cookie::JOB, job.as_str());
+        }
         let env: Vec<(String, String)> =
             env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let mut program = Program::new(&exec.argv, &env)?;

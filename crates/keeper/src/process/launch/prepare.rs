@@ -45,8 +45,9 @@ fn program(
     notify_path: &Path,
 ) -> Result<Program, LaunchError> {
     let told = protocol_env(spawn, notify_path);
-    let mut program =
-        context.program(&spawn.exec, &spawn.job, &told).map_err(doing("prepare its command"))?;
+    let mut program = context
+        .program(&spawn.exec, Some(&spawn.job), &told)
+        .map_err(doing("prepare its command"))?;
     if !spawn.sockets.is_empty() {
         program.tell_listen_pid();
     }

@@ -62,7 +62,7 @@ impl Keeper {
                 .map(|(token, pending)| (*token, *pending))
                 .collect(),
             log_gaps: node.log_gaps.clone(),
-            done: node.done.clone(),
+            outcomes: node.outcomes.all().collect(),
             upgraded: node.upgraded.clone(),
             upgrades: node.upgrades,
             next_record: node.next_record,
@@ -176,6 +176,7 @@ fn describe_task(id: u64, task: &Task) -> TaskSnapshot {
     TaskSnapshot {
         id,
         task: task.id.clone(),
+        ends_with: task.ends_with.clone(),
         pid: task.pid,
         cgroup: task.tree.group().map(|group| group.path().to_owned()),
         failure: task.failure.as_ref().map(AsRawFd::as_raw_fd),

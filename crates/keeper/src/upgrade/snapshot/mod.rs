@@ -13,19 +13,19 @@ use crate::{
     process::{
         exec_error::ExecContext,
         job::{Ended, StopRule},
-        task::TaskDone,
     },
     upgrade::UpgradeRequester,
 };
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
-    node::TaskId,
     plan::{Log, Socket},
+    task::Bytes,
 };
 use mainstay_wire::{
     link::{ExitRecord, FORMAT, LogFigures, Upgraded},
     sse,
+    task::{TaskDone, TaskKey},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, os::fd::RawFd, path::PathBuf, time::Duration};
@@ -61,7 +61,8 @@ pub(super) struct Handover {
     pending_requests: Vec<(u64, PendingRequest)>,
     #[serde(default, rename = "lost")]
     log_gaps: LogGaps,
-    done: Vec<TaskDone>,
+    #[serde(rename = "done")]
+    outcomes: Vec<TaskDone>,
     upgraded: Vec<Upgraded>,
     upgrades: u64,
     next_record: u64,
@@ -140,7 +141,9 @@ struct ClientSnapshot {
 #[derive(Debug, Serialize, Deserialize)]
 struct TaskSnapshot {
     id: u64,
-    task: TaskId,
+    task: TaskKey,
+    #[serde(default)]
+    ends_with: Option<(Name, u64)>,
     pid: u32,
     #[serde(default)]
     cgroup: Option<PathBuf>,
@@ -164,22 +167,6 @@ struct StreamSnapshot {
     #[serde(default)]
     terminal: Option<RawFd>,
     partial: Bytes,
-}
-
-/// Any bytes, as text in which each character is one byte.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Bytes(String);
-
-impl From<&[u8]> for Bytes {
-    fn from(bytes: &[u8]) -> Bytes {
-        Bytes(bytes.iter().copied().map(char::from).collect())
-    }
-}
-
-impl From<Bytes> for Vec<u8> {
-    fn from(bytes: Bytes) -> Vec<u8> {
-        bytes.0.chars().map(|byte| u8::try_from(byte).unwrap_or(b'?')).collect()
-    }
 }
 
 impl Handover {

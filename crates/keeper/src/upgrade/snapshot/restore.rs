@@ -115,7 +115,7 @@ impl Handover {
         node.pending_requests = self.pending_requests.into_iter().collect();
         node.next_token = self.next_token;
         node.log_gaps = self.log_gaps;
-        node.done = self.done;
+        node.outcomes = self.outcomes.into();
         node.upgraded = self.upgraded;
         node.upgrades = self.upgrades;
         node.stop_timeout = self.stop_timeout;
@@ -210,6 +210,7 @@ impl Keeper {
     fn adopt_task(&mut self, held: TaskSnapshot) -> io::Result<()> {
         let task = Task {
             id: held.task,
+            ends_with: held.ends_with,
             pid: held.pid,
             tree: restore_tree(held.cgroup),
             failure: held.failure.map(fd::take).transpose()?,
