@@ -25,11 +25,13 @@ use crate::{
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
     reload::previews::Previews,
-    trace,
+    trace::{self, EndCause},
     view::Facts,
 };
 use mainstay_core::{
     event::{Event, Kind},
+    exit::Asked,
+    job::Job,
     name::Name,
     node::{Command, Input, Node, Outcome, Refusal},
     plan::ApiPlan,
@@ -262,8 +264,8 @@ impl Agent {
         self.crash.at(Point::Input)?;
         let before = self.incarnation_before(&input);
         self.track_checks(&input);
-        let overran = self.overran(&input);
-        let outcome = self.node.step(clock::now(), input.clone());
+        let cause = self.end_cause(&input);
+        let outcome = self.node.step(clock::now(), input);
         self.write_down(&outcome, &origin);
         self.crash.at(Point::Journaled)?;
         let Outcome { events, commands, answer, .. } = outcome;
@@ -284,8 +286,9 @@ impl Agent {
         self.meter.stepped(begun.elapsed());
         // Nobody waits for a line of the log.
         for event in &to_tell {
-            trace::event(event, &input, self.is_early(event), overran);
+            trace::event(event, cause, self.is_early(event));
         }
+        self.meter.busy(begun.elapsed());
         self.crash.at(Point::Commanded)?;
         // Last of all: whoever hears that it was taken can rely on the keeper having it.
         origin.answer(answer, Accepted { before, task });
@@ -305,17 +308,21 @@ impl Agent {
         })
     }
 
-    /// Whether it is the end of a run that was killed for taking too long.
-    fn overran(&self, input: &Input) -> bool {
-        let Input::Exited { job, incarnation, .. } = input else { return false };
-        let job = self.node.job(job.as_str());
-        job.is_some_and(|job| job.overran() && job.incarnation() == *incarnation)
+    /// Why a run has ended, if that is what the input says.
+    fn end_cause(&self, input: &Input) -> EndCause {
+        let Input::Exited { job, incarnation, asked, .. } = input else { return EndCause::Own };
+        let overran = |job: &Job| job.overran() && job.incarnation() == *incarnation;
+        match (self.node.job(job.as_str()).is_some_and(overran), asked) {
+            (true, _) => EndCause::Overran,
+            (false, Asked::Stop | Asked::Kill) => EndCause::Asked,
+            (false, Asked::None) => EndCause::Own,
+        }
     }
 
     fn incarnation_before(&self, input: &Input) -> u64 {
         let Input::Request(request) = input else { return 0 };
         let job = request.job().and_then(|job| self.node.job(job.as_str()));
-        job.map_or(0, mainstay_core::job::Job::incarnation)
+        job.map_or(0, Job::incarnation)
     }
 
     /// Keeps count of what checks are under way.

@@ -2,9 +2,7 @@
 
 use mainstay_core::{
     event::{Event, Kind, RunEnd},
-    exit::Asked,
     job::Phase,
-    node::Input,
 };
 use std::{env, io, sync::OnceLock};
 use tracing::{Level, Subscriber};
@@ -74,19 +72,28 @@ pub(crate) fn set_level(level: &str) {
     }
 }
 
+/// Why a run has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EndCause {
+    /// By itself.
+    Own,
+    /// Somebody wanted that.
+    Asked,
+    /// It took too long, and nobody asked for its end.
+    Overran,
+}
+
 /// What an operator wants to find in the log without having watched. `early`: a check that has yet
-/// to pass for the first time, which is how every start looks. `overran`: the cause is the end of a
-/// run that took too long, which nobody asked for.
-pub(crate) fn event(event: &Event, cause: &Input, early: bool, overran: bool) {
+/// to pass for the first time, which is how every start looks.
+pub(crate) fn event(event: &Event, cause: EndCause, early: bool) {
     let source = event.source.as_str();
-    let asked_for = matches!(cause, Input::Exited { asked: Asked::Stop | Asked::Kill, .. });
     if let Some(RunEnd { incarnation, exit, expected: false }) = event.kind.run_end() {
-        return if overran {
-            tracing::warn!("{source}: run {incarnation} took longer than its timeout: {exit}");
-        } else if asked_for {
-            tracing::debug!("{source}: run {incarnation} stopped: {exit}");
-        } else {
-            tracing::warn!("{source}: run {incarnation} failed: {exit}");
+        return match cause {
+            EndCause::Overran => {
+                tracing::warn!("{source}: run {incarnation} took longer than its timeout: {exit}");
+            }
+            EndCause::Asked => tracing::debug!("{source}: run {incarnation} stopped: {exit}"),
+            EndCause::Own => tracing::warn!("{source}: run {incarnation} failed: {exit}"),
         };
     }
     match &event.kind {
