@@ -160,6 +160,8 @@ impl Agent {
             if let Err(end) = self.run_once().await {
                 return end;
             }
+            // Clients have their turn, however much the keeper has to say.
+            tokio::task::yield_now().await;
         }
     }
 

@@ -93,7 +93,7 @@ impl Handle {
         &self,
         listeners: &L,
     ) -> Result<Applied, ReloadError> {
-        let _turn = self.reloads().lock().await;
+        let _one_at_a_time = self.reloads().lock().await;
         let loaded = self.load().await??;
         let prepared = listeners.prepare(&loaded.plan.api).await;
         prepared.map_err(|error| ReloadError::Listeners(error.to_string()))?;

@@ -225,7 +225,7 @@ fn a_back_off_says_when_it_is_over_and_what_the_last_end_was() {
 }
 
 #[test]
-fn a_start_says_how_long_it_takes_and_a_stop_which_rung_it_is_on() {
+fn a_start_says_how_long_it_takes_and_a_stop_which_stage_it_is_at() {
     let mut story = Story::new(
         r#"[jobs.web]
 exec = "web"
@@ -300,7 +300,7 @@ fn what_rests_says_who_wanted_that() {
 }
 
 #[test]
-fn a_job_of_an_app_says_whether_its_turn_comes() {
+fn a_job_of_an_app_says_whether_its_sequence_comes() {
     let mut story = Story::new(
         r#"[node]
 exit = "never"

@@ -134,7 +134,7 @@ pub enum Health {
     Unhealthy,
 }
 
-/// Serialised into the journal, so it is a format: see `wire::link::FORMAT`.
+/// Serialised into the journal, so it is a format: new fields have defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
     run: Run,
@@ -180,8 +180,8 @@ impl Job {
         }
     }
 
-    /// Takes one input: says what has happened, and wants done what follows from it. Afterwards
-    /// others are told what has changed for them.
+    /// Takes one input: says what has happened, and wants done what follows from it. What it has
+    /// said is remembered, and others are told what has changed for them.
     ///
     /// # Errors
     /// A request that is not taken.
@@ -190,7 +190,10 @@ impl Job {
         ctx: &mut JobCtx<'_>,
         input: JobInput<'_>,
     ) -> Result<(), Refusal> {
+        let told = ctx.out.events.len();
         let taken = self.take(ctx, input);
+        let said = ctx.out.events[told..].iter().filter_map(|it| it.kind.awaited());
+        said.for_each(|event| self.history.note(event));
         let mut announcement = self.announcement;
         let plan = ctx.plan;
         announcement.update(ctx, || self.presence(plan));
@@ -526,9 +529,5 @@ impl Job {
 
     pub(crate) fn has_said(&self, event: Awaited) -> bool {
         self.history.has(event)
-    }
-
-    pub(crate) fn note(&mut self, event: Awaited) {
-        self.history.note(event);
     }
 }

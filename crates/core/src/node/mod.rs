@@ -324,7 +324,6 @@ impl Node {
         };
         let answer = job.step(ctx, input);
         let said = &out.events[told..];
-        said.iter().filter_map(|it| it.kind.awaited()).for_each(|event| job.note(event));
         if let Some(exit) = last_exit(said).filter(|_| !job.holds()) {
             Node::process_ended(&mut self.state, plan, exit);
         }

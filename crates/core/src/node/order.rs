@@ -11,10 +11,11 @@
 use super::{JobId, Node, state::NodeStage};
 use crate::{
     job::{Force, JobInput, Phase},
+    name::Name,
     outbox::Outbox,
     plan::{OnLoss, SourceRef},
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,11 +107,16 @@ impl Node {
         let stopping = among.iter().copied().filter(|id| self.is_stopping(*id));
         let going: Vec<JobId> = free.iter().copied().chain(stopping).collect();
         let Some(level) = going.iter().map(|id| self.level(*id)).min() else { return free };
-        let app_of = |id: &JobId| self.jobs.plan_of(*id).app.as_ref();
+        let mut first: BTreeMap<&Name, u32> = BTreeMap::new();
+        for id in &going {
+            if let Some(app) = &self.jobs.plan_of(*id).app {
+                let sequence = self.sequence(*id);
+                first.entry(app).and_modify(|it| *it = sequence.min(*it)).or_insert(sequence);
+            }
+        }
         let is_next = |id: &JobId| {
-            let mates = going.iter().filter(|it| app_of(id).is_some() && app_of(it) == app_of(id));
-            let first = mates.map(|it| self.sequence(*it)).min();
-            self.level(*id) == level && first.is_none_or(|first| self.sequence(*id) == first)
+            let first = self.jobs.plan_of(*id).app.as_ref().and_then(|app| first.get(app));
+            self.level(*id) == level && first.is_none_or(|first| self.sequence(*id) == *first)
         };
         free.iter().copied().filter(is_next).collect()
     }

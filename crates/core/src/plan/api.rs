@@ -1,7 +1,9 @@
 //! `[api]`: where the API listens beside its unix socket, and whom it lets in.
 
 use serde::{Deserialize, Serialize};
-use std::{net::SocketAddr, path::PathBuf};
+// Addresses as values, without sockets.
+use ::core::net::SocketAddr;
+use std::path::PathBuf;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -147,7 +147,7 @@ impl Keeper {
             ToKeeper::RunTask(task) => self.run_task(&task),
             ToKeeper::TaskTaken { id } => {
                 if let Some(node) = self.node() {
-                    node.outcomes.taken(&id);
+                    node.outcomes.acknowledged(&id);
                 }
             }
             ToKeeper::Ack { record } => {

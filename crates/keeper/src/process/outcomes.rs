@@ -27,7 +27,7 @@ impl Outcomes {
         })
     }
 
-    pub(crate) fn taken(&mut self, id: &TaskKey) {
+    pub(crate) fn acknowledged(&mut self, id: &TaskKey) {
         self.kept.retain(|done| !done.id.is_same(id));
     }
 
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(kept.len(), 200, "no exit is lost");
         let with_output = kept.iter().filter(|done| !done.outcome.truncated).count();
         assert_eq!(with_output, WITH_OUTPUT);
-        outcomes.taken(&done(7, 7).id);
+        outcomes.acknowledged(&done(7, 7).id);
         assert_eq!(outcomes.all().count(), 199);
     }
 
@@ -94,7 +94,7 @@ mod tests {
         assert!(!outcomes.identify(&done(4, 2).id));
         assert!(outcomes.identify(&done(4, 1).id));
         assert!(!outcomes.identify(&done(5, 1).id), "another task of the same owner");
-        outcomes.taken(&done(4, 1).id);
+        outcomes.acknowledged(&done(4, 1).id);
         assert_eq!(outcomes.all().count(), 0);
     }
 }

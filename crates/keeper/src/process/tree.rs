@@ -56,10 +56,10 @@ impl Tree {
         &self,
         leader: u32,
         number: i32,
-        reach: SignalTarget,
+        target: SignalTarget,
         orphans: impl FnOnce() -> Vec<u32>,
     ) {
-        match (reach, self) {
+        match (target, self) {
             (SignalTarget::Leader, _) => drop(signal::send(leader, number)),
             (SignalTarget::Group, _) => drop(signal::send_group(leader, number)),
             (SignalTarget::Tree, Tree::Cgroup { group, .. }) => {
