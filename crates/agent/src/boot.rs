@@ -231,6 +231,7 @@ impl Agent {
         }
         self.compress_leftovers();
         self.say_ready();
+        self.meter.begin();
         Ok(self.link.flush()?)
     }
 

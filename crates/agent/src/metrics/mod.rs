@@ -92,7 +92,7 @@ pub(crate) struct Meter {
     watches: BTreeMap<String, EventCounts>,
     node: EventCounts,
     steps: Histogram,
-    /// The longest that the loop was busy with one thing.
+    /// The longest that the loop was busy with one thing since it began.
     longest_step: Duration,
     lateness: Histogram,
 }
@@ -139,6 +139,11 @@ impl Meter {
     /// The loop was busy for so long: with an input, a question or a file.
     pub(crate) fn busy(&mut self, took: Duration) {
         self.longest_step = self.longest_step.max(took);
+    }
+
+    /// From now on others wait for the loop: until now there was nobody.
+    pub(crate) fn begin(&mut self) {
+        self.longest_step = Duration::ZERO;
     }
 
     /// A timer was due so long ago.

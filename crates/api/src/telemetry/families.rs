@@ -286,7 +286,7 @@ fn agent(out: &mut Exposition, gathered: &Gathered) {
         counts,
         *sum,
     );
-    let help = "The longest that the agent's loop was busy with one input or question so far.";
+    let help = "The longest that the agent's loop was busy with one thing since it was ready.";
     out.family("mainstay_agent_longest_step_seconds", MetricType::Gauge, help)
         .sample(&[], measures.longest_step.as_secs_f64());
     let help = "How late the agent's loop came to a timer.";
