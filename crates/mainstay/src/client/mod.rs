@@ -11,6 +11,7 @@ use crate::{args::NodeArgs, dirs, failure::Failure, keeper, term::print_json};
 use exchange::{Exchange, Question, Way};
 use mainstay_net::http::{HttpError, Method};
 use remote::Remote;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
     io::{self, BufReader},
@@ -42,6 +43,13 @@ pub(crate) enum Client {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
+}
+
+/// What the agent has sent, as a type of the API.
+pub(crate) fn read<T: DeserializeOwned>(body: &Value) -> Result<T, Failure> {
+    T::deserialize(body).map_err(|error| {
+        Failure::of("the agent is of another version and answers in another form", error)
+    })
 }
 
 impl Answer {

@@ -2,15 +2,14 @@
 
 use crate::{
     args::{ControlArgs, PlanArgs, ReloadArgs},
-    client::{Answer, Client},
+    client::{Answer, Client, read},
     commands::jobs::control,
     failure::{CONFIG, Failure},
     term::{Tint, print, print_json, stdout_color, tinted},
 };
 use mainstay_core::{explain, plan};
 use mainstay_wire::api::{Change, Changes};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 
 /// A configuration is read and applied by then.
@@ -55,18 +54,12 @@ fn tell(answer: Answer, json: bool, nothing: &str) -> Result<i32, Failure> {
     if let (true, Some(failure)) = (done.is_null(), failed.as_ref()) {
         return Err(Failure::failed(failure.text()));
     }
-    let changes = understood(done)?;
+    let changes: Changes = read(done)?;
     if !changes.warnings.is_empty() {
         eprintln!("{}", changes.warnings.trim_end());
     }
     print(&lines(&changes, nothing))?;
     failed.map_or(Ok(0), Err)
-}
-
-fn understood(body: &Value) -> Result<Changes, Failure> {
-    Changes::deserialize(body).map_err(|error| {
-        Failure::of("the agent is of another version and answers in another form", error)
-    })
 }
 
 fn lines(changes: &Changes, nothing: &str) -> String {

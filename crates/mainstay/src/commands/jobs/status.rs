@@ -2,7 +2,7 @@
 
 use crate::{
     args::StatusArgs,
-    client::Client,
+    client::{Client, read},
     commands::jobs::control::several,
     failure::{Failure, NOT_AS_DESIRED},
     term::{self, Tint, harmless, print, print_json, stdout_color, table, tinted},
@@ -15,8 +15,6 @@ use mainstay_core::{
 };
 use mainstay_net::percent::segment;
 use mainstay_wire::api::{DiscoveryStatus, JobStatus, ListenerStatus, NodeStatus, WatchStatus};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::time::Duration;
 
 pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
@@ -26,7 +24,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
             let answer = client.get(&format!("/v1/jobs/{}", segment(name)))?;
             let body = answer.or_told(args.json.json)?;
             let jobs: Vec<JobStatus> =
-                several(&body).iter().map(understood).collect::<Result<_, _>>()?;
+                several(&body).iter().map(read).collect::<Result<_, _>>()?;
             match (args.json.json, jobs.as_slice()) {
                 (true, _) => print_json(&body)?,
                 (false, [job]) => {
@@ -43,7 +41,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
         }
         None => {
             let body = client.get("/v1/status")?.or_told(args.json.json)?;
-            let status: NodeStatus = understood(&body)?;
+            let status: NodeStatus = read(&body)?;
             match args.json.json {
                 true => print_json(&body)?,
                 false => print(&whole(&status, Shown::of(args, &status), room(args)))?,
@@ -51,12 +49,6 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
             Ok(code(&status.jobs))
         }
     }
-}
-
-fn understood<T: DeserializeOwned>(body: &Value) -> Result<T, Failure> {
-    T::deserialize(body).map_err(|error| {
-        Failure::of("the agent is of another version and answers in another form", error)
-    })
 }
 
 fn code(jobs: &[JobStatus]) -> i32 {
