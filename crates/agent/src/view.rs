@@ -43,6 +43,7 @@ pub(crate) fn job(
         incarnation: job.incarnation(),
         restarts: job.restarts(),
         exit: job.last_exit().cloned(),
+        usage: job.last_usage(),
         since: rfc3339(job.since()),
         waiting: waiting(blockers, plan, job),
         app: plan.app.as_ref().map(ToString::to_string),

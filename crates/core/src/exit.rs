@@ -1,8 +1,8 @@
-//! How a process ended.
+//! How a process ended, and what it had used by then.
 
 use crate::signal::Signal;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{fmt, time::Duration};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -19,6 +19,19 @@ pub enum Exit {
         error: String,
         errno: i32,
     },
+}
+
+/// What a process had used when it ended, with those of its children that it waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Usage {
+    /// Seconds of CPU time in its own code.
+    #[serde(with = "seconds")]
+    pub cpu_user: Duration,
+    /// Seconds of CPU time in the kernel.
+    #[serde(with = "seconds")]
+    pub cpu_system: Duration,
+    /// The largest resident set, in bytes.
+    pub max_rss: u64,
 }
 
 /// Who wanted the end, as far as the keeper knows.
@@ -55,5 +68,47 @@ impl fmt::Display for Exit {
             Exit::Signal { signal, oom: false } => write!(f, "killed by {signal}"),
             Exit::Error { error, .. } => f.write_str(error),
         }
+    }
+}
+
+/// Seconds as people write them: a number, to the microsecond.
+mod seconds {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::time::Duration;
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(time.as_secs_f64())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        let time =
+            Duration::try_from_secs_f64(f64::deserialize(from)?).map_err(D::Error::custom)?;
+        let micros = time.subsec_nanos().saturating_add(500) / 1000;
+        Ok(Duration::from_secs(time.as_secs())
+            .saturating_add(Duration::from_micros(u64::from(micros))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_written_in_seconds_and_bytes_and_read_as_it_was() {
+        for (micros, written) in [
+            (0, "0.0"),
+            (1_500_000, "1.5"),
+            (999_999, "0.999999"),
+            (86_400_000_123, "86400.000123"),
+        ] {
+            let time = Duration::from_micros(micros);
+            let usage = Usage { cpu_user: time, cpu_system: Duration::ZERO, max_rss: 4096 };
+            let text = serde_json::to_string(&usage).expect("serialised");
+            let expected = format!(r#"{{"cpu_user":{written},"cpu_system":0.0,"max_rss":4096}}"#);
+            assert_eq!(text, expected);
+            assert_eq!(serde_json::from_str::<Usage>(&text).expect("read"), usage);
+        }
+        let negative = r#"{"cpu_user":-1,"cpu_system":0,"max_rss":0}"#;
+        assert!(serde_json::from_str::<Usage>(negative).is_err());
     }
 }

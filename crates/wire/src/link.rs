@@ -10,13 +10,13 @@
 
 use crate::task::{RunTask, TaskDone, TaskKey};
 use mainstay_core::{
-    exit::{Asked, Exit},
+    exit::{Asked, Exit, Usage},
     name::Name,
     plan::{Limits, Log, SignalTarget, Socket, Stderr, Stdin},
     signal::Signal,
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// Changes with every incompatible change of link, journal, plan.json or handover.
 pub const FORMAT: u32 = 2;
@@ -238,6 +238,23 @@ pub struct ExitRecord {
     pub cpu_user_us: u64,
     pub cpu_system_us: u64,
     pub max_rss_kib: u64,
+}
+
+impl ExitRecord {
+    /// What the process had used; `None`: it never ran, or its usage was not seen. Whatever ran
+    /// has had some memory.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        let ran = match self.exit {
+            Exit::Code { .. } | Exit::Signal { .. } => self.max_rss_kib > 0,
+            Exit::Error { .. } => false,
+        };
+        ran.then(|| Usage {
+            cpu_user: Duration::from_micros(self.cpu_user_us),
+            cpu_system: Duration::from_micros(self.cpu_system_us),
+            max_rss: self.max_rss_kib.saturating_mul(1024),
+        })
+    }
 }
 
 /// What holds for a process and may change while it runs.

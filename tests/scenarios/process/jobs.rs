@@ -36,6 +36,32 @@ fn a_job_that_crashes_is_started_again_and_every_exit_is_told_once() {
 }
 
 #[test]
+fn what_a_process_had_used_is_told_with_its_end_and_kept() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.busy]
+        exec = ["sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 3"]
+        restart = "never"
+        [jobs.absent]
+        exec = ["/no/such/command"]
+        restart = "never"
+    "#;
+    let node = Setup::config(config).start();
+    let mut events = node.events();
+    let usage = events.wait_for("busy", "exitFailed")["detail"]["usage"].clone();
+    assert!(usage["cpu_user"].as_f64().is_some_and(|seconds| seconds > 0.0), "{usage}");
+    assert!(usage["cpu_system"].as_f64().is_some_and(|seconds| seconds >= 0.0), "{usage}");
+    assert!(usage["max_rss"].as_u64().is_some_and(|bytes| bytes > 0), "{usage}");
+    assert_eq!(node.until_state("busy", "EXITED")["usage"], usage);
+    // What never ran has used nothing.
+    let absent = node.until_state("absent", "FATAL");
+    assert!(absent["exit"]["error"].is_string() && absent.get("usage").is_none(), "{absent}");
+    node.kill_agent();
+    assert_eq!(node.job("busy")["usage"], usage);
+}
+
+#[test]
 fn a_stop_ends_the_whole_tree_although_it_ignores_the_signal_and_hides() {
     for setup in [Setup::config(STUBBORN), Setup::config(STUBBORN).without_cgroups()] {
         let node = setup.start();

@@ -182,7 +182,7 @@ fn never_ran(job: Name, run: Run, error: String) -> Input {
     match run {
         Run::Incarnation { incarnation, .. } => {
             let exit = Exit::Error { error, errno: 0 };
-            Input::Exited { job, incarnation, exit, asked: Asked::None }
+            Input::Exited { job, incarnation, exit, usage: None, asked: Asked::None }
         }
         Run::Task { id, .. } => task_done(id, TaskOutcome::error(error, 0)),
     }

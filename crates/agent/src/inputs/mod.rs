@@ -114,8 +114,9 @@ impl Agent {
     }
 
     pub(crate) fn take_record(&mut self, record: ExitRecord) -> Result<(), End> {
+        let usage = record.usage();
         let ExitRecord { record, job, incarnation, exit, asked, .. } = record;
-        self.take(Input::Exited { job, incarnation, exit, asked }, Origin::Record(record))
+        self.take(Input::Exited { job, incarnation, exit, usage, asked }, Origin::Record(record))
     }
 
     fn take_outcome(&mut self, done: TaskDone) -> Result<(), End> {

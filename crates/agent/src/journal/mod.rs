@@ -424,7 +424,7 @@ pub(crate) fn fuzz_read(lines: &[u8]) -> Option<usize> {
 pub(crate) fn fuzz_sample() -> Vec<u8> {
     use mainstay_core::{
         clock::{Mono, Now},
-        exit::{Asked, Exit},
+        exit::{Asked, Exit, Usage},
         name::Name,
         node::Input,
         plan::{ExitRule, JobPlan, NodePlan, Plan},
@@ -442,11 +442,13 @@ pub(crate) fn fuzz_sample() -> Vec<u8> {
     let mut write = |line: &Written<'_>| encode(&mut bytes, line).expect("into memory");
     write(&Written::Header(&fuzz_header()));
     let (job, incarnation) = (name.clone(), 1);
-    let exited = Exit::Code { code: 1 };
+    let exit = Exit::Code { code: 1 };
+    let cpu = Duration::from_millis(1500);
+    let usage = Some(Usage { cpu_user: cpu, cpu_system: cpu, max_rss: 4096 });
     let inputs = [
         Input::Boot,
         Input::Spawned { job: job.clone(), incarnation, pid: 7 },
-        Input::Exited { job, incarnation, exit: exited, asked: Asked::None },
+        Input::Exited { job, incarnation, exit, usage, asked: Asked::None },
     ];
     for (input, at) in inputs.into_iter().zip(1..) {
         let now = Now { mono: Mono(at * 1_000_000), wall: 0 };

@@ -85,8 +85,8 @@ impl Driven {
         self.step(Input::Boot, None);
         self.step(Input::Spawned { job: a.clone(), incarnation: 1, pid: 10 }, None);
         self.step(Input::Spawned { job: b.clone(), incarnation: 1, pid: 11 }, None);
-        let exit = Exit::Code { code: 7 };
-        self.step(Input::Exited { job: a, incarnation: 1, exit, asked: Asked::None }, None);
+        let (exit, usage, asked) = (Exit::Code { code: 7 }, None, Asked::None);
+        self.step(Input::Exited { job: a, incarnation: 1, exit, usage, asked }, None);
         self.step(Input::Request(Request::Stop { job: b }), Some(42));
     }
 
@@ -230,8 +230,8 @@ fn a_crash_and_its_restart_journal_one_job_and_its_events() {
     let before = dir.journal().len();
     driven.step(Input::Spawned { job: name("a"), incarnation: 2, pid: 12 }, None);
     let exit = Exit::Code { code: 7 };
-    let asked = Asked::None;
-    driven.step(Input::Exited { job: name("a"), incarnation: 2, exit, asked }, None);
+    let (usage, asked) = (None, Asked::None);
+    driven.step(Input::Exited { job: name("a"), incarnation: 2, exit, usage, asked }, None);
     let written = dir.journal();
     let lines = written[before..].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     for line in lines {

@@ -40,8 +40,8 @@ impl Story {
     }
 
     fn exited(&mut self, job: &str, incarnation: u64, code: i32) {
-        let (exit, asked) = (Exit::Code { code }, Wanted::None);
-        self.say(Input::Exited { job: name(job), incarnation, exit, asked });
+        let (exit, usage, asked) = (Exit::Code { code }, None, Wanted::None);
+        self.say(Input::Exited { job: name(job), incarnation, exit, usage, asked });
     }
 
     fn ask(&mut self, request: Request) {

@@ -6,7 +6,13 @@
 //! reference page, history, telemetry and colours ask here.
 
 use super::Speaker::{self, Job, Node, Watch};
-use crate::{exit::Exit, job::Phase, name::Name, plan::Awaited, signal::Signal};
+use crate::{
+    exit::{Exit, Usage},
+    job::Phase,
+    name::Name,
+    plan::Awaited,
+    signal::Signal,
+};
 use serde::{Deserialize, Serialize};
 
 /// What is said about an event beside its details.
@@ -72,18 +78,27 @@ pub enum Tone {
 macro_rules! events {
     ($(
         $(#[doc = $doc:literal])+
-        $variant:ident $({ $($field:ident: $type:ty),+ })? = $name:literal {
+        $variant:ident $({
+            $($field:ident: $type:ty),+ $(; $($optional:ident: $value_type:ty),+)?
+        })? = $name:literal {
             $($column:ident: $value:expr),+ $(,)?
         }
     )+) => {
-        /// Serialised as `"event": name` and, where there is more to say, `"detail": {…}`.
+        /// Serialised as `"event": name` and, where there is more to say, `"detail": {…}`. Details
+        /// after a semicolon are optional: left out where there are none.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "event", content = "detail")]
         pub enum Kind {
             $(
                 $(#[doc = $doc])+
                 #[serde(rename = $name)]
-                $variant $({ $($field: $type),+ })?,
+                $variant $({
+                    $($field: $type,)+
+                    $($(
+                        #[serde(default, skip_serializing_if = "Option::is_none")]
+                        $optional: Option<$value_type>,
+                    )+)?
+                })?,
             )+
         }
 
@@ -145,12 +160,12 @@ events! {
         containerpilot: Some("StatusUnhealthy"),
     }
     /// Its process ended with a code in `exit_codes`.
-    ExitSuccess { incarnation: u64, exit: Exit } = "exitSuccess" {
+    ExitSuccess { incarnation: u64, exit: Exit; usage: Usage } = "exitSuccess" {
         by: &[Job], latch: Latch::Bit(1), during: Some(During::Run), tone: Tone::Good,
         containerpilot: Some("ExitSuccess"),
     }
     /// Its process ended in any other way: another code, a signal, or it could not be executed.
-    ExitFailed { incarnation: u64, exit: Exit } = "exitFailed" {
+    ExitFailed { incarnation: u64, exit: Exit; usage: Usage } = "exitFailed" {
         by: &[Job], latch: Latch::Bit(2), during: Some(During::Run), tone: Tone::Bad,
         containerpilot: Some("ExitFailed"),
     }
@@ -229,8 +244,8 @@ impl Kind {
     #[must_use]
     pub fn run_end(&self) -> Option<RunEnd<'_>> {
         let (incarnation, exit, expected) = match self {
-            Kind::ExitSuccess { incarnation, exit } => (*incarnation, exit, true),
-            Kind::ExitFailed { incarnation, exit } => (*incarnation, exit, false),
+            Kind::ExitSuccess { incarnation, exit, .. } => (*incarnation, exit, true),
+            Kind::ExitFailed { incarnation, exit, .. } => (*incarnation, exit, false),
             _ => return None,
         };
         Some(RunEnd { incarnation, exit, expected })

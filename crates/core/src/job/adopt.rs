@@ -33,7 +33,7 @@ impl Job {
     /// It may have a process as far as the journal knows; the keeper has none, and nothing to say.
     fn end_was_lost(&mut self, ctx: &mut JobCtx<'_>, error: &str) {
         let exit = Exit::Error { error: error.to_owned(), errno: 0 };
-        self.exited(ctx, self.incarnation(), &exit, Asked::None);
+        self.exited(ctx, self.incarnation(), &exit, None, Asked::None);
     }
 
     /// The keeper is at the same incarnation: what is waited for is waited for again.

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     clock::Mono,
     event::{EventName, Kind},
-    exit::{Asked, Exit},
+    exit::{Asked, Exit, Usage},
     node::Wait,
     plan::{Awaited, JobPlan, Restart, RestartOn},
 };
@@ -29,6 +29,7 @@ impl Job {
         ctx: &mut JobCtx<'_>,
         incarnation: u64,
         exit: &Exit,
+        usage: Option<Usage>,
         asked: Asked,
     ) {
         if self.run.has_ended(incarnation) {
@@ -36,11 +37,11 @@ impl Job {
         }
         let expected = is_expected(ctx.plan, exit);
         ctx.emit(if expected {
-            Kind::ExitSuccess { incarnation, exit: exit.clone() }
+            Kind::ExitSuccess { incarnation, exit: exit.clone(), usage }
         } else {
-            Kind::ExitFailed { incarnation, exit: exit.clone() }
+            Kind::ExitFailed { incarnation, exit: exit.clone(), usage }
         });
-        if !self.run.end(incarnation, exit) {
+        if !self.run.end(incarnation, exit, usage) {
             return;
         }
         self.checks.lose_health(ctx);

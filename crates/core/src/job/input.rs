@@ -3,7 +3,7 @@
 
 use super::{Force, Notification, Permit};
 use crate::{
-    exit::{Asked, Exit},
+    exit::{Asked, Exit, Usage},
     node::{Held, Wait},
     plan::{JobPlan, SignalTarget},
     signal::Signal,
@@ -25,6 +25,7 @@ pub(crate) enum JobInput<'a> {
     Exited {
         incarnation: u64,
         exit: &'a Exit,
+        usage: Option<Usage>,
         asked: Asked,
     },
     /// `stop.exec` has ended.

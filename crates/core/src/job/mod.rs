@@ -70,7 +70,7 @@ use crate::{
     clock::Mono,
     discovery::Standing,
     event::{EventName, History, Kind},
-    exit::Exit,
+    exit::{Exit, Usage},
     node::{Refusal, Wait},
     plan::{Awaited, JobPlan},
 };
@@ -207,8 +207,8 @@ impl Job {
                 self.attached(ctx, Takeover::new(self.incarnation(), held));
             }
             JobInput::Spawned { incarnation, pid } => self.spawned(ctx, incarnation, pid),
-            JobInput::Exited { incarnation, exit, asked } => {
-                self.exited(ctx, incarnation, exit, asked);
+            JobInput::Exited { incarnation, exit, usage, asked } => {
+                self.exited(ctx, incarnation, exit, usage, asked);
             }
             JobInput::StopExecDone { incarnation } => {
                 if incarnation == self.incarnation() {
@@ -362,6 +362,12 @@ impl Job {
     #[must_use]
     pub fn last_exit(&self) -> Option<&Exit> {
         self.run.last_exit()
+    }
+
+    /// What the run of the last exit had used.
+    #[must_use]
+    pub fn last_usage(&self) -> Option<Usage> {
+        self.run.last_usage()
     }
 
     /// When it entered its phase: wall clock, ns.

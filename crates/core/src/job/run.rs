@@ -4,7 +4,12 @@
 //! states in which a process may exist (`incarnation > ended`).
 
 use super::{JobCtx, Phase, StopStage};
-use crate::{clock::Mono, event::Kind, exit::Exit, node::Wait};
+use crate::{
+    clock::Mono,
+    event::Kind,
+    exit::{Exit, Usage},
+    node::Wait,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,6 +22,9 @@ pub(super) struct Run {
     /// How often policy has started it again.
     restarts: u64,
     last_exit: Option<Exit>,
+    /// Of the run that `last_exit` tells of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_usage: Option<Usage>,
     /// When it entered its phase: wall clock, ns.
     since: i64,
     /// The incarnation that ran for too long and is being killed for it.
@@ -80,6 +88,7 @@ impl Run {
             ended: 0,
             restarts: 0,
             last_exit: None,
+            last_usage: None,
             since: 0,
             overran: None,
         }
@@ -103,6 +112,10 @@ impl Run {
 
     pub(super) fn last_exit(&self) -> Option<&Exit> {
         self.last_exit.as_ref()
+    }
+
+    pub(super) fn last_usage(&self) -> Option<Usage> {
+        self.last_usage
     }
 
     pub(super) fn since(&self) -> i64 {
@@ -228,9 +241,9 @@ impl Run {
 
     /// The end of an incarnation; `false`: a later one is known to have been started, and what
     /// follows was decided already.
-    pub(super) fn end(&mut self, incarnation: u64, exit: &Exit) -> bool {
+    pub(super) fn end(&mut self, incarnation: u64, exit: &Exit, usage: Option<Usage>) -> bool {
         self.ended = incarnation;
-        self.last_exit = Some(exit.clone());
+        (self.last_exit, self.last_usage) = (Some(exit.clone()), usage);
         if incarnation < self.incarnation {
             return false;
         }

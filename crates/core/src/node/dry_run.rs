@@ -62,7 +62,8 @@ impl DryRun {
             Command::Spawn { job, incarnation, .. } => self.come_up(job, incarnation),
             Command::Stop { job, incarnation, .. } | Command::Kill { job, incarnation } => {
                 let exit = Exit::Signal { signal: Signal::TERM, oom: false };
-                self.inputs.push_back(Input::Exited { job, incarnation, exit, asked: Asked::Stop });
+                let (usage, asked) = (None, Asked::Stop);
+                self.inputs.push_back(Input::Exited { job, incarnation, exit, usage, asked });
             }
             Command::RunTask { id, .. } => {
                 let exit = Exit::Code { code: 0 };
@@ -106,8 +107,8 @@ impl DryRun {
         let pid = u32::MAX;
         self.inputs.push_back(Input::Spawned { job: job(), incarnation, pid });
         if self.node.job(name.as_str()).is_some_and(Job::is_hook_run) {
-            let (exit, asked) = (Exit::Code { code: 0 }, Asked::None);
-            self.inputs.push_back(Input::Exited { job: job(), incarnation, exit, asked });
+            let (exit, usage, asked) = (Exit::Code { code: 0 }, None, Asked::None);
+            self.inputs.push_back(Input::Exited { job: job(), incarnation, exit, usage, asked });
             return;
         }
         let Some(plan) = self.node.job_plan(name.as_str()) else { return };

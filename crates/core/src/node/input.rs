@@ -4,7 +4,7 @@ use super::{ReloadPreview, command::Token};
 use crate::{
     discovery::Instance,
     environ::Unfit,
-    exit::{Asked, Exit},
+    exit::{Asked, Exit, Usage},
     name::Name,
     plan::{Plan, SignalTarget},
     signal::Signal,
@@ -38,6 +38,9 @@ pub enum Input {
         job: Name,
         incarnation: u64,
         exit: Exit,
+        /// `None`: it never ran, or nobody knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
         asked: Asked,
     },
     /// A task has ended. Said again until the step that heard of it is journaled.

@@ -172,8 +172,9 @@ impl Node {
             Input::Spawned { job, incarnation, pid } => {
                 self.tell_job(out, &job, JobInput::Spawned { incarnation, pid });
             }
-            Input::Exited { job, incarnation, exit, asked } => {
-                self.tell_job(out, &job, JobInput::Exited { incarnation, exit: &exit, asked });
+            Input::Exited { job, incarnation, exit, usage, asked } => {
+                let exit = &exit;
+                self.tell_job(out, &job, JobInput::Exited { incarnation, exit, usage, asked });
             }
             Input::TaskDone { id, outcome } => self.task_done(out, &id, outcome),
             Input::Timer { token: Token::Job { job, incarnation, wait } } => {

@@ -7,6 +7,7 @@
 //! at 200ms exited web 1 code 1            waits that are over by then end first
 //! spawned web 2
 //! exited web 2 signal KILL asked stop
+//! exited web 2 code 0 used 1.5s 200ms 4096       CPU time of its own and of the kernel, bytes
 //! done web 2 code 0                       its stop.exec has ended
 //! timer web 2 stop                        a wait ends, whatever was asked for
 //! start web | stop web | kill web | restart web | signal web HUP | shutdown
@@ -34,7 +35,7 @@ use mainstay_core::{
     clock::Mono,
     discovery::{Instance, Standing},
     event::EventName,
-    exit::{Asked, Exit},
+    exit::{Asked, Exit, Usage},
     name::Name,
     node::{Held, Input, Request, Token, Wait},
     plan::{
@@ -106,8 +107,9 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
             Input::Spawned { job: name(job), incarnation: number(n), pid: pid(number(n)) }
         }
         ["exited", job, n, how @ ..] => {
+            let (how, usage) = usage(how);
             let (exit, asked) = exit(how);
-            Input::Exited { job: name(job), incarnation: number(n), exit, asked }
+            Input::Exited { job: name(job), incarnation: number(n), exit, usage, asked }
         }
         ["done", job, n, how @ ..] => {
             task_done(name(job), number(n), TaskKind::StopExec, exit(how).0)
@@ -187,6 +189,12 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
         },
         other => panic!("not a line of a script: {other:?}"),
     }
+}
+
+fn usage<'a, 'b>(how: &'a [&'b str]) -> (&'a [&'b str], Option<Usage>) {
+    let [how @ .., "used", user, system, bytes] = how else { return (how, None) };
+    let (cpu_user, cpu_system, max_rss) = (duration(user), duration(system), number(bytes));
+    (how, Some(Usage { cpu_user, cpu_system, max_rss }))
 }
 
 fn exit(how: &[&str]) -> (Exit, Asked) {

@@ -6,6 +6,7 @@ use crate::script::{self, Line};
 use mainstay_core::{
     clock::{Mono, Now},
     event::{Event, Kind},
+    exit::Usage,
     explain,
     job::Job,
     name::Name,
@@ -266,14 +267,21 @@ fn show(plan: &JobPlan, job: &Job) -> String {
     let exit = job.last_exit().map_or_else(|| "-".to_owned(), ToString::to_string);
     let fine = if job.is_as_desired() { "" } else { ", not as desired" };
     format!(
-        "{} {} desired {} health {} pid {pid} incarnation {} restarts {} last exit: {exit}{fine}",
+        "{} {} desired {} health {} pid {pid} incarnation {} restarts {} last exit: {exit}{}{fine}",
         plan.name,
         word(&job.phase()),
         word(&job.desired()),
         word(&job.health()),
         job.incarnation(),
         job.restarts(),
+        used(job.last_usage()),
     )
+}
+
+/// Only said where it is known.
+fn used(usage: Option<Usage>) -> String {
+    let said = |it: Usage| format!(", used {:?} {:?} {}", it.cpu_user, it.cpu_system, it.max_rss);
+    usage.map(said).unwrap_or_default()
 }
 
 fn event_line(event: &Event) -> String {
@@ -283,11 +291,11 @@ fn event_line(event: &Event) -> String {
             let pid = pid.map_or_else(String::new, |pid| format!(" pid {pid}"));
             format!("{source} {} -> {} #{incarnation}{pid}", word(from), word(to))
         }
-        Kind::ExitSuccess { incarnation, exit } => {
-            format!("{source} exitSuccess #{incarnation} {exit}")
+        Kind::ExitSuccess { incarnation, exit, usage } => {
+            format!("{source} exitSuccess #{incarnation} {exit}{}", used(*usage))
         }
-        Kind::ExitFailed { incarnation, exit } => {
-            format!("{source} exitFailed #{incarnation} {exit}")
+        Kind::ExitFailed { incarnation, exit, usage } => {
+            format!("{source} exitFailed #{incarnation} {exit}{}", used(*usage))
         }
         Kind::Signal { signal } => format!("{source} signal {signal}"),
         Kind::AgentRestarted { restarts } => format!("{source} agentRestarted {restarts}"),

@@ -351,7 +351,7 @@ impl World {
                     self.ledger[record.job].wanted = None;
                 }
                 let Record { number, exit, asked, .. } = record;
-                (Input::Exited { job, incarnation, exit, asked }, Some(number))
+                (Input::Exited { job, incarnation, exit, usage: None, asked }, Some(number))
             }
             Message::TaskDone(id) => {
                 let exit = Exit::Code { code: 0 };

@@ -404,7 +404,8 @@ impl<'a> Kind<'a> {
     fn ends(&mut self, job: Name, incarnation: u64) {
         let exit = Exit::Signal { signal: Signal::TERM, oom: false };
         let name = job.clone();
-        self.say(name, Input::Exited { job, incarnation, exit, asked: Asked::Stop });
+        let (usage, asked) = (None, Asked::Stop);
+        self.say(name, Input::Exited { job, incarnation, exit, usage, asked });
     }
 
     fn comes_up(&mut self, node: &Node, name: Name, incarnation: u64) {
@@ -412,8 +413,9 @@ impl<'a> Kind<'a> {
         let job = || name.clone();
         self.say(job(), Input::Spawned { job: job(), incarnation, pid: world::pid(incarnation) });
         if node.job(name.as_str()).is_some_and(Job::is_hook_run) {
-            let (exit, asked) = (Exit::Code { code: 0 }, Asked::None);
-            return self.say(job(), Input::Exited { job: job(), incarnation, exit, asked });
+            let (exit, usage, asked) = (Exit::Code { code: 0 }, None, Asked::None);
+            let exited = Input::Exited { job: job(), incarnation, exit, usage, asked };
+            return self.say(job(), exited);
         }
         let token = Token::Job { job: job(), incarnation, wait: Wait::Started };
         self.say(job(), Input::Timer { token });

@@ -449,7 +449,7 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
             pid: world::pid(incarnation),
         }),
         6 => (name(), incarnation(), exit(), asked).prop_map(|(job, incarnation, exit, asked)| {
-            Input::Exited { job, incarnation, exit, asked }
+            Input::Exited { job, incarnation, exit, usage: None, asked }
         }),
         1 => (name(), incarnation(), exit()).prop_map(|(job, incarnation, exit)| {
             let owner = TaskOwner::Job { job, incarnation, kind: TaskKind::StopExec };

@@ -1,12 +1,13 @@
 //! What is answered about a job, the instances of one, or the jobs of an app.
 
 use super::schema::{
-    DesiredWord, ExitSchema, HealthWord, PhaseWord, StandingWord, TreeWord, VerdictWord,
+    DesiredWord, ExitSchema, HealthWord, PhaseWord, StandingWord, TreeWord, UsageSchema,
+    VerdictWord,
 };
 use crate::link::{LogFigures, TreeKind};
 use mainstay_core::{
     discovery::Standing,
-    exit::Exit,
+    exit::{Exit, Usage},
     job::{Desired, Health, Phase, Verdict},
     name::Name,
 };
@@ -36,6 +37,10 @@ pub struct JobStatus {
     /// How the latest run ended.
     #[schemars(with = "Option<ExitSchema>")]
     pub exit: Option<Exit>,
+    /// What that run had used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<UsageSchema>")]
+    pub usage: Option<Usage>,
     /// When it entered its state.
     #[schemars(extend("format" = "date-time"))]
     pub since: String,

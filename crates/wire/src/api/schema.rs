@@ -79,6 +79,20 @@ pub(super) enum ExitSchema {
     },
 }
 
+/// The schema of what a process had used when it ended, with those of its children that it waited
+/// for.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "Usage")]
+#[expect(dead_code, reason = "only its schema is used; the test below holds it against core's")]
+pub(super) struct UsageSchema {
+    /// Seconds of CPU time in its own code.
+    cpu_user: f64,
+    /// Seconds of CPU time in the kernel.
+    cpu_system: f64,
+    /// The largest resident set, in bytes.
+    max_rss: u64,
+}
+
 /// The schema of an event's name, and of what more there is to say.
 #[derive(Debug, JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -91,8 +105,12 @@ pub(super) struct KindSchema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainstay_core::{exit::Exit, signal::Signal};
+    use mainstay_core::{
+        exit::{Exit, Usage},
+        signal::Signal,
+    };
     use serde_json::json;
+    use std::time::Duration;
 
     #[test]
     fn every_way_to_end_fits_its_schema() {
@@ -115,6 +133,16 @@ mod tests {
             let value = json!(exit);
             assert!(value.get(known).is_some() && validator.is_valid(&value), "{value}");
         }
+    }
+
+    #[test]
+    fn what_a_process_had_used_fits_its_schema() {
+        let mut schema = schemars::schema_for!(UsageSchema).to_value();
+        schema["additionalProperties"] = json!(false);
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        let cpu = Duration::from_millis(1500);
+        let usage = json!(Usage { cpu_user: cpu, cpu_system: cpu, max_rss: 4096 });
+        assert!(validator.is_valid(&usage), "{usage}");
     }
 
     #[test]
