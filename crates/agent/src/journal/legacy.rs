@@ -8,6 +8,7 @@
 //! | `environ`, `plan` | the same |
 //! | `forgotten` | `job_gone` |
 
+use super::line;
 use crate::inputs::seen_tokens::SeenTokens;
 use mainstay_core::{event::Event, record::Record};
 use serde::Deserialize;
@@ -45,7 +46,7 @@ pub(super) struct Changes {
 
 impl Changes {
     /// In the order in which they count: a plan forgets what it does not have.
-    pub(super) fn records(self) -> Result<Vec<Record>, serde_json::Error> {
+    pub(super) fn records(self) -> Vec<Record> {
         let plan = self.plan.map(|plan| json!({ "plan": plan }));
         let environ = self.environ.map(|environ| json!({ "environ": environ }));
         let records = plan
@@ -54,7 +55,7 @@ impl Changes {
             .chain(environ)
             .chain(self.jobs.into_iter().flat_map(|(name, state)| job(&name, state)))
             .chain(self.forgotten.into_iter().map(|name| json!({ "job_gone": name })));
-        records.map(serde_json::from_value).collect()
+        records.map(line::record).collect()
     }
 }
 

@@ -5,19 +5,22 @@
 //! input that changed something. Both are made of records, which the node makes and takes back:
 //! what is in them is no affair of the journal. A line is written by one write(2) and never synced:
 //! it has to survive the agent, not the machine. Whatever follows the last whole line was never made
-//! visible, and is dropped. Past 4 MiB the file is replaced by a new snapshot.
+//! visible, and is dropped; what is whole and not understood is passed over (`line`). Past 4 MiB the
+//! file is replaced by a new snapshot.
 //!
 //! A journal that cannot be written (full disk) stops nobody: the agent says so once, goes on in
 //! memory, and tries a new snapshot once a second. Until then the keeper keeps what only it knows.
 
 mod format;
 mod legacy;
+mod line;
 pub(crate) mod plan_file;
 
 pub use format::Unreadable;
 
 use crate::{event_log::KEPT, inputs::seen_tokens::SeenTokens};
 use format::Format;
+use line::{Line, LineEvents, decode};
 use mainstay_core::{
     event::Event,
     node::Node,
@@ -70,29 +73,6 @@ pub(crate) struct Change<'a> {
     pub(crate) upgrade: Option<u64>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Line {
-    Header(Header),
-    Snapshot {
-        records: Vec<Record>,
-        taken: SeenTokens,
-        upgrade: u64,
-    },
-    Events(Vec<Event>),
-    Change {
-        #[serde(default)]
-        events: Vec<Event>,
-        #[serde(default)]
-        records: Vec<Record>,
-        taken: Option<u64>,
-        upgrade: Option<u64>,
-    },
-    // Of format 2.
-    Base(legacy::Base),
-    Step(legacy::Step),
-}
-
 /// What an earlier agent of this run left.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
@@ -103,6 +83,10 @@ pub(crate) struct Recovered {
     pub(crate) taken: SeenTokens,
     /// The last upgrade that was told.
     pub(crate) upgrade: u64,
+    /// How many events of unknown kinds there were.
+    unknown_events: usize,
+    /// How many lines there were of which nothing is understood.
+    unknown_lines: usize,
 }
 
 /// Everything at one moment, for a new snapshot.
@@ -157,10 +141,10 @@ impl Journal {
         if dropped > 0 {
             tracing::info!("dropped the last {dropped} bytes of the journal: a step cut short");
         }
-        if recovered.memory.passed_over() > 0 {
+        if let Some(what) = recovered.passed_over() {
             tracing::warn!(
-                "passed over {} records of the journal: a newer agent has written them",
-                recovered.memory.passed_over()
+                "passed over what this agent does not understand of the journal: {what}; a newer one \
+                 has written it"
             );
         }
         if recovered.format != Some(Format::OURS) {
@@ -309,13 +293,6 @@ fn encode(bytes: &mut Vec<u8>, line: &Written<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn decode(line: &[u8]) -> Option<Line> {
-    let (checksum, json) = line.split_at_checked(9)?;
-    let checksum = std::str::from_utf8(checksum).ok()?.strip_suffix(' ')?;
-    let checksum = u32::from_str_radix(checksum, 16).ok()?;
-    (checksum == crc32fast::hash(json)).then(|| serde_json::from_slice(json).ok())?
-}
-
 /// What the whole lines say, and how many bytes they are. `None`: it is not the journal of this run.
 fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
     let mut recovered = Recovered::default();
@@ -336,20 +313,20 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
                 recovered.change(events, records, taken, upgrade);
             }
             Line::Base(legacy::Base { taken, upgrade, state }) => {
-                let Ok(records) = state.records() else { break };
-                recovered.begin_anew(records, taken, upgrade);
+                recovered.begin_anew(state.records(), taken, upgrade);
             }
             Line::Step(legacy::Step { events, taken, upgrade, state }) => {
-                let Ok(records) = state.records() else { break };
-                recovered.change(events, records, taken, upgrade);
+                recovered.change(events.into(), state.records(), taken, upgrade);
             }
+            Line::Unknown => recovered.unknown_lines += 1,
         }
         valid += line.len();
     }
     (valid > 0).then_some((recovered, valid))
 }
 
-/// Whether this binary can read the journal of a running node to its end.
+/// Whether this binary can go on with the journal of a running node: its format says so, and it is
+/// whole.
 pub(crate) fn check(run_dir: &Path) -> Result<(), Unreadable> {
     let Some(bytes) = format::bytes(run_dir, FILE)? else { return Ok(()) };
     let first = bytes.split(|byte| *byte == b'\n').next().and_then(decode);
@@ -358,9 +335,9 @@ pub(crate) fn check(run_dir: &Path) -> Result<(), Unreadable> {
     };
     format::check(FILE, header.format)?;
     let valid = read(&bytes, &header).map_or(0, |(_, valid)| valid);
-    // The last line may still be on its way; one that is whole must be understood.
+    // The last line may still be on its way; what follows another one that is damaged would be lost.
     match bytes[valid..].contains(&b'\n') {
-        true => Err(Unreadable::content(FILE, "it holds a step that is not understood")),
+        true => Err(Unreadable::content(FILE, "a line in it is damaged")),
         false => Ok(()),
     }
 }
@@ -382,7 +359,7 @@ impl Recovered {
 
     fn change(
         &mut self,
-        events: Vec<Event>,
+        events: LineEvents,
         records: Vec<Record>,
         taken: Option<u64>,
         upgrade: Option<u64>,
@@ -393,11 +370,29 @@ impl Recovered {
         self.add(events);
     }
 
-    fn add(&mut self, events: Vec<Event>) {
-        events.last().into_iter().for_each(|event| self.memory.told(event.seq));
-        self.events.extend(events);
+    fn add(&mut self, events: LineEvents) {
+        // The number of an event that is not understood is given to no other.
+        self.memory.told(events.last_seq);
+        self.unknown_events += events.unknown;
+        self.events.extend(events.known);
         let excess = self.events.len().saturating_sub(KEPT);
         self.events.drain(..excess);
+    }
+
+    /// What there was that is not understood, for people.
+    fn passed_over(&self) -> Option<String> {
+        let counts = [
+            ("event", self.unknown_events),
+            ("record", self.memory.passed_over()),
+            ("whole line", self.unknown_lines),
+        ];
+        let parts = counts.into_iter().filter_map(|(what, count)| match count {
+            0 => None,
+            1 => Some(format!("1 {what}")),
+            more => Some(format!("{more} {what}s")),
+        });
+        let parts: Vec<String> = parts.collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
 

@@ -258,3 +258,125 @@ fn a_record_of_a_newer_binary_is_passed_over() {
     assert_eq!(recovered.memory.passed_over(), 1);
     driven.assert_recovered(&recovered);
 }
+
+fn checksummed(json: &str) -> Vec<u8> {
+    format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes())).into_bytes()
+}
+
+/// The journal of a node, with a line of a newer binary between its last step and those before.
+fn with_line_of_a_newer_binary(dir: &Dir, json: impl FnOnce(u64) -> String) -> Driven {
+    let mut driven = Driven::new(dir);
+    driven.live_through_something();
+    let seq = driven.events.last().map(|event| event.seq).expect("events");
+    let before = dir.journal().len();
+    driven.step(Input::LogGap { job: name("a"), lines: 3 }, Some(44));
+    let mut bytes = dir.journal();
+    bytes.splice(before..before, checksummed(&json(seq)));
+    fs::write(dir.0.join("journal"), bytes).expect("write");
+    driven
+}
+
+fn assert_passed_over(dir: &Dir, driven: &Driven, what: &str) -> Recovered {
+    let bytes = dir.journal();
+    check(&dir.0).expect("only the format says who may follow");
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    assert_eq!(dir.journal(), bytes, "nothing is cut off");
+    assert_eq!(recovered.passed_over().as_deref(), Some(what));
+    assert!(recovered.taken.contains(44), "what follows is read");
+    driven.assert_recovered(&recovered);
+    recovered
+}
+
+#[test]
+fn an_event_of_a_newer_binary_is_passed_over_and_its_line_is_not() {
+    let dir = Dir::new("journal-newer-event");
+    let mut driven = with_line_of_a_newer_binary(&dir, |seq| {
+        let known = format!(r#"{{"seq":{seq},"time":0,"source":"global","event":"startup"}}"#);
+        let kind = r#""time":0,"source":"fleet.n","event":"failed-over","to":["n2"]"#;
+        format!(
+            r#"{{"change":{{"events":[{known},{{"seq":7000,{kind}}}],"records":[{{"environ":{{"COLOUR":"red"}}}}],"taken":45,"more":1}},"more":2}}"#
+        )
+    });
+    let bytes = dir.journal();
+    check(&dir.0).expect("only the format says who may follow");
+    let (journal, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    assert_eq!(dir.journal(), bytes, "nothing is cut off");
+    assert_eq!(recovered.passed_over().as_deref(), Some("1 event"));
+    assert!(recovered.taken.contains(44) && recovered.taken.contains(45));
+    let environ: Vec<_> = recovered.memory.environ().iter().collect();
+    assert_eq!(environ, [("COLOUR", Some("red"))], "its records count");
+    assert_eq!(recovered.events.len(), driven.events.len() + 1, "and so do its other events");
+
+    driven.node = recovered.memory.restore(driven.node.plan().clone());
+    driven.journal = journal;
+    driven.step(Input::LogGap { job: name("a"), lines: 4 }, None);
+    assert_eq!(driven.events.last().map(|event| event.seq), Some(7001), "its number is taken");
+}
+
+#[test]
+fn an_event_of_a_newer_binary_in_a_snapshot_is_passed_over() {
+    let dir = Dir::new("journal-newer-events");
+    let unknown = r#"{"events":[{"seq":1,"time":0,"source":"global","event":"failed-over"}]}"#;
+    let driven = with_line_of_a_newer_binary(&dir, |_| unknown.to_owned());
+    assert_passed_over(&dir, &driven, "1 event");
+}
+
+#[test]
+fn a_record_that_is_not_understood_is_passed_over_alone() {
+    let dir = Dir::new("journal-newer-record");
+    let records = r#"{"fleet":{"master":"n2"}},{"app":["shop",{"dancing":1}]},"bare""#;
+    let driven = with_line_of_a_newer_binary(&dir, |seq| {
+        format!(r#"{{"change":{{"records":[{records},{{"seq":{seq}}}]}}}}"#)
+    });
+    assert_passed_over(&dir, &driven, "3 records");
+}
+
+#[test]
+fn a_line_of_an_unknown_kind_is_passed_over() {
+    let dir = Dir::new("journal-newer-line");
+    let driven = with_line_of_a_newer_binary(&dir, |_| r#"{"rollout":{"step":3}}"#.to_owned());
+    assert_passed_over(&dir, &driven, "1 whole line");
+}
+
+#[test]
+fn a_whole_line_that_says_nothing_is_passed_over() {
+    let dir = Dir::new("journal-newer-nothing");
+    let driven = with_line_of_a_newer_binary(&dir, |_| "no JSON at all".to_owned());
+    assert_passed_over(&dir, &driven, "1 whole line");
+}
+
+#[test]
+fn a_snapshot_of_a_newer_binary_gives_what_is_understood_of_it() {
+    let dir = Dir::new("journal-newer-snapshot");
+    let mut driven = Driven::new(&dir);
+    driven.journal.limit = 0;
+    driven.step(Input::Boot, Some(44));
+    let text = String::from_utf8(dir.journal()).expect("text");
+    let newer = |line: &str| match line[9..].strip_prefix(r#"{"snapshot":{"records":["#) {
+        None => checksummed(&line[9..]),
+        Some(rest) => {
+            let odd = r#"{"app":["shop",{"dancing":1}]}"#;
+            checksummed(&format!(r#"{{"snapshot":{{"records":[{odd},{rest}"#))
+        }
+    };
+    fs::write(dir.0.join("journal"), text.lines().flat_map(newer).collect::<Vec<u8>>())
+        .expect("write");
+    assert_passed_over(&dir, &driven, "1 record");
+}
+
+#[test]
+fn a_damaged_line_in_the_middle_lets_nobody_take_over() {
+    let dir = Dir::new("journal-damaged");
+    let mut driven = Driven::new(&dir);
+    driven.step(Input::Boot, None);
+    let first = dir.journal().len();
+    check(&dir.0).expect("a whole journal");
+    driven.step(Input::Spawned { job: name("a"), incarnation: 1, pid: 10 }, None);
+    let mut bytes = dir.journal();
+    bytes[first + 40] ^= 1;
+    fs::write(dir.0.join("journal"), &bytes).expect("write");
+    assert!(matches!(check(&dir.0), Err(Unreadable::Content { .. })));
+    bytes.truncate(first + 60);
+    fs::write(dir.0.join("journal"), &bytes).expect("write");
+    check(&dir.0).expect("it is still on its way");
+}

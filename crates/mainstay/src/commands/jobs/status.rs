@@ -354,7 +354,7 @@ fn waits(job: &JobStatus) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn status(waiting: usize) -> NodeStatus {
         let job = |number: usize| {
