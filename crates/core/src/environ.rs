@@ -18,7 +18,7 @@ const LONGEST_NAME: usize = 256;
 pub struct Environ(BTreeMap<String, Option<String>>);
 
 /// Why a variable cannot be changed. Nothing was.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     #[error(
         "'{0}' is not a name for a variable: use letters, digits and '_', not starting with a digit"

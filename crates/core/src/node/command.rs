@@ -11,10 +11,9 @@ use crate::{
     signal::Signal,
     task::{TaskId, TaskSpec},
 };
-use serde::{Deserialize, Serialize};
 
 /// What the node wants done. Every command is idempotent: it names an incarnation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     Spawn {
         job: Name,
@@ -61,7 +60,7 @@ pub enum Command {
 }
 
 /// Says which wait has ended; one that no longer matters is recognised by its incarnation.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Token {
     Job {
         job: Name,
@@ -74,7 +73,7 @@ pub enum Token {
     ShutdownOverdue,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
     /// `start_seconds` have passed.
     Started,

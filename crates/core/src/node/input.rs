@@ -10,11 +10,10 @@ use crate::{
     signal::Signal,
     task::{MAX_INPUT, TaskId, TaskOutcome, TaskSpec},
 };
-use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 
 /// What the node is told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// The first input of a run.
     Boot,
@@ -100,7 +99,7 @@ pub enum Input {
 }
 
 /// A job as the keeper has it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Held {
     pub job: Name,
     /// The highest incarnation ever spawned in this run.
@@ -109,12 +108,11 @@ pub struct Held {
     pub live: Option<(u64, u32)>,
     /// How the highest incarnation came out is still to be said: its exec is under way, or the
     /// record of its end follows.
-    #[serde(default)]
     pub pending: bool,
 }
 
 /// What people and programs ask for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     Start {
         job: Name,
@@ -156,7 +154,6 @@ pub enum Request {
     Restart {
         job: Name,
         /// As for a start.
-        #[serde(default)]
         args: Option<Vec<String>>,
     },
     Signal {
@@ -169,7 +166,6 @@ pub enum Request {
         plan: Box<Plan>,
         /// What was found to differ, if somebody has looked: that is what is applied, unless
         /// another plan has come between.
-        #[serde(skip)]
         preview: Option<Box<ReloadPreview>>,
     },
     /// Sets variables for whatever is started from now on, and takes some away (`None`).
@@ -211,7 +207,7 @@ impl Request {
 }
 
 /// Why a request was not taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("there is no job '{0}': `mainstay status` shows those there are")]
     NoSuchJob(String),
