@@ -357,7 +357,7 @@ impl Agent {
             Origin::World | Origin::Record(_) | Origin::Task(_) | Origin::Caller(_) => {}
         }
         taken.into_iter().for_each(|token| self.seen_tokens.add(token));
-        let Outcome { events, commands, records, .. } = outcome;
+        let Outcome { events, records, .. } = outcome;
         if events.is_empty() && records.is_empty() && taken.is_none() {
             return;
         }
@@ -381,7 +381,7 @@ impl Agent {
                 .collect(),
             taken: all_taken,
             upgrade: told,
-            with_plan: behind || commands.contains(&Command::Applied),
+            with_plan: behind || outcome.changes_plan(),
         });
     }
 

@@ -100,3 +100,25 @@ pub struct Outcome {
     /// The answer to an [`super::Input::Request`].
     pub answer: Option<Result<(), Refusal>>,
 }
+
+impl Outcome {
+    /// Whether the plan in force is another one, or what was leaving it is gone: what was written
+    /// of the plan elsewhere may be out of date.
+    #[must_use]
+    pub fn changes_plan(&self) -> bool {
+        self.records.iter().any(|record| match record {
+            Record::Plan(_) | Record::JobGone(_) => true,
+            Record::Seq(_)
+            | Record::Node(_)
+            | Record::Environ(_)
+            | Record::Tasks(_)
+            | Record::Job(..)
+            | Record::Leaving(_)
+            | Record::Leaves(_)
+            | Record::App(..)
+            | Record::Rest(..)
+            | Record::Watch(..)
+            | Record::Unknown => false,
+        })
+    }
+}
