@@ -38,7 +38,6 @@ pub enum Input {
         incarnation: u64,
         exit: Exit,
         /// `None`: it never ran, or nobody knows.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
         asked: Asked,
     },

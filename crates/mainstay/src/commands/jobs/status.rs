@@ -23,8 +23,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
         Some(name) => {
             let answer = client.get(&format!("/v1/jobs/{}", segment(name)))?;
             let body = answer.or_told(args.json.json)?;
-            let jobs: Vec<JobStatus> =
-                several(&body).iter().map(read).collect::<Result<_, _>>()?;
+            let jobs: Vec<JobStatus> = several(&body).iter().map(read).collect::<Result<_, _>>()?;
             match (args.json.json, jobs.as_slice()) {
                 (true, _) => print_json(&body)?,
                 (false, [job]) => {
