@@ -222,7 +222,9 @@ pub static ALL: &[Target] = &[
     Target { name: "state", run: state, seeds: states, tokens: JSON, short: 20_000 },
     Target {
         name: "handover",
-        run: |input| drop(mainstay_keeper::fuzz::handover(input)),
+        run: |input| {
+            let _ = mainstay_keeper::fuzz::handover(input);
+        },
         seeds: texts![
             "{\"format\":2}",
             "{\"format\":2,\"version\":\"0.1.0\",\"exe\":3,\"jobs\":[]}"

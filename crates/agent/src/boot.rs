@@ -35,7 +35,10 @@ use mainstay_core::{
     plan::Plan,
     record::Memory,
 };
-use mainstay_wire::link::{ExitRecord, FORMAT, HeldJob, ToAgent, ToKeeper, Upgraded, Welcome};
+use mainstay_wire::{
+    format::{Format, NUMBER},
+    link::{self, ExitRecord, HeldJob, ToAgent, ToKeeper, Upgraded, Welcome},
+};
 use std::{
     collections::{BTreeMap, VecDeque},
     env,
@@ -48,7 +51,7 @@ pub enum BootError {
     Link(#[from] LinkError),
     #[error("the keeper did not begin with a welcome")]
     NotWelcome,
-    #[error("the keeper speaks format {0}, this agent format {FORMAT}: they are of two versions")]
+    #[error("the keeper speaks format {0}, this agent format {NUMBER}: they are of two versions")]
     Format(u32),
     #[error(transparent)]
     Config(#[from] Invalid),
@@ -144,12 +147,15 @@ pub async fn boot(
 }
 
 async fn greet(link: &mut Link) -> Result<Welcome, BootError> {
-    let hello = ToKeeper::Hello { format: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned() };
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let hello = ToKeeper::Hello { format: Format::OURS, version };
     link.push(&hello).expect("a greeting fits a frame");
     link.flush()?;
     match link.receive().await? {
-        ToAgent::Welcome(welcome) if welcome.format == FORMAT => Ok(*welcome),
-        ToAgent::Welcome(welcome) => Err(BootError::Format(welcome.format)),
+        ToAgent::Welcome(welcome) => match welcome.format.is_readable_since(link::OLDEST) {
+            true => Ok(*welcome),
+            false => Err(BootError::Format(welcome.format.number)),
+        },
         _ => Err(BootError::NotWelcome),
     }
 }

@@ -17,8 +17,9 @@ use mainstay_core::{
 };
 use mainstay_wire::{
     api::JobStatus,
+    format::Format,
     frame::{self, FrameDecoder},
-    link::{ExitRecord, FORMAT, HeldJob, LiveProcess, ToAgent, ToKeeper, TreeKind, Welcome},
+    link::{ExitRecord, HeldJob, LiveProcess, ToAgent, ToKeeper, TreeKind, Welcome},
     task::{TaskDone, TaskKey},
 };
 use std::{
@@ -125,7 +126,7 @@ impl World {
             }),
         });
         let welcome = Welcome {
-            format: FORMAT,
+            format: Format::OURS,
             run: "0123456789abcdef".into(),
             run_dir: self.run_dir.clone(),
             state_dir: PathBuf::new(),

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod control;
+mod error;
 mod event_loop;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
@@ -15,6 +16,10 @@ mod output;
 mod process;
 mod run;
 mod upgrade;
+
+pub use upgrade::TakeOverError;
+
+use error::KeeperError;
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -45,13 +50,14 @@ pub fn run(options: RunOptions) -> i32 {
 /// code of the run. Must be called first of all, before arguments are looked at.
 #[must_use]
 pub fn take_over() -> Option<i32> {
-    upgrade::take_over().map(|keeper| complain(keeper.and_then(run::start::keep)))
+    let keeper = upgrade::take_over()?;
+    Some(complain(keeper.map_err(KeeperError::from).and_then(run::start::keep)))
 }
 
 /// In a process that a keeper became by an upgrade, and that cannot go on as one: becomes the old
 /// binary again, which says so. Returns, with the reason, only if that failed.
 #[must_use]
-pub fn give_back(why: &str) -> String {
+pub fn give_back(why: &str) -> TakeOverError {
     upgrade::give_back(why)
 }
 
@@ -72,11 +78,11 @@ pub fn hold(options: HoldOptions) -> i32 {
 ///
 /// # Errors
 /// What it cannot read, and why.
-pub fn check() -> Result<(), String> {
+pub fn check() -> Result<(), TakeOverError> {
     upgrade::check()
 }
 
-fn complain(code: Result<i32, String>) -> i32 {
+fn complain(code: Result<i32, KeeperError>) -> i32 {
     code.unwrap_or_else(|error| {
         eprintln!("mainstay: {error}");
         1

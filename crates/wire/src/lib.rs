@@ -4,6 +4,7 @@
 
 #[cfg(feature = "api")]
 pub mod api;
+pub mod format;
 pub mod frame;
 pub mod link;
 #[cfg(feature = "logs")]
@@ -13,3 +14,4 @@ pub mod sse;
 pub mod stamp;
 pub mod state;
 pub mod task;
+mod variants;

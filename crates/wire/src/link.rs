@@ -5,10 +5,16 @@
 //! from then on both talk freely. Nothing here is a call: what the agent asks for is answered by
 //! what then happens.
 //!
+//! `Hello` and `Welcome` say the format of each side. A field that is not known is passed over, and
+//! so is a message; one that is asked at `keeper.sock` is refused by its name.
+//!
 //! What must not be lost is said again to every new agent until one says that it is journaled:
 //! exit records (`Ack`), results of tasks (`TaskTaken`), orders, signals and lost lines (`Taken`).
 
-use crate::task::{RunTask, TaskDone, TaskKey};
+use crate::{
+    format::Format,
+    task::{RunTask, TaskDone, TaskKey},
+};
 use mainstay_core::{
     exit::{Asked, Exit, Usage},
     name::Name,
@@ -18,8 +24,8 @@ use mainstay_core::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-/// Changes with every incompatible change of link, journal, plan.json or handover.
-pub const FORMAT: u32 = 2;
+/// The lowest number of a binary whose messages this one understands.
+pub const OLDEST: u32 = 3;
 
 /// Bootstrap file descriptors of the agent.
 pub const LINK_FD: i32 = 3;
@@ -30,7 +36,8 @@ pub const API_FD: i32 = 4;
 #[serde(rename_all = "snake_case")]
 pub enum ToKeeper {
     Hello {
-        format: u32,
+        #[serde(flatten)]
+        format: Format,
         version: String,
     },
     /// The configuration is in force: from now on a dead agent is replaced at once.
@@ -160,7 +167,8 @@ pub enum ToAgent {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Welcome {
-    pub format: u32,
+    #[serde(flatten)]
+    pub format: Format,
     /// Identifies this run of the node; 16 hex digits.
     pub run: String,
     pub run_dir: PathBuf,

@@ -9,10 +9,11 @@ use mainstay_core::{
 use mainstay_tests::{Command, Scratch, Watched, signal, until};
 use mainstay_wire::task::{RunTask, TaskKey};
 use mainstay_wire::{
+    format::Format,
     frame::{self, FrameDecoder},
     link::{
-        Exec, ExitRecord, FORMAT, KeeperRequest, KeeperResponse, LiveSettings, Spawn, ToAgent,
-        ToKeeper, Welcome,
+        Exec, ExitRecord, KeeperRequest, KeeperResponse, LiveSettings, Spawn, ToAgent, ToKeeper,
+        Welcome,
     },
 };
 use std::{
@@ -109,10 +110,19 @@ impl Kept {
 
     /// Asks at `keeper.sock`.
     pub(super) fn ask(&self, ask: &KeeperRequest) -> KeeperResponse {
+        self.ask_frame(&frame::encode(ask).expect("short"))
+    }
+
+    /// The same for what may be no request at all; `text` is JSON.
+    pub(super) fn ask_raw(&self, text: &str) -> KeeperResponse {
+        self.ask_frame(&framed(text))
+    }
+
+    fn ask_frame(&self, bytes: &[u8]) -> KeeperResponse {
         let path = self.path().join("run/keeper.sock");
         let mut stream = until("the keeper listens", || UnixStream::connect(&path).ok());
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
-        stream.write_all(&frame::encode(ask).expect("short")).expect("the keeper reads");
+        stream.write_all(bytes).expect("the keeper reads");
         read(&mut stream, &mut FrameDecoder::default()).expect("an answer")
     }
 
@@ -145,7 +155,7 @@ pub(super) struct Agent {
 
 impl Agent {
     pub(super) fn greet(&mut self) -> Welcome {
-        self.say(&ToKeeper::Hello { format: FORMAT, version: "test".to_owned() });
+        self.say(&ToKeeper::Hello { format: Format::OURS, version: "test".to_owned() });
         match self.hear() {
             ToAgent::Welcome(welcome) => *welcome,
             other => panic!("not a welcome: {other:?}"),
@@ -154,6 +164,11 @@ impl Agent {
 
     pub(super) fn say(&mut self, message: &ToKeeper) {
         self.write(&frame::encode(message).expect("it fits"));
+    }
+
+    /// Says what may be no message at all; `text` is JSON.
+    pub(super) fn write_frame(&mut self, text: &str) {
+        self.write(&framed(text));
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) {
@@ -268,4 +283,9 @@ pub(super) fn task(job: &str, timeout: Duration, script: &str) -> RunTask {
 /// CLOCK_BOOTTIME, so much from now.
 pub(super) fn boottime_after(delay: Duration) -> u64 {
     mainstay_sys::clock::boottime() + u64::try_from(delay.as_nanos()).expect("short")
+}
+
+fn framed(text: &str) -> Vec<u8> {
+    let length = u32::try_from(text.len()).expect("short");
+    [&length.to_le_bytes(), text.as_bytes()].concat()
 }

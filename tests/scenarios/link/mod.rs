@@ -11,9 +11,8 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_tests::{is_alive, signal, until};
-use mainstay_wire::link::{
-    ControlRequest, FORMAT, KeeperRequest, KeeperResponse, ToAgent, ToKeeper,
-};
+use mainstay_wire::format::{Format, NUMBER};
+use mainstay_wire::link::{ControlRequest, KeeperRequest, KeeperResponse, ToAgent, ToKeeper};
 use mainstay_wire::task::{TaskDone, TaskKey};
 use std::{
     fs,
@@ -350,8 +349,29 @@ fn an_agent_that_talks_nonsense_is_replaced_and_nobody_notices() {
 fn an_agent_of_another_format_is_not_welcomed() {
     let kept = Kept::start();
     let mut agent = kept.next_agent();
-    agent.say(&ToKeeper::Hello { format: FORMAT + 1, version: "other".to_owned() });
+    let format = Format { number: NUMBER + 1, lowest: Some(NUMBER + 1) };
+    agent.say(&ToKeeper::Hello { format, version: "other".to_owned() });
     until("it is killed", || (!is_alive(agent.pid)).then_some(()));
+}
+
+#[test]
+fn an_agent_of_a_newer_format_that_we_can_read_is_welcomed_and_new_words_are_passed_over() {
+    let kept = Kept::start();
+    let mut agent = kept.next_agent();
+    let hello = format!(
+        r#"{{"hello":{{"format":{},"lowest":{NUMBER},"version":"newer","mood":"good"}}}}"#,
+        NUMBER + 1
+    );
+    agent.write_frame(&hello);
+    agent.wait(|message| matches!(message, ToAgent::Welcome(_)).then_some(()));
+    agent.write_frame(r#"{"rehearse":{"play":"Hamlet"}}"#);
+    agent.write_frame(r#""applaud""#);
+    agent.say(&ToKeeper::Spawn(Box::new(spawn("job", 1, "exec sleep 1000"))));
+    agent.spawned();
+    match kept.ask_raw(r#"{"rehearse":{"play":"Hamlet"}}"#) {
+        KeeperResponse::Refused { error } => assert!(error.contains("rehearse"), "{error}"),
+        other => panic!("not refused: {other:?}"),
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The agent's end of the link: whole messages in, frames out, and never a wait for the keeper.
 
 use mainstay_wire::{
-    frame::{self, FrameDecoder, FrameError},
+    frame::{self, FrameDecoder, FrameError, Message},
     link::{ToAgent, ToKeeper},
 };
 use std::{io, os::fd::OwnedFd, os::unix::net};
@@ -44,8 +44,13 @@ impl Link {
     /// The link is of no use any more.
     pub async fn receive(&mut self) -> Result<ToAgent, LinkError> {
         loop {
-            if let Some(message) = self.decoder.next()? {
-                return Ok(message);
+            match self.decoder.next_message()? {
+                Some(Message::Known(message)) => return Ok(message),
+                Some(Message::Unknown(name)) => {
+                    tracing::warn!("the keeper says '{name}', which this version does not know");
+                    continue;
+                }
+                None => {}
             }
             let interest = match self.out.is_empty() {
                 true => Interest::READABLE,

@@ -7,8 +7,9 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_wire::{
+    format::Format,
     frame::{self, FrameDecoder},
-    link::{ExitRecord, FORMAT, Figures, Stray, ToAgent, ToKeeper, TreeKind, Welcome},
+    link::{ExitRecord, Figures, Stray, ToAgent, ToKeeper, TreeKind, Welcome},
 };
 use serde_json::Value;
 use std::{
@@ -67,7 +68,7 @@ fn answer(message: ToKeeper, dir: &Path, records: &mut u64) -> Option<ToAgent> {
     };
     match message {
         ToKeeper::Hello { .. } => Some(ToAgent::Welcome(Box::new(Welcome {
-            format: FORMAT,
+            format: Format::OURS,
             run: RUN.into(),
             run_dir: dir.to_owned(),
             state_dir: dir.to_owned(),

@@ -12,7 +12,7 @@ use crate::{
 use mainstay_core::signal::Signal;
 use mainstay_sys::credentials;
 use mainstay_wire::{
-    frame::{self, FrameDecoder},
+    frame::{self, FrameDecoder, Message},
     link::{KeeperRequest, KeeperResponse},
 };
 use std::os::fd::OwnedFd;
@@ -76,17 +76,21 @@ impl Keeper {
             Err(_) => 0,
         };
         client.decoder.push(&bytes[..count]);
-        match client.decoder.next::<KeeperRequest>() {
-            Ok(Some(KeeperRequest::Upgrade { binary })) => {
+        match client.decoder.next_message() {
+            Ok(Some(Message::Known(KeeperRequest::Upgrade { binary }))) => {
                 self.begin_upgrade(binary, UpgradeRequester::KeeperClient(id))
             }
-            Ok(Some(KeeperRequest::Stop)) => {
+            Ok(Some(Message::Known(KeeperRequest::Stop))) => {
                 self.answer(id, &KeeperResponse::Done { version: crate::VERSION.to_owned() });
                 self.signalled(Signal::TERM.number());
             }
-            Ok(Some(KeeperRequest::Figures)) => {
+            Ok(Some(Message::Known(KeeperRequest::Figures))) => {
                 let figures = self.figures();
                 self.answer(id, &KeeperResponse::Figures(figures));
+            }
+            Ok(Some(Message::Unknown(name))) => {
+                let error = format!("this version does not know '{name}'");
+                self.answer(id, &KeeperResponse::Refused { error });
             }
             Ok(None) if count > 0 => {}
             Ok(None) | Err(_) => self.drop_keeper_client(id),

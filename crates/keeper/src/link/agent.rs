@@ -2,7 +2,7 @@
 
 use crate::event_loop::poller::Interest;
 use mainstay_wire::{
-    frame::{self, FrameDecoder, FrameError},
+    frame::{self, FrameDecoder, FrameError, Message},
     link::{ToAgent, ToKeeper},
 };
 use rustix::io::Errno;
@@ -63,8 +63,8 @@ impl Agent {
         }
     }
 
-    pub(crate) fn next(&mut self) -> Result<Option<ToKeeper>, FrameError> {
-        self.decoder.next()
+    pub(crate) fn next(&mut self) -> Result<Option<Message<ToKeeper>>, FrameError> {
+        self.decoder.next_message()
     }
 
     /// Puts a message in line; false when it is too long for that.

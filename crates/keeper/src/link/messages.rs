@@ -18,7 +18,11 @@ use mainstay_core::{
     name::Name,
 };
 use mainstay_sys::signal;
-use mainstay_wire::link::{ExitRecord, FORMAT, HeldJob, LiveProcess, ToAgent, ToKeeper, Welcome};
+use mainstay_wire::{
+    format::Format,
+    frame::Message,
+    link::{self, ExitRecord, HeldJob, LiveProcess, ToAgent, ToKeeper, Welcome},
+};
 use std::{collections::BTreeMap, time::Duration};
 
 /// Frames handled in one turn, so that spawning a thousand jobs does not keep the dead waiting.
@@ -92,8 +96,12 @@ impl Keeper {
         let next = agent.next();
         node.frames_left = matches!(next, Ok(Some(_)));
         match next {
-            Ok(Some(message)) => {
+            Ok(Some(Message::Known(message))) => {
                 self.on_message(message);
+                true
+            }
+            Ok(Some(Message::Unknown(name))) => {
+                self.log(format!("the agent says '{name}', which this version does not know"));
                 true
             }
             Ok(None) => false,
@@ -172,7 +180,7 @@ impl Keeper {
         }
     }
 
-    fn welcome(&mut self, format: u32) {
+    fn welcome(&mut self, format: Format) {
         let jobs = self.jobs.values().map(|job| HeldJob {
             job: job.name.clone(),
             highest: job.highest,
@@ -196,7 +204,7 @@ impl Keeper {
             PendingRequest::Control { .. } => None,
         });
         let welcome = Welcome {
-            format: FORMAT,
+            format: Format::OURS,
             run,
             run_dir: node.resources.dir.path().to_owned(),
             state_dir: node.state_dir.clone(),
@@ -218,7 +226,7 @@ impl Keeper {
         let asks: Vec<ToAgent> = asks.chain(node.log_gaps.messages()).collect();
         let done: Vec<ToAgent> = node.outcomes.all().map(ToAgent::TaskDone).collect();
         let Some(agent) = &mut node.agent else { return };
-        if format != FORMAT {
+        if !format.is_readable_since(link::OLDEST) {
             let _ = signal::send(agent.pid, tree::KILL);
             return;
         }

@@ -1,5 +1,6 @@
 //! The run directory, and the state directory as far as the keeper needs it.
 
+use super::dir_error::{DirError, Wrong};
 use mainstay_core::name::Name;
 use mainstay_sys::{
     atomic_file::{Durability, replace},
@@ -30,44 +31,34 @@ pub(crate) struct RunDir {
 
 impl RunDir {
     /// Makes the directory if need be and locks it.
-    pub(crate) fn lock(path: &Path) -> Result<RunDir, String> {
-        let shown = path.display();
+    pub(crate) fn lock(path: &Path) -> Result<RunDir, DirError> {
+        let wrong = |wrong: Wrong| DirError { dir: path.to_owned(), wrong };
         if is_foreign_link(path) {
-            return Err(format!(
-                "the run directory {shown} is a link that belongs to somebody else; choose another with --run-dir or MAINSTAY_RUN_DIR"
-            ));
+            return Err(wrong(Wrong::ForeignLink));
         }
-        make(path, 0o711).map_err(|error| {
-            format!("cannot make the run directory {shown}: {error}; choose another with --run-dir or MAINSTAY_RUN_DIR")
-        })?;
-        let path = path
-            .canonicalize()
-            .map_err(|error| format!("cannot use the run directory {shown}: {error}"))?;
-        if !owned_by_us(&path) {
-            return Err(format!(
-                "the run directory {shown} belongs to somebody else; choose another with --run-dir or MAINSTAY_RUN_DIR"
-            ));
+        make(path, 0o711).map_err(|error| wrong(Wrong::CannotMake(error)))?;
+        let real = path.canonicalize().map_err(|error| wrong(Wrong::CannotUse(error)))?;
+        if !owned_by_us(&real) {
+            return Err(wrong(Wrong::Foreign));
         }
-        if let Some(found) = not_ours(&path) {
-            return Err(format!(
-                "{shown} is no run directory: it holds '{found}', which no mainstay made; choose another with --run-dir or MAINSTAY_RUN_DIR"
-            ));
+        if let Some(found) = not_ours(&real) {
+            return Err(wrong(Wrong::Holds(found)));
         }
-        close_to_others(&path)?;
-        let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"))
-            .map_err(|error| format!("cannot write in the run directory {shown}: {error}; choose another with --run-dir or MAINSTAY_RUN_DIR"))?;
+        close_to_others(&real).map_err(wrong)?;
+        let lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(real.join("lock"))
+            .map_err(|error| wrong(Wrong::CannotWrite(error)))?;
         match lock.try_lock() {
-            Ok(()) => Ok(RunDir { path, lock }),
+            Ok(()) => Ok(RunDir { path: real, lock }),
             Err(fs::TryLockError::WouldBlock) => {
-                let pid = RunFile::read(&path)
-                    .map_or_else(|| "unknown".to_owned(), |run| run.pid.to_string());
-                Err(format!(
-                    "another mainstay (pid {pid}) runs in {shown}; stop it with 'mainstay shutdown --run-dir {shown}', or choose another with --run-dir or MAINSTAY_RUN_DIR"
-                ))
+                Err(wrong(Wrong::InUse(RunFile::read(&real).map(|run| run.pid))))
             }
-            Err(fs::TryLockError::Error(error)) => {
-                Err(format!("cannot lock the run directory {shown}: {error}"))
-            }
+            Err(fs::TryLockError::Error(error)) => Err(wrong(Wrong::CannotLock(error))),
         }
     }
 
@@ -173,42 +164,36 @@ fn owned_by_us(path: &Path) -> bool {
 /// Whoever can write here can put a plan or a socket of their own in the place of ours. A directory
 /// that is ours alone, such as a fresh volume, is closed; one that serves others too is refused,
 /// unless what is ours is safe there (as in /tmp).
-fn close_to_others(path: &Path) -> Result<(), String> {
-    let shown = path.display();
-    let failed = |error: io::Error| format!("cannot use the run directory {shown}: {error}");
-    let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
+fn close_to_others(path: &Path) -> Result<(), Wrong> {
+    let mode = fs::metadata(path).map_err(Wrong::CannotUse)?.permissions().mode();
     let (everybody, sticky) = (mode & 0o002 != 0, mode & 0o1000 != 0);
     if mode & 0o022 == 0 {
         return Ok(());
     }
-    let empty = fs::read_dir(path).map_err(failed)?.next().is_none();
+    let empty = fs::read_dir(path).map_err(Wrong::CannotUse)?.next().is_none();
     if empty || (path.join("lock").exists() && !sticky) {
         let closed = fs::Permissions::from_mode(mode & 0o7777 & !0o1066);
-        return fs::set_permissions(path, closed).map_err(failed);
+        return fs::set_permissions(path, closed).map_err(Wrong::CannotUse);
     }
     if everybody && !sticky {
-        return Err(format!(
-            "everybody can write in the run directory {shown}, and so replace what is run; use chmod go-w on it, or choose another with --run-dir"
-        ));
+        return Err(Wrong::OpenToAll);
     }
     Ok(())
 }
 
 /// Locks a state directory against another node: two would write into the same files.
-pub(crate) fn lock_state(dir: &Path) -> Result<OwnedFd, String> {
-    let shown = dir.display();
+pub(crate) fn lock_state(dir: &Path) -> Result<OwnedFd, DirError> {
+    let wrong = |wrong: Wrong| DirError { dir: dir.to_owned(), wrong };
     let lock = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
         .open(dir.join("state.lock"))
-        .map_err(|error| format!("cannot write in the state directory {shown}: {error}"))?;
+        .map_err(|error| wrong(Wrong::StateCannotWrite(error)))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock.into()),
-        Err(_) => Err(format!(
-            "another mainstay keeps its logs in {shown}; choose another with --state-dir"
-        )),
+        Err(_) => Err(wrong(Wrong::LogsInUse)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{
     HoldOptions,
+    error::KeeperError,
     keeper::{Hold, Keeper, Role},
     process::{
         incarnation,
@@ -18,28 +19,24 @@ use mainstay_sys::{atomic_file::Durability, signal::Signals};
 use mainstay_wire::link::{ControlRequest, Exec, LiveSettings, Spawn};
 use std::path::Path;
 
-pub(crate) fn hold(options: &HoldOptions) -> Result<i32, String> {
+pub(crate) fn hold(options: &HoldOptions) -> Result<i32, KeeperError> {
     let dir = options
         .dir
         .canonicalize()
-        .map_err(|error| format!("cannot use the directory {}: {error}", options.dir.display()))?;
+        .map_err(KeeperError::doing(format!("use the directory {}", options.dir.display())))?;
     let lock = std::fs::File::open(&dir)
-        .map_err(|error| format!("cannot open the directory {}: {error}", dir.display()))?;
+        .map_err(KeeperError::doing(format!("open the directory {}", dir.display())))?;
     if lock.try_lock().is_err() {
-        return Err(format!("another mainstay holds a process in {}", dir.display()));
+        return Err(KeeperError::Held { dir: dir.display().to_string() });
     }
     mainstay_sys::fd::close_all_on_exec();
-    let system = |what: &str| {
-        let what = what.to_owned();
-        move |error: std::io::Error| format!("cannot {what}: {error}")
-    };
-    let signals = Signals::block_all().map_err(system("take signals"))?;
+    let signals = Signals::block_all().map_err(KeeperError::doing("take signals"))?;
     // Orphans of the command come to us: they are its tree.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-    let run = crate::run_id().map_err(system("choose a run id"))?;
-    let context = RunContext::new(run, None).map_err(system("prepare"))?;
+    let run = crate::run_id().map_err(KeeperError::doing("choose a run id"))?;
+    let context = RunContext::new(run, None).map_err(KeeperError::doing("prepare"))?;
     let mut keeper = Keeper::new(context, signals, Role::Hold(Hold { stopping: false }))
-        .map_err(system("prepare"))?;
+        .map_err(KeeperError::doing("prepare"))?;
     keeper.hold(options, &dir);
     let code = keeper.run();
     drop(lock);

@@ -1,6 +1,10 @@
 //! A run from its first step to its last: directories, `run`, `hold`, the end.
 
+mod dir_error;
 pub(crate) mod dirs;
+
 pub(crate) mod hold;
 mod shutdown;
 pub(crate) mod start;
+
+pub(crate) use dir_error::DirError;

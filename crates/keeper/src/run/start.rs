@@ -2,6 +2,7 @@
 
 use crate::{
     RunOptions,
+    error::KeeperError,
     keeper::{Keeper, Role},
     link::node::{Node, Resources},
     output::{Output, OutputState},
@@ -14,23 +15,23 @@ use std::{os::fd::OwnedFd, path::PathBuf};
 /// Set, nothing is put into cgroups: a job's tree is then its process group.
 const NO_CGROUP: &str = "MAINSTAY_NO_CGROUP";
 
-pub(crate) fn run(options: RunOptions) -> Result<i32, String> {
+pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
     let dir = RunDir::lock(&options.run_dir)?;
     let shown = dir.path().display().to_string();
     // What a run that was killed left behind, before anything of ours is there.
     if let Some(dead) = dirs::dead_run(dir.path()) {
         dead.kill();
     }
-    dir.clean().map_err(|error| format!("cannot prepare the run directory {shown}: {error}"))?;
+    dir.clean().map_err(KeeperError::doing(format!("prepare the run directory {shown}")))?;
     fd::close_all_on_exec();
-    let signals = Signals::block_all().map_err(|error| format!("cannot take signals: {error}"))?;
+    let signals = Signals::block_all().map_err(KeeperError::doing("take signals"))?;
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-    let run = crate::run_id().map_err(|error| format!("cannot choose a run id: {error}"))?;
+    let run = crate::run_id().map_err(KeeperError::doing("choose a run id"))?;
 
     let cgroup = make_cgroup(&run);
     let root = cgroup.as_ref().map(|root| root.path().to_owned());
     dir.write_run_file(&dirs::run_file(&run, root))
-        .map_err(|error| format!("cannot write in the run directory {shown}: {error}"))?;
+        .map_err(KeeperError::doing(format!("write in the run directory {shown}")))?;
 
     let (state_dir, state_lock, warning) = state_dir(&options, &dir)?;
     // The logs can be read without it, only less easily.
@@ -48,7 +49,7 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, String> {
         let node = Node::new(resources, state_dir, options);
         Keeper::new(context, signals, Role::Node(Box::new(node)))
     };
-    let mut keeper = keeper().map_err(|error| format!("cannot start in {shown}: {error}"))?;
+    let mut keeper = keeper().map_err(KeeperError::doing(format!("start in {shown}")))?;
     if let Some(warning) = warning {
         keeper.log(warning);
     }
@@ -57,14 +58,12 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, String> {
 }
 
 /// Keeps until the run ends; the exit code.
-pub(crate) fn keep(mut keeper: Keeper) -> Result<i32, String> {
+pub(crate) fn keep(mut keeper: Keeper) -> Result<i32, KeeperError> {
     loop {
         match keeper.run() {
             Some(code) => return Ok(close(keeper, code)),
             None => {
-                keeper = keeper
-                    .reexec()
-                    .map_err(|error| format!("cannot go on after an upgrade: {error}"))?
+                keeper = keeper.reexec().map_err(KeeperError::doing("go on after an upgrade"))?
             }
         }
     }
@@ -94,7 +93,7 @@ fn make_cgroup(run: &str) -> Option<cgroup::Root> {
 fn state_dir(
     options: &RunOptions,
     dir: &RunDir,
-) -> Result<(PathBuf, Option<OwnedFd>, Option<String>), String> {
+) -> Result<(PathBuf, Option<OwnedFd>, Option<String>), KeeperError> {
     let Err(error) = dirs::usable(&options.state_dir) else {
         let lock = dirs::lock_state(&options.state_dir)?;
         return Ok((options.state_dir.clone(), Some(lock), None));

@@ -17,7 +17,7 @@ use crate::{
     upgrade::UpgradeRequester,
 };
 use mainstay_sys::fd;
-use mainstay_wire::link::FORMAT;
+use mainstay_wire::format::{LOWEST, NUMBER};
 use std::{
     collections::BTreeMap,
     os::fd::{AsRawFd, OwnedFd},
@@ -29,7 +29,8 @@ impl Keeper {
         let Role::Node(node) = &self.role else { unreachable!("only a node is upgraded") };
         let raw = |fd: &OwnedFd| fd.as_raw_fd();
         Handover {
-            format: FORMAT,
+            format: NUMBER,
+            lowest: Some(LOWEST),
             version: crate::VERSION.to_owned(),
             exe: raw(&node.resources.exe),
             requester: None,

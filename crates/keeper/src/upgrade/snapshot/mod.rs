@@ -14,7 +14,7 @@ use crate::{
         exec_error::ExecContext,
         job::{Ended, StopRule},
     },
-    upgrade::UpgradeRequester,
+    upgrade::{UpgradeRequester, error::HandoverError},
 };
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -23,16 +23,20 @@ use mainstay_core::{
     task::Bytes,
 };
 use mainstay_wire::{
-    link::{ExitRecord, FORMAT, LogFigures, Upgraded},
+    format::Format,
+    link::{ExitRecord, LogFigures, Upgraded},
     sse,
     task::{TaskDone, TaskKey},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use std::{collections::BTreeMap, os::fd::RawFd, path::PathBuf, time::Duration};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Handover {
     format: u32,
+    #[serde(default)]
+    lowest: Option<u32>,
     pub(super) version: String,
     pub(super) exe: RawFd,
     #[serde(rename = "wanting")]
@@ -55,9 +59,10 @@ pub(super) struct Handover {
     tasks: Vec<TaskSnapshot>,
     #[serde(rename = "askers")]
     keeper_clients: Vec<(u64, RawFd)>,
+    #[serde(deserialize_with = "known")]
     deadlines: Vec<(u64, Deadline)>,
     records: Vec<ExitRecord>,
-    #[serde(rename = "untaken")]
+    #[serde(rename = "untaken", deserialize_with = "known")]
     pending_requests: Vec<(u64, PendingRequest)>,
     #[serde(default, rename = "lost")]
     log_gaps: LogGaps,
@@ -169,22 +174,23 @@ struct StreamSnapshot {
     partial: Bytes,
 }
 
+/// Those of a list that this version knows: a newer one may wait for more.
+fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
+    let all = Vec::<Value>::deserialize(from)?;
+    Ok(all.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect())
+}
+
 impl Handover {
     pub(super) fn run(&self) -> &str {
         &self.run
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Result<Handover, String> {
-        #[derive(Deserialize)]
-        struct Format {
-            format: u32,
+    pub(super) fn read(bytes: &[u8]) -> Result<Handover, HandoverError> {
+        let format: Format = serde_json::from_slice(bytes).map_err(HandoverError::None)?;
+        if !format.is_readable() {
+            return Err(HandoverError::Format(format.number));
         }
-        let found: Format = serde_json::from_slice(bytes)
-            .map_err(|error| format!("it is not a keeper's state: {error}"))?;
-        if found.format != FORMAT {
-            return Err(format!("its format is {}, and this binary reads {FORMAT}", found.format));
-        }
-        serde_json::from_slice(bytes).map_err(|error| format!("its state cannot be read: {error}"))
+        serde_json::from_slice(bytes).map_err(HandoverError::Content)
     }
 
     /// Everything that must stay open over the exec.
@@ -206,5 +212,52 @@ impl Handover {
         all.extend(self.keeper_clients.iter().map(|(_, fd)| *fd));
         all.extend(self.streams.iter().flat_map(|it| std::iter::once(it.fd).chain(it.terminal)));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT_2: &str = include_str!("../../../tests/testdata/handover-2.json");
+
+    /// As a keeper of format 2 wrote it, with jobs, tasks and requests under way.
+    #[test]
+    fn what_a_keeper_of_format_2_hands_over_is_read() {
+        let handover = Handover::read(FORMAT_2.as_bytes()).expect("readable");
+        assert_eq!(handover.jobs.len(), 4);
+        assert_eq!(handover.requester, Some(UpgradeRequester::KeeperClient(31)));
+        assert_eq!((handover.pending_requests.len(), handover.deadlines.len()), (2, 5));
+        let owners: Vec<_> = handover.tasks.iter().filter_map(|task| task.task.id()).collect();
+        assert_eq!(owners.len(), handover.tasks.len(), "their owners are known");
+        assert_eq!(handover.outcomes[0].outcome.output, "said\n");
+        assert!(handover.descriptors().contains(&44));
+    }
+
+    /// What another neighbour adds is passed over; what it leaves out has a default.
+    #[test]
+    fn a_neighbour_is_read_both_ways() {
+        let mut value: Value = serde_json::from_str(FORMAT_2).expect("JSON");
+        value["format"] = 4.into();
+        value["lowest"] = 3.into();
+        value["mood"] = "good".into();
+        value["jobs"][0]["nickname"] = "pet".into();
+        let deadlines = value["deadlines"].as_array_mut().expect("a list");
+        deadlines.push(serde_json::json!([5, {"Rehearse": {"play": 1}}]));
+        let handover = Handover::read(value.to_string().as_bytes()).expect("readable");
+        assert_eq!(handover.deadlines.len(), 5, "one of them is not known here");
+        value["lowest"] = 4.into();
+        let refused = Handover::read(value.to_string().as_bytes());
+        assert!(matches!(refused, Err(HandoverError::Format(4))), "{refused:?}");
+    }
+
+    #[test]
+    fn what_this_version_writes_says_who_can_read_it() {
+        let handover = Handover::read(FORMAT_2.as_bytes()).expect("readable");
+        let ours = Format::OURS;
+        let written = Handover { format: ours.number, lowest: ours.lowest, ..handover };
+        let bytes = serde_json::to_vec(&written).expect("JSON");
+        let again = Handover::read(&bytes).expect("readable");
+        assert_eq!(serde_json::to_vec(&again).expect("JSON"), bytes);
     }
 }

@@ -53,6 +53,6 @@ fn ask(args: &UpgradeArgs) -> Result<String, Failure> {
 pub(crate) fn check_handover(args: &DirArgs) -> Result<i32, Failure> {
     let run_dir = dirs::run_dir(args.run_dir.as_deref())?;
     mainstay_agent::check(&run_dir).map_err(|error| Failure::failed(error.to_string()))?;
-    mainstay_keeper::check().map_err(Failure::failed)?;
+    mainstay_keeper::check().map_err(|error| Failure::failed(error.to_string()))?;
     Ok(0)
 }
