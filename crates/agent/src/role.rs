@@ -22,6 +22,7 @@ use std::{
     io, mem,
     os::{fd::OwnedFd, unix::net},
     path::Path,
+    thread,
     time::Duration,
 };
 use tokio::{
@@ -43,6 +44,18 @@ const COME_BACK: Duration = Duration::from_millis(300);
 /// The keeper gets so long to end the run after it was told to.
 const END_OF_RUN: Duration = Duration::from_secs(10);
 
+/// A thread that was once there stays: when the jobs have used up the processes of the user, there
+/// is no other.
+const KEPT_THREADS: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Files are written by other threads than the loop's. The first of them is there before any job
+/// is; where not even that can be had, the agent goes on without.
+async fn have_a_thread() {
+    if thread::Builder::new().spawn(|| {}).is_ok_and(|it| it.join().is_ok()) {
+        let _ = tokio::task::spawn_blocking(|| {}).await;
+    }
+}
+
 /// Runs the agent. `serve` is the API: it gets the listening socket, whom to ask, and a flag that
 /// becomes true when the run is over; it returns when its clients have been served.
 pub fn role<F, S>(options: &Options, serve: F) -> i32
@@ -54,13 +67,16 @@ where
     let runtime = match runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(8)
-        .thread_keep_alive(Duration::from_secs(1))
+        .thread_keep_alive(KEPT_THREADS)
         .build()
     {
         Ok(runtime) => runtime,
         Err(error) => return failed("cannot start the runtime", &error),
     };
-    let code = runtime.block_on(live(options, serve));
+    let code = runtime.block_on(async {
+        have_a_thread().await;
+        live(options, serve).await
+    });
     // A lookup that hangs must not keep a dead agent around.
     runtime.shutdown_background();
     code

@@ -147,13 +147,14 @@ fn check_order(events: &[Value]) {
     }
 }
 
-/// Per source, without times, numbers, pids, and without what only tells of agents.
+/// Per source, without times, numbers, pids, usage, and without what only tells of agents.
 fn told(events: &[Value]) -> BTreeMap<String, Vec<String>> {
     let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for event in events.iter().filter(|event| event["event"] != "agentRestarted") {
         let mut detail = event["detail"].clone();
         if let Some(detail) = detail.as_object_mut() {
             detail.remove("pid");
+            detail.remove("usage");
         }
         let source = event["source"].as_str().expect("a source").to_owned();
         let text = format!("{} {detail}", event["event"].as_str().expect("a name"));
