@@ -8,13 +8,12 @@ use crate::{
     discovery::Discovery,
     effects::archive::Archive,
     effects::disabled::Disabled,
-    effects::listeners::Listeners,
     effects::outgoing::{LookedUp, Outgoing},
     effects::pending_acks::PendingAcks,
     effects::pushed_settings::PushedSettings,
     effects::watch_files::WatchFiles,
     event_log::EventLog,
-    handle::{Accepted, Call},
+    handle::Call,
     inputs::Replies,
     inputs::cron::{Clocks, Crons},
     inputs::link::{Link, LinkError},
@@ -34,10 +33,11 @@ use mainstay_core::{
     job::Job,
     name::Name,
     node::{Command, Input, Node, Outcome, Refusal},
-    plan::ApiPlan,
+    plan::{ApiPlan, Listeners},
     record::Record,
 };
 use mainstay_wire::{
+    api::Accepted,
     link::{Figures, ToKeeper},
     task::TaskKey,
 };

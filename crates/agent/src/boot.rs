@@ -8,13 +8,12 @@ use crate::{
     discovery::Discovery,
     effects::archive::Archive,
     effects::disabled::{self, Disabled},
-    effects::listeners::Listeners,
     effects::outgoing::Outgoing,
     effects::pending_acks::PendingAcks,
     effects::pushed_settings::PushedSettings,
     effects::watch_files::WatchFiles,
     event_log::EventLog,
-    handle::{Dirs, Handle, Shared},
+    handle::{Handle, Shared},
     inputs::cron::Crons,
     inputs::link::{Link, LinkError},
     inputs::timers::Timers,
@@ -22,22 +21,21 @@ use crate::{
     journal::{Journal, Recovered},
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
-    reload::{
-        previews::Previews,
-        source::{Invalid, Options},
-    },
+    reload::{options::Options, previews::Previews},
     trace,
     view::Facts,
 };
 use mainstay_core::{
     name::Name,
     node::{Held, Input},
-    plan::Plan,
+    plan::{Listeners, Plan},
     record::Memory,
 };
 use mainstay_wire::{
+    api::Invalid,
     format::{Format, NUMBER},
     link::{self, ExitRecord, HeldJob, ToAgent, ToKeeper, Upgraded, Welcome},
+    run_dir::Dirs,
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -69,9 +67,11 @@ pub async fn boot(
     crash: Crash,
 ) -> Result<(Agent, Handle), BootError> {
     let welcome = greet(&mut link).await?;
-    let (journal, mut recovered) = Journal::recover(&options.run_dir, &welcome.run)
-        .unwrap_or_else(|| (Journal::create(&options.run_dir, &welcome.run), Recovered::default()));
-    let written = plan_file::read(&options.run_dir, &welcome.run);
+    let (journal, mut recovered) = Journal::recover(&options.dirs.run, &welcome.run)
+        .unwrap_or_else(|| {
+            (Journal::create(&options.dirs.run, &welcome.run), Recovered::default())
+        });
+    let written = plan_file::read(&options.dirs.run, &welcome.run);
     let plan_on_disk = match (recovered.memory.has_plan(), &written) {
         (false, Some(_)) => OnDisk::Current,
         (true, _) | (false, None) => OnDisk::Behind,
@@ -83,14 +83,14 @@ pub async fn boot(
     trace::set_level(&plan.node.log_level);
     let Recovered { mut memory, events, taken, upgrade, .. } = recovered;
     // A job that was never touched in this run is in no journal.
-    memory.disable(disabled::read(&options.state_dir));
+    memory.disable(disabled::read(&options.dirs.state));
     // Nothing becomes visible before it is journaled, so without a record nothing has begun.
     let first = !memory.has_begun() && welcome.jobs.is_empty() && welcome.records.is_empty();
     let node = memory.restore(plan);
     let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
     let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
-    let user_metrics = UserMetrics::open(&options.run_dir, &welcome.run, node.plan());
+    let user_metrics = UserMetrics::open(&options.dirs.run, &welcome.run, node.plan());
     user_metrics.keep_written();
     let (listeners, listeners_now) = watch::channel(Listeners::of(node.plan()));
     let shared = Shared {
@@ -99,7 +99,7 @@ pub async fn boot(
         user_metrics: user_metrics.clone(),
         listeners: listeners_now,
     };
-    let (handle, calls) = Handle::new(event_log.clone(), options.source.clone(), shared);
+    let (handle, calls) = Handle::new(event_log.clone(), options.clone(), shared);
     let mut agent = Agent {
         about: About {
             run: welcome.run.clone(),
@@ -123,7 +123,7 @@ pub async fn boot(
         previews: Previews::new(),
         checks: Checks::new(),
         crons: Crons::default(),
-        disabled: Disabled::start(&options.state_dir),
+        disabled: Disabled::start(&options.dirs.state),
         discovery: Discovery::new(),
         watch_files: WatchFiles::start(&welcome.run_dir),
         own: VecDeque::new(),
@@ -172,13 +172,13 @@ fn apply(
              configuration as it is now"
         );
     }
-    let loaded = options.source.load(memory.environ())?;
+    let loaded = options.load(memory.environ())?;
     if !loaded.warnings.is_empty() {
         eprintln!("{}", loaded.warnings.trim_end());
     }
     let plan = loaded.plan;
-    let written = plan_file::write(&options.run_dir, &welcome.state_dir, &welcome.run, &plan);
-    Ok((plan, OnDisk::Behind.after(written, &options.run_dir)))
+    let written = plan_file::write(&options.dirs.run, &welcome.state_dir, &welcome.run, &plan);
+    Ok((plan, OnDisk::Behind.after(written, &options.dirs.run)))
 }
 
 fn facts(held: &HeldJob) -> Option<(Name, Facts)> {

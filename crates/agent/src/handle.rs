@@ -1,26 +1,23 @@
 //! What the API asks the agent, and how it gets its answers.
 
 use crate::{
-    effects::listeners::Listeners,
     event_log::EventLog,
-    metrics::Measures,
     metrics::user_metrics::UserMetrics,
-    reload::{
-        Applied,
-        source::{Invalid, Loaded, Source},
-    },
+    reload::{Applied, options::Options},
+    wait::Wait,
 };
 use mainstay_core::{
     environ::Environ,
-    name::Name,
     node::{Refusal, Request},
-    plan::{ApiPlan, Plan},
+    plan::{ApiPlan, Listeners, Plan},
 };
+use mainstay_import::Loaded;
 use mainstay_wire::{
-    api::{Changes, JobStatus, NodeStatus, Why},
+    api::{Accepted, Changes, Gone, Invalid, JobStatus, Measures, NodeStatus, Selection, Why},
     link::Figures,
+    run_dir::Dirs,
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 /// So many callers may be in line; the next one waits.
@@ -39,38 +36,12 @@ pub(crate) enum Call {
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
 }
 
-/// A request that was taken, journaled, and is being carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted {
-    /// The incarnation that the job had before; 0 also for requests to the node.
-    pub before: u64,
-    /// The number of the task that it has begun, or joined.
-    pub task: Option<u64>,
-}
-
-/// Which jobs are asked about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
-    /// The job of this name, else the instances of what is written under it.
-    Named(String),
-    OfApp(Name),
-    /// Those that start with their app.
-    StartedWith(Name),
-    /// Those of them that there are.
-    These(Vec<Name>),
-}
-
-/// The agent has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the agent is ending")]
-pub struct Gone;
-
 /// Asks the agent. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Handle {
     calls: mpsc::Sender<Call>,
     event_log: Arc<EventLog>,
-    source: Arc<Source>,
+    options: Arc<Options>,
     /// Held by the one that is under way.
     reloads: Arc<Mutex<()>>,
     shared: Arc<Shared>,
@@ -85,22 +56,15 @@ pub(crate) struct Shared {
     pub(crate) listeners: watch::Receiver<Listeners>,
 }
 
-/// Where the node lives.
-#[derive(Debug, Clone, Default)]
-pub struct Dirs {
-    pub run: PathBuf,
-    pub state: PathBuf,
-}
-
 impl Handle {
     pub(crate) fn new(
         event_log: Arc<EventLog>,
-        source: Source,
+        options: Options,
         shared: Shared,
     ) -> (Handle, mpsc::Receiver<Call>) {
         let (calls, line) = mpsc::channel(LINE);
-        let (source, shared) = (Arc::new(source), Arc::new(shared));
-        (Handle { calls, event_log, source, reloads: Arc::default(), shared }, line)
+        let (options, shared) = (Arc::new(options), Arc::new(shared));
+        (Handle { calls, event_log, options, reloads: Arc::default(), shared }, line)
     }
 
     /// `[api]` as it is in force; changes with every plan that is applied, the same or not.
@@ -128,6 +92,12 @@ impl Handle {
 
     pub(crate) fn reloads(&self) -> &Mutex<()> {
         &self.reloads
+    }
+
+    /// The wait for what follows from requests that are made from now on.
+    #[must_use]
+    pub fn wait(&self, patience: Duration) -> Wait<'_> {
+        Wait::begin(self, patience)
     }
 
     #[must_use]
@@ -214,8 +184,8 @@ impl Handle {
     /// # Errors
     /// [`Gone`], or inside: the diagnostics, ready to be printed.
     pub(crate) async fn load(&self) -> Result<Result<Loaded, Invalid>, Gone> {
-        let (source, environ) = (self.source.clone(), self.environ().await?);
-        tokio::task::spawn_blocking(move || source.load(&environ)).await.map_err(|_| Gone)
+        let (options, environ) = (self.options.clone(), self.environ().await?);
+        tokio::task::spawn_blocking(move || options.load(&environ)).await.map_err(|_| Gone)
     }
 
     async fn call<T>(&self, call: impl FnOnce(oneshot::Sender<T>) -> Call) -> Result<T, Gone> {

@@ -35,22 +35,14 @@ mod why;
 pub use agent::{Agent, End};
 pub use boot::{BootError, boot};
 pub use crash::{Crash, Crashed, Point};
-pub use effects::listeners::Listeners;
 pub use event_log::{Batch, EventLog};
-pub use handle::{Accepted, Dirs, Gone, Handle, Selection};
+pub use handle::Handle;
 pub use inputs::link::{Link, LinkError};
 pub use journal::{Unreadable, plan_file::state_dir as applied_state_dir};
-pub use metrics::{
-    CheckMeasures, EventCounts, Exits, JobMeasures, Measures, WatchMeasures,
-    histogram::Histogram,
-    user_metrics::{FeedError, Reading, UserMetrics},
-};
-pub use reload::{
-    PrepareListeners, ReloadError,
-    source::{Invalid, Loaded, Options, Source, context},
-};
+pub use metrics::user_metrics::UserMetrics;
+pub use reload::{PrepareListeners, options::Options};
 pub use role::role;
-pub use wait::{Goal, Incarnations, PATIENCE, Wait, WaitError};
+pub use wait::Wait;
 
 /// Whether this binary could go on with what the agent of a running node has written down.
 ///

@@ -6,13 +6,15 @@ use crate::{
     crash::Crash,
     handle::Handle,
     inputs::link::{Link, LinkError},
-    reload::source::Options,
+    reload::options::Options,
     trace,
 };
+use mainstay_config::Context;
+use mainstay_import::PlanSource;
 use mainstay_sys::{fd, sweep::DeadRun};
 use mainstay_wire::{
     link::{API_FD, LINK_FD, ToKeeper},
-    run_dir::{self, RunFile},
+    run_dir::{self, Dirs, RunFile},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -58,12 +60,13 @@ async fn have_a_thread() {
 
 /// Runs the agent. `serve` is the API: it gets the listening socket, whom to ask, and a flag that
 /// becomes true when the run is over; it returns when its clients have been served.
-pub fn role<F, S>(options: &Options, serve: F) -> i32
+pub fn role<F, S>(dirs: Dirs, source: PlanSource, context: fn() -> Context, serve: F) -> i32
 where
     F: FnOnce(UnixListener, Handle, watch::Receiver<bool>) -> S,
     S: Future<Output = ()> + Send + 'static,
 {
     trace::init();
+    let options = &Options { dirs, source, context };
     let runtime = match runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(8)
@@ -171,7 +174,7 @@ fn lost(options: &Options, keeper: Option<&OwnedFd>, error: &LinkError) -> i32 {
     };
     if dead {
         tracing::error!("the keeper is dead: killing what it left");
-        if let Some(run) = dead_run(&options.run_dir) {
+        if let Some(run) = dead_run(&options.dirs.run) {
             run.kill_and_leave();
         }
         return FAILED;

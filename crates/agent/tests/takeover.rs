@@ -1,10 +1,8 @@
 //! An agent against a keeper that is played by the test: killed at every step of its loop, and
 //! followed by one that goes on.
 
-use mainstay_agent::{
-    Agent, Crash, End, Gone, Handle, Link, Options, Point, PrepareListeners, ReloadError,
-    Selection, Source, boot,
-};
+use mainstay_agent::{Agent, Crash, End, Handle, Link, Options, Point, PrepareListeners, boot};
+use mainstay_config::Context;
 use mainstay_core::{
     event::{Event, Kind},
     exit::{Asked, Exit},
@@ -15,11 +13,13 @@ use mainstay_core::{
     signal::Signal,
     task::TaskOutcome,
 };
+use mainstay_import::PlanSource;
 use mainstay_wire::{
-    api::JobStatus,
+    api::{Gone, JobStatus, ReloadError, Selection},
     format::Format,
     frame::{self, FrameDecoder},
     link::{ExitRecord, HeldJob, LiveProcess, ToAgent, ToKeeper, TreeKind, Welcome},
+    run_dir::Dirs,
     task::{TaskDone, TaskKey},
 };
 use std::{
@@ -235,9 +235,9 @@ impl Dir {
 
     fn options(&self) -> Options {
         Options {
-            run_dir: self.0.clone(),
-            state_dir: self.0.join("state"),
-            source: Source::Config(Some(self.0.join("mainstay.toml"))),
+            dirs: Dirs { run: self.0.clone(), state: self.0.join("state") },
+            source: PlanSource::Config(Some(self.0.join("mainstay.toml"))),
+            context: Context::default,
         }
     }
 }

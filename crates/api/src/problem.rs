@@ -7,9 +7,8 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use mainstay_agent::{Gone, ReloadError, WaitError};
 use mainstay_core::node::Refusal;
-use mainstay_wire::api::ProblemDocument;
+use mainstay_wire::api::{Gone, ProblemDocument, ReloadError, WaitError};
 
 const TYPE: &str = "application/problem+json";
 

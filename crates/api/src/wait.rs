@@ -1,15 +1,14 @@
 //! Waiting for a goal: what a path names is asked for something, and waited for until it got there.
 
-pub(crate) use mainstay_agent::Goal;
-
 use crate::{AppState, problem::Problem};
 use axum::Json;
-use mainstay_agent::{Incarnations, PATIENCE, Selection, Wait};
 use mainstay_core::{
     name::Name,
     node::{Refusal, Request},
 };
-use mainstay_wire::api::{JobAnswer, JobInstances, JobStatus};
+use mainstay_wire::api::{
+    Goal, Incarnations, JobAnswer, JobInstances, JobStatus, PATIENCE, Selection,
+};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -116,7 +115,7 @@ impl Subject {
         state: &AppState,
         wait: &WaitQuery,
     ) -> Result<Vec<JobStatus>, Problem> {
-        let mut waiter = Wait::begin(&state.handle, wait.patience()?);
+        let mut waiter = state.handle.wait(wait.patience()?);
         let (mut begun, mut refused) = (Vec::new(), None);
         for job in &self.asked {
             match state.handle.request(Request::Reload { job: job.clone() }).await? {
@@ -142,7 +141,7 @@ impl Subject {
         wait: &WaitQuery,
     ) -> Result<Vec<JobStatus>, Problem> {
         let patience = wait.patience()?;
-        let waiter = Wait::begin(&state.handle, patience);
+        let waiter = state.handle.wait(patience);
         let before = incarnations(&self.jobs(state).await?);
         let (accepted, refused) = send(state, self.asked.iter().cloned().map(request)).await?;
         // Who was refused goes nowhere: only the others are waited for.

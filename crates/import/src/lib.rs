@@ -11,10 +11,13 @@
 mod containerpilot;
 mod draft;
 mod ini;
+mod plan_source;
 mod process_compose;
 mod procfile;
 mod supervisord;
 mod yaml;
+
+pub use plan_source::{Loaded, PlanSource, located};
 
 use mainstay_config::{Context, Errors, Source};
 use std::{

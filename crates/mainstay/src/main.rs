@@ -4,6 +4,7 @@
 mod args;
 mod client;
 mod commands;
+mod context;
 mod dirs;
 mod failure;
 mod keeper;

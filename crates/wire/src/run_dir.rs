@@ -15,6 +15,13 @@ pub const RUN_FILE: &str = "run.json";
 /// The file that names the state directory; it outlives the run.
 pub const STATE_DIR_FILE: &str = "state_dir";
 
+/// The directories of a node.
+#[derive(Debug, Clone, Default)]
+pub struct Dirs {
+    pub run: PathBuf,
+    pub state: PathBuf,
+}
+
 /// What the next run has to know about this one, should it not end by itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunFile {

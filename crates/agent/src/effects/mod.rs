@@ -4,7 +4,6 @@ pub(crate) mod archive;
 pub(crate) mod disabled;
 pub(crate) mod env;
 pub(crate) mod identity;
-pub(crate) mod listeners;
 pub(crate) mod outgoing;
 pub(crate) mod pending_acks;
 pub(crate) mod pushed_settings;
@@ -13,7 +12,6 @@ pub(crate) mod watch_files;
 use crate::{
     agent::{About, Agent, End},
     effects::identity::{NodeTask, Run},
-    effects::listeners::Listeners,
     inputs::cron::Clocks,
     journal::plan_file::{self, OnDisk},
     trace,
@@ -23,7 +21,7 @@ use mainstay_core::{
     explain,
     name::Name,
     node::{Command, Input},
-    plan::{Probe, Trigger},
+    plan::{Listeners, Probe, Trigger},
     task::{TaskId, TaskOutcome, TaskSpec},
 };
 use mainstay_wire::link::ToKeeper;

@@ -3,7 +3,7 @@
 use crate::{
     agent::{Agent, End, Origin},
     clock,
-    handle::{Call, Selection},
+    handle::Call,
     reload::{
         Applied,
         previews::{Previewed, Previews},
@@ -16,7 +16,7 @@ use mainstay_core::{
     plan::JobPlan,
 };
 use mainstay_wire::{
-    api::{JobStatus, NodeStatus},
+    api::{JobStatus, NodeStatus, Selection},
     link::ToKeeper,
 };
 use std::sync::Arc;

@@ -4,72 +4,27 @@
 //! copy; making text of it is done elsewhere. What is counted about a job goes with the job, so
 //! that nothing here grows. A new agent begins at zero: whoever reads counters expects that.
 
-pub(crate) mod histogram;
 pub(crate) mod user_metrics;
 
-use crate::{
-    agent::Agent,
-    metrics::histogram::{Histogram, PATIENT, QUICK},
-};
+use crate::agent::Agent;
 use mainstay_core::{
-    event::{Event, EventName, Kind, RunEnd, Source},
-    exit::Exit,
-    job::{Desired, Health, Job, Phase, Verdict},
+    event::{Event, Source},
+    job::{Health, Job},
     name::Name,
-    node::NodePhase,
     plan::{JobPlan, Plan, WatchPlan},
+};
+use mainstay_wire::api::{
+    CheckMeasures, EventCounts, Exits, Histogram, JobMeasures, Measures, WatchMeasures,
 };
 use std::{
     collections::{BTreeMap, HashMap},
     time::Duration,
 };
 
-/// How often each event was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventCounts([u64; EventName::ALL.len()]);
-
-impl Default for EventCounts {
-    fn default() -> EventCounts {
-        EventCounts([0; EventName::ALL.len()])
-    }
-}
-
-impl EventCounts {
-    /// Those that were seen at all.
-    pub fn iter(&self) -> impl Iterator<Item = (EventName, u64)> {
-        EventName::ALL.iter().copied().zip(self.0).filter(|(_, count)| *count > 0)
-    }
-
-    fn note(&mut self, kind: &Kind) {
-        self.0[kind.name() as usize] += 1;
-    }
-}
-
-/// How runs of a job have ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Exits {
-    /// As expected.
-    pub success: u64,
-    /// With a code that is not expected.
-    pub failure: u64,
-    pub signal: u64,
-    pub oom: u64,
-    /// They never began.
-    pub error: u64,
-}
-
-impl Exits {
-    fn note(&mut self, kind: &Kind) {
-        let Some(RunEnd { exit, expected, .. }) = kind.run_end() else { return };
-        match exit {
-            _ if expected => self.success += 1,
-            Exit::Code { .. } => self.failure += 1,
-            Exit::Signal { oom: true, .. } => self.oom += 1,
-            Exit::Signal { oom: false, .. } => self.signal += 1,
-            Exit::Error { .. } => self.error += 1,
-        }
-    }
-}
+/// Upper bounds for what takes microseconds to a second, in seconds.
+const QUICK: &[f64] = &[0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.025, 0.1, 1.0];
+/// Upper bounds for what asks others, in seconds.
+const PATIENT: &[f64] = &[0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 
 #[derive(Debug, Default)]
 struct JobMeter {
@@ -185,60 +140,6 @@ impl Meter {
             }
         }
     }
-}
-
-/// Everything that can be counted inside the loop, at one moment.
-#[derive(Debug, Clone)]
-pub struct Measures {
-    pub node: String,
-    pub phase: NodePhase,
-    pub agent_restarts: u64,
-    pub journal_failed: bool,
-    /// Those of the node itself.
-    pub events: EventCounts,
-    pub steps: Histogram,
-    /// Of this agent: with an input, or with a question.
-    pub longest_step: Duration,
-    pub lateness: Histogram,
-    pub jobs: Vec<JobMeasures>,
-    pub watches: Vec<WatchMeasures>,
-    /// Show what ContainerPilot showed, too.
-    pub containerpilot: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct JobMeasures {
-    pub name: Name,
-    pub phase: Phase,
-    pub desired: Desired,
-    pub health: Health,
-    pub as_desired: bool,
-    pub restarts: u64,
-    /// When it entered its phase: wall clock, ns.
-    pub since: i64,
-    pub events: EventCounts,
-    pub exits: Exits,
-    pub checks: Vec<CheckMeasures>,
-    /// Where others are told to find it.
-    pub advertised: Option<(String, u16)>,
-}
-
-#[derive(Debug, Clone)]
-pub struct WatchMeasures {
-    pub name: Name,
-    /// `None`: not answered yet.
-    pub instances: Option<usize>,
-    pub events: EventCounts,
-}
-
-#[derive(Debug, Clone)]
-pub struct CheckMeasures {
-    pub name: String,
-    pub verdict: Verdict,
-    pub passed: u64,
-    pub failed: u64,
-    /// `None`: nobody asks it, it tells.
-    pub durations: Option<Histogram>,
 }
 
 impl Agent {

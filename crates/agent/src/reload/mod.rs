@@ -9,19 +9,12 @@
 //! One goes on at a time up to the point where its plan is in force, so that the listeners that are
 //! opened are those of the plan that follows.
 
+pub(crate) mod options;
 pub(crate) mod previews;
-pub(crate) mod source;
 
-use crate::{
-    handle::{Gone, Handle, Selection},
-    wait::{Goal, Incarnations, Wait, WaitError},
-};
-use mainstay_core::{
-    node::{Effect, Refusal},
-    plan::ApiPlan,
-};
-use mainstay_wire::api::{Changes, JobStatus};
-use source::Invalid;
+use crate::{handle::Handle, wait::Wait};
+use mainstay_core::{node::Effect, plan::ApiPlan};
+use mainstay_wire::api::{Changes, Goal, Incarnations, JobStatus, ReloadError, Selection};
 use std::{fmt::Display, time::Duration};
 
 /// Opens what a plan wants to listen on before that plan is in force.
@@ -33,21 +26,6 @@ pub trait PrepareListeners {
 
     /// The plan was not applied after all.
     fn give_up(&self);
-}
-
-/// Why a reload was not made, or has not led where it should.
-#[derive(Debug, thiserror::Error)]
-pub enum ReloadError {
-    #[error(transparent)]
-    Gone(#[from] Gone),
-    #[error(transparent)]
-    Invalid(#[from] Invalid),
-    #[error("nothing is changed: [api] cannot be had: {0}")]
-    Listeners(String),
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    #[error("the configuration is in force, but {error}")]
-    Unreached { changes: Box<Changes>, error: WaitError },
 }
 
 /// A plan that is in force now.

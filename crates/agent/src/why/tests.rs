@@ -1,7 +1,6 @@
 //! What is said is true and enough, in five lines, in each of the situations that people ask about.
 
 use super::*;
-use crate::reload::source;
 use mainstay_config::Context;
 use mainstay_core::{
     clock::Mono,
@@ -21,7 +20,7 @@ struct Story {
 impl Story {
     fn new(text: &str) -> Story {
         let loaded = mainstay_config::parse(FILE, text, &Context::default()).expect("valid");
-        let mut story = Story { node: Node::new(source::located(loaded)), now: at(0) };
+        let mut story = Story { node: Node::new(mainstay_import::located(loaded)), now: at(0) };
         story.say(Input::Boot);
         story
     }

@@ -7,8 +7,10 @@
 use crate::AppState;
 use axum::Router;
 use hyper_util::service::TowerToHyperService;
-use mainstay_agent::Listeners;
-use mainstay_core::{interface::choose, plan::Listen};
+use mainstay_core::{
+    interface::choose,
+    plan::{Listen, Listeners},
+};
 use mainstay_net::listen::{Connections, Endpoint, Full, Limits, Listener, Peer, Stop};
 use mainstay_wire::api::ListenerStatus;
 use std::{

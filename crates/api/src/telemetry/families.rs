@@ -7,13 +7,15 @@ use super::{
     exposition::{Exposition, ExpositionFormat, MetricType},
     process::{Process, Processes, now},
 };
-use mainstay_agent::{EventCounts, Exits, Histogram, JobMeasures, Measures, Reading};
 use mainstay_core::{
     job::{Health, Phase, Verdict},
     node::NodePhase,
     plan::MetricPlan,
 };
-use mainstay_wire::link::Figures;
+use mainstay_wire::{
+    api::{EventCounts, Exits, Histogram, JobMeasures, Measures, Reading},
+    link::Figures,
+};
 use std::borrow::Cow;
 
 #[derive(Debug)]

@@ -23,8 +23,8 @@ use axum::{
 };
 use exposition::ExpositionFormat;
 use families::Gathered;
-use mainstay_agent::JobMeasures;
 use mainstay_core::{job::Health, node::NodePhase};
+use mainstay_wire::api::JobMeasures;
 use process::Processes;
 use serde::Deserialize;
 use serde_json::{Value, json};

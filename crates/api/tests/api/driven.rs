@@ -1,15 +1,18 @@
 //! A node whose agent is real and whose keeper is played by the test.
 
 use crate::described::Described;
-use mainstay_agent::{Crash, Link, Options, Source, boot};
+use mainstay_agent::{Crash, Link, Options, boot};
+use mainstay_config::Context;
 use mainstay_core::{
     exit::{Asked, Exit},
     signal::Signal,
 };
+use mainstay_import::PlanSource;
 use mainstay_wire::{
     format::Format,
     frame::{self, FrameDecoder},
     link::{ExitRecord, Figures, Stray, ToAgent, ToKeeper, TreeKind, Welcome},
+    run_dir::Dirs,
 };
 use serde_json::Value;
 use std::{
@@ -178,7 +181,8 @@ async fn serve(run_dir: PathBuf, listener: std::os::unix::net::UnixListener) {
     let dir = run_dir.clone();
     thread::spawn(move || play_keeper(ours, dir));
     let config = Some(run_dir.join("mainstay.toml"));
-    let options = Options { state_dir: run_dir.clone(), run_dir, source: Source::Config(config) };
+    let dirs = Dirs { state: run_dir.clone(), run: run_dir };
+    let options = Options { dirs, source: PlanSource::Config(config), context: Context::default };
     let link = Link::new(theirs.into()).expect("a link");
     let (mut agent, handle) = boot(link, &options, Crash::default()).await.expect("it begins");
     let listener = UnixListener::from_std(listener).expect("a listener");

@@ -1,5 +1,6 @@
 //! `[api]`: where the API listens beside its unix socket, and whom it lets in.
 
+use super::{Listen, Plan};
 use serde::{Deserialize, Serialize};
 // Addresses as values, without sockets.
 use ::core::net::SocketAddr;
@@ -26,4 +27,23 @@ pub struct ApiTls {
     pub key: PathBuf,
     /// Clients with a certificate of this authority are let in.
     pub client_ca: Option<PathBuf>,
+}
+
+/// What is to be open besides the API.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listeners {
+    /// Where telemetry is shown.
+    pub telemetry: Option<Listen>,
+    /// The socket that speaks as ContainerPilot's does.
+    pub containerpilot: Option<PathBuf>,
+}
+
+impl Listeners {
+    #[must_use]
+    pub fn of(plan: &Plan) -> Listeners {
+        Listeners {
+            telemetry: plan.telemetry.as_ref().map(|telemetry| telemetry.listen.clone()),
+            containerpilot: plan.containerpilot.as_ref().and_then(|pilot| pilot.socket.clone()),
+        }
+    }
 }

@@ -11,7 +11,7 @@ mod discovery;
 mod telemetry;
 mod when;
 
-pub use api::{ApiPlan, ApiTls};
+pub use api::{ApiPlan, ApiTls, Listeners};
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, Http, HttpTls, Probe};
 pub(crate) use diff::diff_job;

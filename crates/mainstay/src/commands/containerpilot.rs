@@ -14,10 +14,10 @@ use crate::{
     args::{DirArgs, RunArgs},
     client,
     commands::{node::run, version::VERSION},
+    context::context,
     failure::{CONFIG, FAILED, Failure, NO_AGENT, USAGE},
     term::{self, print},
 };
-use mainstay_agent::context;
 use mainstay_config::Errors;
 use mainstay_import::Format;
 use mainstay_net::http::Method;

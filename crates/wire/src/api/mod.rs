@@ -2,24 +2,33 @@
 //!
 //! The agent makes these values, the routes send them, the command reads them. The schemas of
 //! `/v1/openapi.json` are derived from the types, so that a field cannot be in one and not in the
-//! other.
+//! other. What never leaves the process (measures, goals, errors) stands here as well: whoever reads
+//! the API has to know nothing of the agent.
 //!
 //! ```text
 //!  core's state ──agent──► NodeStatus, JobStatus, Changes, Why ──api──► JSON ──► mainstay, others
 //!                          StartRequest, SignalRequest, …      ◄──api── JSON ◄──
 //! ```
 
+mod error;
 mod event;
+mod goal;
 mod job;
+mod measures;
 mod node;
 mod problem;
+mod question;
 mod reload;
 mod request;
 mod schema;
 
+pub use error::*;
 pub use event::*;
+pub use goal::*;
 pub use job::*;
+pub use measures::*;
 pub use node::*;
 pub use problem::*;
+pub use question::*;
 pub use reload::*;
 pub use request::*;

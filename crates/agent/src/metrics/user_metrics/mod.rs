@@ -7,10 +7,9 @@
 mod file;
 mod value;
 
-pub use value::Reading;
-
 use file::File;
 use mainstay_core::plan::{MetricKind, MetricPlan, Plan};
+use mainstay_wire::api::{FeedError, Hint, Reading};
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -21,36 +20,6 @@ use tokio::{sync::Notify, task::spawn_blocking, time::sleep};
 use value::Value;
 
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// Why values were not taken. None of them was.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FeedError {
-    #[error("there is no metric '{0}'{1}")]
-    Unknown(String, Hint),
-    #[error("'{0}' is a counter: {1} cannot be added to it")]
-    Negative(String, String),
-    #[error("the value of '{0}' is not a finite number")]
-    NotFinite(String),
-}
-
-/// What else may have been meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hint {
-    Near(String),
-    /// Nothing is measured at all.
-    NoneAtAll,
-    None,
-}
-
-impl std::fmt::Display for Hint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Hint::Near(name) => write!(f, ": did you mean '{name}'?"),
-            Hint::NoneAtAll => f.write_str(": the configuration has no [telemetry] metrics"),
-            Hint::None => Ok(()),
-        }
-    }
-}
 
 #[derive(Debug)]
 pub struct UserMetrics {

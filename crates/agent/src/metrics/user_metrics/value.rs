@@ -4,6 +4,7 @@
 //! are exact for what it keeps, and it never grows.
 
 use mainstay_core::plan::MetricKind;
+use mainstay_wire::api::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -26,25 +27,6 @@ pub(super) enum Value {
         sum: f64,
         /// With when they came (CLOCK_MONOTONIC, ns), oldest first.
         recent: VecDeque<(u64, f64)>,
-    },
-}
-
-/// What is shown of a metric.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reading {
-    Counter(f64),
-    Gauge(f64),
-    /// Each value once, in the first bucket that holds it; one more than there are bounds.
-    Histogram {
-        bounds: Vec<f64>,
-        counts: Vec<u64>,
-        sum: f64,
-    },
-    /// (share, value); not a number while there is no value.
-    Summary {
-        quantiles: Vec<(f64, f64)>,
-        count: u64,
-        sum: f64,
     },
 }
 

@@ -4,14 +4,14 @@ use crate::{
     AppState,
     extract::{Body, Nothing, PathName, Query},
     problem::Problem,
-    wait::{Goal, Subject, WaitQuery},
+    wait::{Subject, WaitQuery},
 };
 use axum::{Json, extract::State};
 use mainstay_core::{
     name::Name,
     node::{Refusal, Request},
 };
-use mainstay_wire::api::AppJobs;
+use mainstay_wire::api::{AppJobs, Goal};
 
 macro_rules! waiting {
     ($($route:ident $request:ident $goal:expr;)*) => {$(

@@ -5,12 +5,12 @@ use crate::{
     extract::{Body, Nothing, PathName, Query},
     problem::Problem,
     routes::v1::node::figures,
-    wait::{Goal, Subject, WaitQuery},
+    wait::{Subject, WaitQuery},
 };
 use axum::{Json, extract::State};
 use mainstay_core::{name::Name, node::Request, plan::SignalTarget};
 use mainstay_wire::api::{
-    JobAnswer, RestartRequest, SignalRequest, StartRequest, Why, WhyAnswer, WhyInstances,
+    Goal, JobAnswer, RestartRequest, SignalRequest, StartRequest, Why, WhyAnswer, WhyInstances,
 };
 
 type Answer = Result<Json<JobAnswer>, Problem>;

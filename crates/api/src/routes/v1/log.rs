@@ -16,11 +16,10 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::stream;
-use mainstay_agent::Selection;
 use mainstay_config::since;
 use mainstay_core::name::Name;
 use mainstay_wire::{
-    api::LogLine,
+    api::{LogLine, Selection},
     logs::{self, Backlog, Entry, Followers, Lines, Wanted},
 };
 use serde::Deserialize;

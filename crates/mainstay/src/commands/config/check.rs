@@ -2,10 +2,10 @@
 
 use crate::{
     args::CheckArgs,
+    context::context,
     failure::{CONFIG, Failure},
     term::{self, print_json},
 };
-use mainstay_agent::context;
 use serde_json::{Value, json};
 
 pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {

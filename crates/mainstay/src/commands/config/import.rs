@@ -2,6 +2,7 @@
 
 use crate::{
     args::{ImportArgs, SchemaArgs},
+    context::context,
     failure::{CONFIG, Failure},
     term::{self, print, print_json},
 };
@@ -9,15 +10,14 @@ use serde_json::json;
 
 pub(crate) fn import(args: &ImportArgs) -> Result<i32, Failure> {
     for file in &args.files {
-        let imported =
-            match mainstay_import::import_file(args.format, file, &mainstay_agent::context()) {
-                Ok(imported) => imported,
-                Err(errors) => {
-                    let color = term::stderr_color();
-                    eprintln!("{}", errors.render(color).trim_end());
-                    return Ok(CONFIG);
-                }
-            };
+        let imported = match mainstay_import::import_file(args.format, file, &context()) {
+            Ok(imported) => imported,
+            Err(errors) => {
+                let color = term::stderr_color();
+                eprintln!("{}", errors.render(color).trim_end());
+                return Ok(CONFIG);
+            }
+        };
         if args.json.json {
             let notes = imported.notes.iter();
             let notes = notes.map(

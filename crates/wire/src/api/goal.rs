@@ -1,15 +1,19 @@
 //! What a request is to lead to, and when to stop waiting for it.
 
+use super::job::JobStatus;
 use mainstay_core::{
     job::{Desired, Phase},
     name::Name,
 };
-use mainstay_wire::api::JobStatus;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+/// How long a request waits for its goal unless it says otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The incarnation that each job had at a moment.
 pub type Incarnations = BTreeMap<Name, u64>;
 
+/// What a job is to get to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
     /// It runs, or it has run and ended as it should.
@@ -22,8 +26,9 @@ pub enum Goal {
     Begun,
 }
 
+/// How far a job has got on the way to its goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub enum Progress {
     Reached,
     Failed,
     Waiting,
@@ -39,7 +44,9 @@ impl Goal {
         })
     }
 
-    pub(crate) fn progress(self, job: &JobStatus) -> Progress {
+    /// How far the job has got, as it is now.
+    #[must_use]
+    pub fn progress(self, job: &JobStatus) -> Progress {
         match self {
             Goal::Anew => Goal::Up { beyond: 0 }.progress(job),
             Goal::Up { beyond } => match job.state {

@@ -1,0 +1,70 @@
+//! Where a plan comes from: files of ours, one command, or what another supervisor reads.
+
+use crate::{Format, import_file};
+use mainstay_config::{Context, Errors};
+use mainstay_core::plan::{Plan, Written};
+use std::path::PathBuf;
+
+/// Where the plan of a fresh run comes from.
+#[derive(Debug, Clone)]
+pub enum PlanSource {
+    /// A file or directory; `None`: wherever configurations are looked for.
+    Config(Option<PathBuf>),
+    /// One command, without a file.
+    Command { command: Vec<String>, restart: Option<String> },
+    /// What another supervisor reads.
+    Import { format: Format, file: PathBuf },
+}
+
+/// A configuration that was found valid.
+#[derive(Debug)]
+pub struct Loaded {
+    pub plan: Plan,
+    /// Ready to be printed; empty if there are none.
+    pub warnings: String,
+}
+
+impl PlanSource {
+    /// Reads it, as it is now.
+    ///
+    /// # Errors
+    /// The diagnostics, ready to be printed.
+    pub fn load(&self, context: &Context) -> Result<Loaded, String> {
+        match self {
+            PlanSource::Command { command, restart } => {
+                let plan = mainstay_config::single(command, restart.as_deref(), context)?;
+                Ok(Loaded { plan, warnings: String::new() })
+            }
+            PlanSource::Import { format, file } => {
+                let invalid = |errors: Errors| errors.render(false);
+                let imported = import_file(*format, file, context).map_err(invalid)?;
+                let name = format!("{} (as imported)", file.display());
+                let loaded =
+                    mainstay_config::parse(&name, &imported.toml, context).map_err(invalid)?;
+                let notes = imported.notes.iter().map(|note| format!("mainstay: {note}\n"));
+                Ok(Loaded { plan: located(loaded), warnings: notes.collect() })
+            }
+            PlanSource::Config(path) => {
+                let path = mainstay_config::find(path.as_deref(), context)?;
+                let loaded = mainstay_config::load(&path, context).map_err(|errors| {
+                    format!("the configuration is invalid\n{}", errors.render(false))
+                })?;
+                let warnings = loaded.warnings.iter();
+                let warnings = warnings.map(|warning| warning.render(false) + "\n").collect();
+                Ok(Loaded { plan: located(loaded), warnings })
+            }
+        }
+    }
+}
+
+/// The plan, with each job knowing where it is written.
+#[must_use]
+pub fn located(loaded: mainstay_config::Loaded) -> Plan {
+    let mainstay_config::Loaded { mut plan, places, .. } = loaded;
+    for (job, place) in plan.jobs.iter_mut().zip(places) {
+        if job.name == place.job {
+            job.written = Some(Written { at: place.at, when: place.when });
+        }
+    }
+    plan
+}
