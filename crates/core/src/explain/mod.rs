@@ -1,7 +1,8 @@
 //! Every sentence about why something is as it is: text for people, made of types.
 //!
-//! `status` (what a job waits for), `why`, the last words of a run that ends with 70, `plan` and
-//! `reload` all take their words from here, so that one cause is told in one way.
+//! `status` (what a job waits for), `why`, the last words of a run that ends with 70, `plan`,
+//! `reload` and a request that has not led where it should all take their words from here, so that
+//! one cause is told in one way.
 //!
 //! ```text
 //!  Blocker ──► Waiting { source, event, reason }     status
@@ -11,9 +12,11 @@
 //! ```
 
 mod reload;
+mod request;
 mod why;
 
 pub use reload::{effect, moved_by};
+pub use request::{failed, hopeless, reload_failed, reload_too_slow, too_slow, waits};
 pub use why::{Calendar, why};
 
 use crate::{
@@ -64,7 +67,10 @@ pub fn waiting(job: &Name, blocker: &Blocker) -> Waiting {
 /// `db healthy`, and why it never comes.
 #[must_use]
 pub fn blocker(job: &Name, blocker: &Blocker) -> String {
-    let Waiting { source, event, reason } = waiting(job, blocker);
+    awaited(&waiting(job, blocker))
+}
+
+fn awaited(Waiting { source, event, reason }: &Waiting) -> String {
     format!("{source} {event}{}", reason.as_deref().map(never_comes).unwrap_or_default())
 }
 

@@ -8,6 +8,7 @@ use crate::link::{LogFigures, TreeKind};
 use mainstay_core::{
     discovery::Standing,
     exit::{Exit, Usage},
+    explain,
     job::{Desired, Health, Phase, Verdict},
     name::Name,
 };
@@ -69,6 +70,17 @@ impl JobStatus {
     #[must_use]
     pub fn ended_well(&self) -> bool {
         self.state == Phase::Exited && self.as_desired
+    }
+
+    /// What it waits for, as `explain` tells it.
+    #[must_use]
+    pub fn waits_for(&self) -> Vec<explain::Waiting> {
+        let told = |Waiting { source, event, reason, .. }: &Waiting| explain::Waiting {
+            source: source.clone(),
+            event: event.clone(),
+            reason: reason.clone(),
+        };
+        self.waiting.iter().map(told).collect()
     }
 }
 

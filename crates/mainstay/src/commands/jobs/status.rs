@@ -10,6 +10,7 @@ use crate::{
 use jiff::Timestamp;
 use mainstay_core::{
     exit::Exit,
+    explain,
     job::{Desired, Health, Phase, Verdict},
     node::NodePhase,
 };
@@ -313,7 +314,10 @@ fn notes(job: &JobStatus) -> Vec<String> {
         let said = harmless(check.output.lines().next().unwrap_or("it says nothing"));
         notes.push(format!("{name}: check {} fails: {said}", check.name));
     }
-    notes.extend(waits(job).map(|waits| format!("{name}: waits for {waits}")));
+    notes.extend(
+        explain::waits(&job.waits_for(), job.as_desired)
+            .map(|waits| format!("{name}: waits for {waits}")),
+    );
     if !job.unenforced.is_empty() {
         notes.push(format!("{name}: not enforced here: {}", job.unenforced.join(", ")));
     }
@@ -329,25 +333,6 @@ fn notes(job: &JobStatus) -> Vec<String> {
         notes.push(format!("{name}: {}", harmless(said)));
     }
     notes
-}
-
-/// In one line, whatever it waits for: what can never come first.
-fn waits(job: &JobStatus) -> Option<String> {
-    const SHOWN: usize = 2;
-    // One that waits for its next turn is as it should be.
-    let mut waiting: Vec<_> =
-        job.waiting.iter().filter(|one| !job.as_desired || one.reason.is_some()).collect();
-    waiting.sort_by_key(|one| one.reason.is_none());
-    let each = waiting.iter().take(SHOWN).map(|one| {
-        let reason = one.reason.as_ref().map_or(String::new(), |why| format!(" ({why})"));
-        format!("{} {}{reason}", one.source, one.event)
-    });
-    let each: Vec<String> = each.collect();
-    match waiting.len().saturating_sub(SHOWN) {
-        _ if each.is_empty() => None,
-        0 => Some(each.join(" and ")),
-        more => Some(format!("{} and {more} more", each.join(", "))),
-    }
 }
 
 #[cfg(test)]
