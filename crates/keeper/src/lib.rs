@@ -23,6 +23,7 @@ use error::KeeperError;
 
 use serde::{Deserialize, Serialize};
 use std::{
+    ffi::OsString,
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -34,10 +35,13 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// What `mainstay run` needs to become the keeper.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunOptions {
+    #[serde(with = "upgrade::os_text")]
     pub run_dir: PathBuf,
+    #[serde(with = "upgrade::os_text")]
     pub state_dir: PathBuf,
     /// Arguments of the agent role, without argv[0].
-    pub agent_args: Vec<String>,
+    #[serde(with = "upgrade::os_text::list")]
+    pub agent_args: Vec<OsString>,
 }
 
 /// Becomes the keeper; returns the exit code of the run. Must be called before any thread exists.

@@ -82,3 +82,26 @@ fn a_program_that_is_no_mainstay_is_refused_although_it_ends_well() {
     }
     assert_eq!(node.running("job"), pid);
 }
+
+#[test]
+fn a_name_and_an_environment_that_are_no_text_go_through_an_upgrade_unchanged() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.job]
+        exec = ["sh", "-c", "printenv BYTES >>seen; exec sleep 1000"]
+    "#;
+    let script = r#"export BYTES=$'one \xff two'; exec -a $'stay\xfe' "$@""#;
+    let node = Setup::config(config).under(&["bash", "-c", script, "bash"]).start();
+    let pid = node.running("job");
+    let name = |pid: u32| fs::read(format!("/proc/{pid}/cmdline")).expect("it runs");
+    assert!(name(node.keeper()).starts_with(b"stay\xfe\0"));
+    node.must(&["upgrade"]);
+    assert_eq!(node.running("job"), pid);
+    assert!(name(node.keeper()).starts_with(b"stay\xfe\0"));
+    node.must(&["restart", "job"]);
+    until("its second run has said it, too", || {
+        let seen = fs::read(node.path().join("seen")).expect("it was written");
+        (seen == b"one \xff two\none \xff two\n").then_some(())
+    });
+}

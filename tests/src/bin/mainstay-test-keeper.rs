@@ -35,7 +35,7 @@ fn main() {
         Some(run_dir) => {
             let run_dir = PathBuf::from(run_dir);
             let state_dir = run_dir.with_file_name("state");
-            let agent_args = vec!["__agent".to_owned()];
+            let agent_args = vec!["__agent".into()];
             exit(mainstay_keeper::run(RunOptions { run_dir, state_dir, agent_args }));
         }
         None => panic!("RUN_DIR"),

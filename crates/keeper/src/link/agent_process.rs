@@ -18,6 +18,7 @@ use mainstay_sys::{
 use mainstay_wire::link::{API_FD, LINK_FD};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::{
+    ffi::OsString,
     io,
     os::fd::{AsFd, AsRawFd},
 };
@@ -43,8 +44,8 @@ impl Keeper {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let (read, write) = launch::pipe()?;
-        let argv: Vec<String> =
-            std::iter::once("mainstay".to_owned()).chain(node.options.agent_args.clone()).collect();
+        let argv: Vec<OsString> =
+            std::iter::once("mainstay".into()).chain(node.options.agent_args.clone()).collect();
         let mut program = Program::new(&argv, &context.env)?;
         program.run_descriptor(node.resources.exe.as_raw_fd());
         program.ignored.clone_from(&context.ignored);

@@ -1,5 +1,6 @@
 //! What was tried in order to start a process, for the output that say why it failed.
 
+use crate::upgrade::os_text;
 use mainstay_sys::spawn::{Failure, Program, Step};
 use mainstay_wire::link::Exec;
 use serde::{Deserialize, Serialize};
@@ -15,9 +16,11 @@ use std::{
 pub(crate) struct ExecContext {
     command: String,
     /// The files that the command may be, in the order of the search.
+    #[serde(with = "os_text::list")]
     tried: Vec<PathBuf>,
+    #[serde(with = "os_text::option")]
     cwd: Option<PathBuf>,
-    #[serde(default)]
+    #[serde(default, with = "os_text::option")]
     stdin: Option<PathBuf>,
 }
 

@@ -15,6 +15,7 @@ use mainstay_sys::{
     spawn::{self, Descriptors, Program},
 };
 use std::{
+    ffi::OsString,
     io,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     path::{Path, PathBuf},
@@ -80,13 +81,10 @@ impl Keeper {
         let begun = || -> io::Result<(u32, OwnedFd)> {
             let memfd = write_memfd(&snapshot)?;
             let (read, write) = launch::pipe()?;
-            let argv = [
-                "mainstay",
-                "__check",
-                "--run-dir",
-                &node.resources.dir.path().display().to_string(),
-            ];
-            let mut program = Program::new(&argv.map(str::to_owned), &context.env)?;
+            let run_dir = node.resources.dir.path().as_os_str();
+            let words = ["mainstay", "__check", "--run-dir"].map(OsString::from);
+            let argv: Vec<OsString> = words.into_iter().chain([run_dir.to_owned()]).collect();
+            let mut program = Program::new(&argv, &context.env)?;
             program.run_descriptor(binary.as_raw_fd());
             program.ignored.clone_from(&context.ignored);
             let stdio = Some([context.null.as_fd(), write.as_fd(), write.as_fd()]);

@@ -10,6 +10,7 @@
 
 mod check;
 mod error;
+pub(crate) mod os_text;
 mod snapshot;
 mod take_over;
 
@@ -96,9 +97,9 @@ fn become_binary(handover: &Handover, memfd: &OwnedFd, binary: &OwnedFd) -> io::
     for number in kept() {
         fd::keep_number_on_exec(number, true);
     }
-    let argv: Vec<String> = std::env::args().collect();
+    let argv: Vec<OsString> = std::env::args_os().collect();
     let mut env = environment();
-    env.push((VARIABLE.to_owned(), format!("{},{}", memfd.as_raw_fd(), handover.exe)));
+    env.push((VARIABLE.into(), format!("{},{}", memfd.as_raw_fd(), handover.exe).into()));
     let error = spawn::become_descriptor(binary.as_fd(), &argv, &env);
     for number in kept() {
         fd::keep_number_on_exec(number, false);
@@ -107,12 +108,8 @@ fn become_binary(handover: &Handover, memfd: &OwnedFd, binary: &OwnedFd) -> io::
 }
 
 /// Ours, without what one image tells the next.
-fn environment() -> Vec<(String, String)> {
-    let text = |text: OsString| text.to_string_lossy().into_owned();
-    std::env::vars_os()
-        .map(|(name, value)| (text(name), text(value)))
-        .filter(|(name, _)| name != VARIABLE)
-        .collect()
+fn environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| name != VARIABLE).collect()
 }
 
 /// What a binary says when it could take over: it names the run, which it has from the snapshot.

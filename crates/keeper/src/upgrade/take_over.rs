@@ -9,6 +9,7 @@ use crate::keeper::Keeper;
 use mainstay_sys::{fd, spawn};
 use mainstay_wire::link::{KeeperResponse, Upgraded};
 use std::{
+    ffi::OsString,
     fs::File,
     io::{self, Read, Seek, SeekFrom},
     os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
@@ -70,9 +71,9 @@ fn parse(variable: &str) -> Result<(RawFd, RawFd, Option<String>), TakeOverError
 /// all its descriptors open. Returns only if that failed.
 fn go_back(memfd: &OwnedFd, old: RawFd, why: &str) -> TakeOverError {
     let stuck = |but: String| TakeOverError::NoWayBack { why: why.to_owned(), but };
-    let argv: Vec<String> = std::env::args().collect();
+    let argv: Vec<OsString> = std::env::args_os().collect();
     let mut env = environment();
-    env.push((VARIABLE.to_owned(), format!("{},{old},{why}", memfd.as_raw_fd())));
+    env.push((VARIABLE.into(), format!("{},{old},{why}", memfd.as_raw_fd()).into()));
     fd::keep_number_on_exec(memfd.as_raw_fd(), true);
     let back = match fd::take(old) {
         Ok(back) => back,

@@ -14,7 +14,7 @@ use child::Child;
 use program::LISTEN_PID_DIGITS;
 use std::{
     cell::Cell,
-    ffi::CString,
+    ffi::{CString, OsString},
     io, mem,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
     ptr,
@@ -244,17 +244,12 @@ fn answer(answer: libc::c_long) -> io::Result<u32> {
 #[must_use]
 pub fn become_descriptor(
     fd: BorrowedFd<'_>,
-    argv: &[String],
-    env: &[(String, String)],
+    argv: &[OsString],
+    env: &[(OsString, OsString)],
 ) -> io::Error {
-    let c_strings = |texts: &mut dyn Iterator<Item = String>| {
-        texts.map(CString::new).collect::<Result<Vec<_>, _>>()
-    };
-    let (Ok(argv), Ok(env)) = (
-        c_strings(&mut argv.iter().cloned()),
-        c_strings(&mut env.iter().map(|(name, value)| format!("{name}={value}"))),
-    ) else {
-        return io::Error::from(io::ErrorKind::InvalidInput);
+    let (argv, env) = match Program::new(argv, env) {
+        Ok(program) => (program.argv, program.env),
+        Err(error) => return error,
     };
     // SAFETY: NUL-terminated strings and null-terminated arrays that live until exec.
     unsafe {

@@ -66,31 +66,31 @@ impl Program {
     ///
     /// # Errors
     /// When a string holds a NUL, or there is no program.
-    pub fn new(argv: &[String], env: &[(String, String)]) -> io::Result<Program> {
+    pub fn new<Text: AsRef<OsStr>>(argv: &[Text], env: &[(Text, Text)]) -> io::Result<Program> {
         let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidInput, text.to_owned());
-        let c_string = |text: String| {
-            CString::new(text).map_err(|_| invalid("a NUL byte in its arguments or environment"))
+        let c_string = |bytes: Vec<u8>| {
+            CString::new(bytes).map_err(|_| invalid("a NUL byte in its arguments or environment"))
         };
+        let bytes = |text: &Text| text.as_ref().as_bytes().to_owned();
         let program = argv
             .first()
+            .map(|program| program.as_ref().as_bytes())
             .filter(|program| !program.is_empty())
             .ok_or_else(|| invalid("its command is empty"))?;
-        let path =
-            env.iter().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, value)| value);
-        let candidates = if program.contains('/') {
-            vec![program.clone()]
+        let path = env.iter().find(|(name, _)| name.as_ref() == "PATH");
+        let path = path.map_or(DEFAULT_PATH.as_bytes(), |(_, value)| value.as_ref().as_bytes());
+        let candidates = if program.contains(&b'/') {
+            vec![program.to_owned()]
         } else {
-            path.split(':')
-                .map(|dir| {
-                    if dir.is_empty() { format!("./{program}") } else { format!("{dir}/{program}") }
-                })
-                .collect()
+            let dirs = path.split(|byte| *byte == b':');
+            let within = |dir| if dir == b"" { &b"."[..] } else { dir };
+            dirs.map(|dir| [within(dir), program].join(&b'/')).collect()
         };
         Ok(Program {
-            argv: argv.iter().cloned().map(c_string).collect::<Result<_, _>>()?,
+            argv: argv.iter().map(bytes).map(c_string).collect::<Result<_, _>>()?,
             env: env
                 .iter()
-                .map(|(name, value)| c_string(format!("{name}={value}")))
+                .map(|(name, value)| c_string([bytes(name), bytes(value)].join(&b'=')))
                 .collect::<Result<_, _>>()?,
             candidates: candidates.into_iter().map(c_string).collect::<Result<_, _>>()?,
             listen_pid: None,

@@ -9,14 +9,19 @@ use mainstay_sys::{
 };
 use mainstay_wire::link::Exec;
 use rustix::fs::{Mode, OFlags};
-use std::{collections::BTreeMap, io, os::fd::OwnedFd};
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    io,
+    os::fd::OwnedFd,
+};
 
 /// What holds for everything that is started in this run.
 #[derive(Debug)]
 pub(crate) struct RunContext {
     pub(crate) run: String,
     /// The environment that the keeper was started with.
-    pub(crate) env: Vec<(String, String)>,
+    pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) ignored: Vec<i32>,
     pub(crate) nofile: Option<(u64, u64)>,
     pub(crate) cgroup: Option<cgroup::Root>,
@@ -47,23 +52,22 @@ impl RunContext {
         job: Option<&Name>,
         more: &[(String, String)],
     ) -> io::Result<Program> {
-        let mut env: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut env: BTreeMap<&OsStr, &OsStr> = BTreeMap::new();
         for (name, value) in &self.env {
             env.insert(name, value);
         }
         for name in &exec.unset {
-            env.remove(name.as_str());
+            env.remove(OsStr::new(name));
         }
         for (name, value) in exec.env.iter().chain(more) {
-            env.insert(name, value);
+            env.insert(name.as_ref(), value.as_ref());
         }
-        env.insert(cookie::RUN, &self.run);
+        env.insert(cookie::RUN.as_ref(), self.run.as_ref());
         if let Some(job) = job {
-            env.insert(cookie::JOB, job.as_str());
+            env.insert(cookie::JOB.as_ref(), job.as_str().as_ref());
         }
-        let env: Vec<(String, String)> =
-            env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let mut program = Program::new(&exec.argv, &env)?;
+        let argv: Vec<&OsStr> = exec.argv.iter().map(OsStr::new).collect();
+        let mut program = Program::new(&argv, &env.into_iter().collect::<Vec<_>>())?;
         program.cwd = exec.cwd.as_deref().map(c_path).transpose()?;
         program.identity = exec.identity.as_ref().map(|id| (id.uid, id.gid, id.groups.clone()));
         program.umask = exec.umask;
@@ -75,7 +79,7 @@ impl RunContext {
 }
 
 /// Not what we tell ourselves over an upgrade, and not what was meant for us as a service.
-fn environment() -> Vec<(String, String)> {
+fn environment() -> Vec<(OsString, OsString)> {
     const OURS: [&str; 10] = [
         crate::upgrade::VARIABLE,
         cookie::RUN,
@@ -88,10 +92,5 @@ fn environment() -> Vec<(String, String)> {
         "WATCHDOG_USEC",
         "WATCHDOG_PID",
     ];
-    std::env::vars_os()
-        .map(|(name, value)| {
-            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
-        })
-        .filter(|(name, _)| !OURS.contains(&name.as_str()))
-        .collect()
+    std::env::vars_os().filter(|(name, _)| !OURS.iter().any(|ours| name == ours)).collect()
 }

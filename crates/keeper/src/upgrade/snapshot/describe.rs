@@ -14,7 +14,7 @@ use crate::{
         job::{Job, Phase, Process},
         task::Task,
     },
-    upgrade::UpgradeRequester,
+    upgrade::{UpgradeRequester, os_text},
 };
 use mainstay_sys::fd;
 use mainstay_wire::format::{LOWEST, NUMBER};
@@ -28,6 +28,7 @@ impl Keeper {
     pub(in crate::upgrade) fn describe(&self) -> Handover {
         let Role::Node(node) = &self.role else { unreachable!("only a node is upgraded") };
         let raw = |fd: &OwnedFd| fd.as_raw_fd();
+        let (env, raw_env) = os_text::split(&self.context.env);
         Handover {
             format: NUMBER,
             lowest: Some(LOWEST),
@@ -43,7 +44,8 @@ impl Keeper {
             socket: raw(&node.resources.socket),
             null: raw(&self.context.null),
             run: self.context.run.clone(),
-            env: self.context.env.clone(),
+            env,
+            raw_env,
             ignored: self.context.ignored.clone(),
             nofile: self.context.nofile,
             cgroup: self.context.cgroup.as_ref().map(|root| root.path().to_owned()),

@@ -14,7 +14,7 @@ use crate::{
         exec_error::ExecContext,
         job::{Ended, StopRule},
     },
-    upgrade::{UpgradeRequester, error::HandoverError},
+    upgrade::{UpgradeRequester, error::HandoverError, os_text},
 };
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -42,7 +42,9 @@ pub(super) struct Handover {
     #[serde(rename = "wanting")]
     pub(super) requester: Option<UpgradeRequester>,
     options: RunOptions,
+    #[serde(with = "os_text")]
     state_dir: PathBuf,
+    #[serde(with = "os_text")]
     run_dir: PathBuf,
     lock: RawFd,
     state_lock: Option<RawFd>,
@@ -51,8 +53,12 @@ pub(super) struct Handover {
     null: RawFd,
     run: String,
     env: Vec<(String, String)>,
+    /// What of the environment is no text.
+    #[serde(default)]
+    raw_env: Vec<(Bytes, Bytes)>,
     ignored: Vec<i32>,
     nofile: Option<(u64, u64)>,
+    #[serde(with = "os_text::option")]
     cgroup: Option<PathBuf>,
     jobs: Vec<JobSnapshot>,
     clients: Vec<ClientSnapshot>,
@@ -88,6 +94,7 @@ pub(super) struct Handover {
 struct JobSnapshot {
     id: u64,
     name: Name,
+    #[serde(with = "os_text")]
     dir: PathBuf,
     highest: u64,
     spawns: u64,

@@ -27,6 +27,7 @@ use crate::{
         tree::Tree,
     },
     run::dirs::RunDir,
+    upgrade::os_text,
 };
 use mainstay_sys::{
     cgroup::{self, Group},
@@ -125,7 +126,7 @@ impl Handover {
         drop(fd::take(self.exe));
         let context = RunContext {
             run: self.run,
-            env: self.env,
+            env: os_text::join(self.env, self.raw_env),
             ignored: self.ignored,
             nofile: self.nofile,
             cgroup: self.cgroup.map(cgroup::Root::at),
