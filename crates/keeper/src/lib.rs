@@ -107,8 +107,7 @@ fn own_executable() -> io::Result<OwnedFd> {
 /// Opened above the numbers that a child gives to what it inherits: they are taken before it is
 /// executed.
 fn open_executable(path: &Path) -> io::Result<OwnedFd> {
-    use rustix::fs::{Mode, OFlags};
-    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let fd = mainstay_sys::nonblocking::open_file(path)?;
     let above = i32::try_from(mainstay_sys::spawn::MAX_DESCRIPTORS).unwrap_or(i32::MAX);
     // Not to be had where only few descriptors are allowed.
     Ok(rustix::io::fcntl_dupfd_cloexec(&fd, above).unwrap_or(fd))

@@ -7,6 +7,7 @@ pub mod cookie;
 pub mod credentials;
 pub mod fd;
 pub mod interface;
+pub mod nonblocking;
 pub mod proc;
 pub mod reap;
 pub mod signal;

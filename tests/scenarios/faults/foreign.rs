@@ -107,6 +107,32 @@ fn a_socket_path_that_is_taken_is_refused_and_one_that_nobody_listens_at_is_not(
 }
 
 #[test]
+fn a_listener_that_does_not_accept_holds_up_nobody() {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+    let scratch = Scratch::new();
+    let path = scratch.path().join("deaf");
+    let deaf = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+    bind(&deaf, &SocketAddrUnix::new(&path).expect("short")).expect("a scratch directory");
+    listen(&deaf, 0).expect("bound");
+    // Its queue is full from now on: whoever connects waits.
+    let first = std::os::unix::net::UnixStream::connect(&path).expect("it listens");
+    let web = format!(
+        "[jobs.web]\nexec = \"sleep 1000\"\nrestart = \"never\"\nsockets = {{ x = \"unix:{}\" }}\n",
+        path.display()
+    );
+    let mut node = Setup::config(IDLE).start();
+    node.running("idle");
+    node.configure(&format!("{IDLE}{web}"));
+    node.ask(&["reload"]);
+    let job = node.until_state("web", "FATAL");
+    let error = job["exit"]["error"].as_str().expect("a reason").to_owned();
+    assert!(error.contains("cannot listen on unix:") && error.contains("in use"), "{error}");
+    signal(node.keeper(), Signal::TERM);
+    assert_eq!(node.wait().code(), Some(0));
+    drop(first);
+}
+
+#[test]
 fn a_log_that_somebody_removes_is_begun_anew() {
     let config = "[node]\nexit = \"never\"\n[jobs.job]\nexec = [\"sh\", \"-c\", \"while echo tick; do sleep 0.05; done\"]";
     let node = Setup::config(config).start();

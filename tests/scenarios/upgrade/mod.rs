@@ -71,6 +71,30 @@ fn a_binary_that_is_none_is_refused_and_everything_goes_on() {
 }
 
 #[test]
+fn what_is_no_program_is_refused_with_what_it_is_and_waits_for_nobody() {
+    let node = Setup::config("[node]\nexit = \"never\"\n[jobs.job]\nexec = \"sleep 1000\"").start();
+    let (keeper, pid) = (node.keeper(), node.running("job"));
+    let scratch = Scratch::new();
+    let fifo = scratch.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RWXU, 0)
+        .expect("a scratch directory");
+    let directory = scratch.path().to_owned();
+    let neither = "neither a program for this machine nor a script";
+    for (path, why) in [
+        (scratch.script("empty", ""), neither),
+        (scratch.script("text", "no program"), neither),
+        (directory, "it is a directory"),
+        (fifo, "it is a FIFO"),
+    ] {
+        let answer = node.ask(&["upgrade", &path.display().to_string()]);
+        assert_eq!(answer.status.code(), Some(1));
+        let told = String::from_utf8_lossy(&answer.stderr).into_owned();
+        assert!(told.contains(why) && told.contains(&path.display().to_string()), "{told}");
+    }
+    assert_eq!((node.keeper(), node.running("job")), (keeper, pid));
+}
+
+#[test]
 fn a_program_that_is_no_mainstay_is_refused_although_it_ends_well() {
     let node = Setup::config("[node]\nexit = \"never\"\n[jobs.job]\nexec = \"sleep 1000\"").start();
     let pid = node.running("job");

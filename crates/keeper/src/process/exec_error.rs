@@ -1,13 +1,15 @@
 //! What was tried in order to start a process, for the output that say why it failed.
 
 use crate::upgrade::os_text;
-use mainstay_sys::spawn::{Failure, Program, Step};
+use mainstay_sys::{
+    nonblocking,
+    spawn::{Failure, Program, Step},
+};
 use mainstay_wire::link::Exec;
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsStr,
-    fs::File,
-    io::{self, ErrorKind, Read},
+    io::{self, ErrorKind},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -18,7 +20,7 @@ pub(crate) struct ExecContext {
     /// The files that the command may be, in the order of the search.
     #[serde(with = "os_text::list")]
     tried: Vec<PathBuf>,
-    #[serde(with = "os_text::option")]
+    #[serde(default, with = "os_text::option")]
     cwd: Option<PathBuf>,
     #[serde(default, with = "os_text::option")]
     stdin: Option<PathBuf>,
@@ -34,6 +36,12 @@ impl ExecContext {
             cwd: exec.cwd.clone(),
             stdin: program.stdin.as_deref().map(|path| OsStr::from_bytes(path.to_bytes()).into()),
         }
+    }
+
+    /// Of a file that is executed as it is.
+    pub(crate) fn of_file(path: &Path) -> ExecContext {
+        let command = path.display().to_string();
+        ExecContext { command, tried: vec![path.to_owned()], cwd: None, stdin: None }
     }
 
     pub(crate) fn describe(&self, failed: Failure) -> String {
@@ -78,7 +86,7 @@ impl ExecContext {
 
 fn interpreter(path: &Path) -> Option<String> {
     let mut start = [0; 256];
-    let count = File::open(path).ok()?.read(&mut start).ok()?;
+    let count = rustix::io::read(nonblocking::open_file(path).ok()?, &mut start).ok()?;
     let line = start[..count].split(|byte| *byte == b'\n').next()?.strip_prefix(b"#!")?;
     let text = String::from_utf8_lossy(line);
     text.split_ascii_whitespace().next().map(str::to_owned)

@@ -1,13 +1,14 @@
 //! Listening sockets that are held for jobs, so that they outlive restarts of job and agent.
 
 use mainstay_core::plan::Socket;
+use mainstay_sys::nonblocking;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::{
     io,
     net::SocketAddr,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::{fs::FileTypeExt, net::UnixStream},
+        unix::fs::FileTypeExt,
     },
     path::Path,
 };
@@ -46,7 +47,7 @@ fn open(address: &str) -> io::Result<OwnedFd> {
         // Without O_NONBLOCK on the listening socket: the job decides how it accepts.
         let path = Path::new(path);
         remove_stale(path)?;
-        let fd = crate::run::dirs::bind_new(path, SocketType::STREAM)?;
+        let fd = nonblocking::bind(path, SocketType::STREAM)?;
         rustix::net::listen(&fd, BACKLOG)?;
         rustix::io::ioctl_fionbio(&fd, false)?;
         return Ok(fd);
@@ -77,11 +78,9 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         let text = "there is something else than a socket";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
     }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path)
-        }
-        Ok(_) | Err(_) => Err(io::Error::from(io::ErrorKind::AddrInUse)),
+    match nonblocking::is_listening(path) {
+        Ok(false) => std::fs::remove_file(path),
+        Ok(true) | Err(_) => Err(io::Error::from(io::ErrorKind::AddrInUse)),
     }
 }
 

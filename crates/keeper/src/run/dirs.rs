@@ -4,16 +4,16 @@ use super::dir_error::{DirError, Wrong};
 use mainstay_core::name::Name;
 use mainstay_sys::{
     atomic_file::{Durability, replace},
-    proc, signal,
+    nonblocking, proc, signal,
     sweep::DeadRun,
 };
 use mainstay_wire::run_dir::{self, RUN_FILE, RunFile, STATE_DIR_FILE};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::SocketType;
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io,
     os::{
-        fd::{AsRawFd, OwnedFd},
+        fd::OwnedFd,
         unix::{
             ffi::OsStrExt,
             fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
@@ -221,20 +221,5 @@ pub(crate) fn bind(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    bind_new(path, kind)
-}
-
-/// Binds a unix socket, also at a path longer than an address holds.
-pub(crate) fn bind_new(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?;
-    if let Ok(address) = SocketAddrUnix::new(path) {
-        rustix::net::bind(&socket, &address)?;
-    } else {
-        let dir = File::open(path.parent().unwrap_or(Path::new("/")))?;
-        let short = format!("/proc/self/fd/{}", dir.as_raw_fd());
-        let short = Path::new(&short).join(path.file_name().unwrap_or_default());
-        rustix::net::bind(&socket, &SocketAddrUnix::new(short)?)?;
-    }
-    Ok(socket)
+    nonblocking::bind(path, kind)
 }

@@ -7,12 +7,12 @@ use crate::{
         poller::{Interest, Source},
     },
     keeper::{Child, Keeper, Role},
-    process::{launch, task::CapturedOutput, tree},
+    process::{exec_error::ExecContext, launch, task::CapturedOutput, tree},
 };
 use mainstay_sys::{
     reap::{self, ExitStatus},
     signal,
-    spawn::{self, Descriptors, Program},
+    spawn::{self, Cloned, Descriptors, Failure, Program},
 };
 use std::{
     ffi::OsString,
@@ -30,7 +30,10 @@ const CHECK_TIME: Duration = Duration::from_secs(10);
 pub(crate) struct BinaryCheck {
     pub(super) requester: UpgradeRequester,
     pub(super) binary: OwnedFd,
+    path: PathBuf,
     pid: u32,
+    /// Says why it could not be executed, if it could not.
+    failure: OwnedFd,
     output: CapturedOutput,
     pub(super) passed: bool,
 }
@@ -78,7 +81,7 @@ impl Keeper {
         };
         let binary =
             open(&path).map_err(|error| UpgradeRefusal::Binary { path: path.clone(), error })?;
-        let begun = || -> io::Result<(u32, OwnedFd)> {
+        let begun = || -> io::Result<(Cloned, OwnedFd)> {
             let memfd = write_memfd(&snapshot)?;
             let (read, write) = launch::pipe()?;
             let run_dir = node.resources.dir.path().as_os_str();
@@ -93,16 +96,18 @@ impl Keeper {
                 &Descriptors { stdio, extra: vec![memfd.as_fd()], placed: None },
                 None,
             )?;
-            Ok((cloned.pid, read))
+            Ok((cloned, read))
         };
-        let (pid, pipe) = begun().map_err(UpgradeRefusal::Check)?;
+        let (Cloned { pid, failure, .. }, pipe) = begun().map_err(UpgradeRefusal::Check)?;
         let _ = poller.add(&pipe, Source::Check, 0, Interest::Read);
         children.insert(pid, Child::Check);
         deadlines.after(CHECK_TIME, Deadline::Check { pid });
         node.check = Some(BinaryCheck {
             requester,
             binary,
+            path,
             pid,
+            failure,
             output: CapturedOutput::from(pipe),
             passed: false,
         });
@@ -141,6 +146,13 @@ impl Keeper {
             return;
         }
         let requester = check.requester;
+        let mut bytes = [0; 16];
+        let count = rustix::io::read(&check.failure, &mut bytes).unwrap_or(0);
+        if let Some(failed) = Failure::from_bytes(&bytes[..count]) {
+            let why = ExecContext::of_file(&check.path).describe(failed);
+            node.check = None;
+            return self.refuse_upgrade(requester, &UpgradeRefusal::NoProgram { why });
+        }
         node.check = None;
         let how = match how {
             ExitStatus::Code(0) => "it is no mainstay".to_owned(),

@@ -16,6 +16,10 @@ pub(crate) enum UpgradeRefusal {
     },
     /// The new binary could not be started to look at the state.
     Check(io::Error),
+    /// The new binary is no program.
+    NoProgram {
+        why: String,
+    },
     /// The new binary has looked, in these words.
     CheckFailed {
         how: String,
@@ -39,6 +43,10 @@ impl fmt::Display for UpgradeRefusal {
                 write!(f, "cannot use {} as the new binary: {error}", path.display())
             }
             UpgradeRefusal::Check(error) => write!(f, "cannot look at the new binary: {error}"),
+            UpgradeRefusal::NoProgram { why } => write!(f, "the new binary is none: {why}"),
+            UpgradeRefusal::CheckFailed { how, said } if said.is_empty() => {
+                write!(f, "the new binary cannot take over ({how}), and says nothing about it")
+            }
             UpgradeRefusal::CheckFailed { how, said } => {
                 write!(f, "the new binary cannot take over ({how}): {said}")
             }

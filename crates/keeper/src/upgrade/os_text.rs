@@ -82,16 +82,16 @@ pub(crate) mod option {
     }
 }
 
-/// Variables: those that are text as they always were, and beside them those that are not.
-pub(super) fn split(env: &[(OsString, OsString)]) -> (Vec<(String, String)>, Vec<(Bytes, Bytes)>) {
-    let (mut texts, mut raw) = (Vec::new(), Vec::new());
-    for (name, value) in env {
-        match (name.to_str(), value.to_str()) {
-            (Some(name), Some(value)) => texts.push((name.to_owned(), value.to_owned())),
-            _ => raw.push((name.as_bytes().into(), value.as_bytes().into())),
-        }
-    }
-    (texts, raw)
+/// Variables that are text, as they always were in a hand-over.
+pub(super) fn texts(env: &[(OsString, OsString)]) -> Vec<(String, String)> {
+    let text = |text: &OsString| text.to_str().map(str::to_owned);
+    env.iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
+}
+
+/// The other ones.
+pub(super) fn raw(env: &[(OsString, OsString)]) -> Vec<(Bytes, Bytes)> {
+    let raw = env.iter().filter(|(name, value)| name.to_str().zip(value.to_str()).is_none());
+    raw.map(|(name, value)| (name.as_bytes().into(), value.as_bytes().into())).collect()
 }
 
 pub(super) fn join(

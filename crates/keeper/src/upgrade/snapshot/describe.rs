@@ -28,7 +28,6 @@ impl Keeper {
     pub(in crate::upgrade) fn describe(&self) -> Handover {
         let Role::Node(node) = &self.role else { unreachable!("only a node is upgraded") };
         let raw = |fd: &OwnedFd| fd.as_raw_fd();
-        let (env, raw_env) = os_text::split(&self.context.env);
         Handover {
             format: NUMBER,
             lowest: Some(LOWEST),
@@ -44,8 +43,8 @@ impl Keeper {
             socket: raw(&node.resources.socket),
             null: raw(&self.context.null),
             run: self.context.run.clone(),
-            env,
-            raw_env,
+            env: os_text::texts(&self.context.env),
+            raw_env: os_text::raw(&self.context.env),
             ignored: self.context.ignored.clone(),
             nofile: self.context.nofile,
             cgroup: self.context.cgroup.as_ref().map(|root| root.path().to_owned()),

@@ -58,7 +58,7 @@ pub(super) struct Handover {
     raw_env: Vec<(Bytes, Bytes)>,
     ignored: Vec<i32>,
     nofile: Option<(u64, u64)>,
-    #[serde(with = "os_text::option")]
+    #[serde(default, with = "os_text::option")]
     cgroup: Option<PathBuf>,
     jobs: Vec<JobSnapshot>,
     clients: Vec<ClientSnapshot>,

@@ -1,0 +1,135 @@
+//! Opening and connecting without waiting for whoever is at the other end.
+//!
+//! A path may lead to anything: a FIFO without a writer, a device, a socket whose listener does not
+//! accept. Whoever must never wait opens and connects by these.
+
+use rustix::{
+    fs::{FileType, Mode, OFlags},
+    io::Errno,
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+};
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+/// Opens a regular file for reading, and nothing else.
+///
+/// # Errors
+/// As open(2), and when it is something else: then it has not been opened.
+pub fn open_file(path: &Path) -> io::Result<OwnedFd> {
+    // Names it only: no FIFO waits for a writer, no device notices.
+    let named = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(&named)?.st_mode);
+    if kind != FileType::RegularFile {
+        let text = format!("it is {}, not a file", noun(kind));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(by_descriptor(&named), flags, Mode::empty())?)
+}
+
+fn noun(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "a file",
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a link",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "of an unknown kind",
+    }
+}
+
+fn by_descriptor(fd: impl AsFd) -> PathBuf {
+    format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd()).into()
+}
+
+/// Whether somebody listens at a unix socket, be it that he does not accept.
+///
+/// # Errors
+/// As connect(2), where that does not tell.
+pub fn is_listening(path: &Path) -> io::Result<bool> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let dir = directory(path)?;
+    match rustix::net::connect(&socket, &address(path, &dir)?) {
+        // His queue is full, or it is one for datagrams: he is there.
+        Ok(()) | Err(Errno::AGAIN | Errno::INPROGRESS | Errno::PROTOTYPE) => Ok(true),
+        Err(Errno::CONNREFUSED) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Binds a unix socket that never blocks, also at a path longer than an address holds.
+///
+/// # Errors
+/// As bind(2).
+pub fn bind(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    let dir = directory(path)?;
+    rustix::net::bind(&socket, &address(path, &dir)?)?;
+    Ok(socket)
+}
+
+/// The directory that a path too long for an address is in.
+fn directory(path: &Path) -> io::Result<Option<OwnedFd>> {
+    if SocketAddrUnix::new(path).is_ok() {
+        return Ok(None);
+    }
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(Some(rustix::fs::open(dir, flags, Mode::empty())?))
+}
+
+fn address(path: &Path, dir: &Option<OwnedFd>) -> io::Result<SocketAddrUnix> {
+    Ok(match dir {
+        None => SocketAddrUnix::new(path)?,
+        Some(dir) => {
+            SocketAddrUnix::new(by_descriptor(dir).join(path.file_name().unwrap_or_default()))?
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("mainstay-{name}-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory");
+        dir
+    }
+
+    #[test]
+    fn only_a_regular_file_is_opened_and_the_rest_says_what_it_is() {
+        let dir = scratch("open");
+        let (file, fifo) = (dir.join("file"), dir.join("fifo"));
+        fs::write(&file, "text").expect("written");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("made");
+        let told = |path: &Path| open_file(path).expect_err("refused").to_string();
+        assert!(open_file(&file).is_ok());
+        assert_eq!(told(&fifo), "it is a FIFO, not a file");
+        assert_eq!(told(&dir), "it is a directory, not a file");
+        assert_eq!(told(Path::new("/dev/null")), "it is a device, not a file");
+        fs::remove_dir_all(&dir).expect("clean up");
+    }
+
+    #[test]
+    fn a_listener_that_does_not_accept_is_there_and_one_that_is_gone_is_not() {
+        let dir = scratch(&format!("listening-{}", "x".repeat(100)));
+        let path = dir.join("socket");
+        let listener = bind(&path, SocketType::STREAM).expect("bound");
+        assert!(!is_listening(&path).expect("told"), "bound and not listening");
+        rustix::net::listen(&listener, 0).expect("a socket");
+        // The second finds the queue full.
+        let held: Vec<bool> = (0..3).map(|_| is_listening(&path).expect("told")).collect();
+        assert_eq!(held, [true; 3]);
+        drop(listener);
+        assert!(!is_listening(&path).expect("told"));
+        fs::remove_dir_all(&dir).expect("clean up");
+    }
+}
