@@ -29,7 +29,6 @@ use crate::{
 };
 use mainstay_core::{
     event::{Event, Kind},
-    exit::Asked,
     job::Job,
     name::Name,
     node::{Command, Input, Node, Outcome, Refusal},
@@ -312,12 +311,11 @@ impl Agent {
 
     /// Why a run has ended, if that is what the input says.
     fn end_cause(&self, input: &Input) -> EndCause {
-        let Input::Exited { job, incarnation, asked, .. } = input else { return EndCause::Own };
+        let Input::Exited { job, incarnation, .. } = input else { return EndCause::Own };
         let overran = |job: &Job| job.overran() && job.incarnation() == *incarnation;
-        match (self.node.job(job.as_str()).is_some_and(overran), asked) {
-            (true, _) => EndCause::Overran,
-            (false, Asked::Stop | Asked::Kill) => EndCause::Asked,
-            (false, Asked::None) => EndCause::Own,
+        match self.node.job(job.as_str()).is_some_and(overran) {
+            true => EndCause::Overran,
+            false => EndCause::Own,
         }
     }
 

@@ -1,7 +1,8 @@
 //! The agent's own log: one plain line each on stderr. The keeper captures and stamps it.
 
 use mainstay_core::{
-    event::{Event, Kind, RunEnd},
+    event::{Ending, Event, Kind, RunEnd},
+    exit::KillReason,
     job::Phase,
 };
 use std::{env, io, sync::OnceLock};
@@ -77,8 +78,6 @@ pub(crate) fn set_level(level: &str) {
 pub(crate) enum EndCause {
     /// By itself.
     Own,
-    /// Somebody wanted that.
-    Asked,
     /// It took too long, and nobody asked for its end.
     Overran,
 }
@@ -87,16 +86,23 @@ pub(crate) enum EndCause {
 /// to pass for the first time, which is how every start looks.
 pub(crate) fn event(event: &Event, cause: EndCause, early: bool) {
     let source = event.source.as_str();
-    if let Some(RunEnd { incarnation, exit, expected: false }) = event.kind.run_end() {
+    if let Some(RunEnd { incarnation, exit, ending: Ending::Failure }) = event.kind.run_end() {
         return match cause {
             EndCause::Overran => {
                 tracing::warn!("{source}: run {incarnation} took longer than its timeout: {exit}");
             }
-            EndCause::Asked => tracing::debug!("{source}: run {incarnation} stopped: {exit}"),
             EndCause::Own => tracing::warn!("{source}: run {incarnation} failed: {exit}"),
         };
     }
     match &event.kind {
+        Kind::Stopped { killed: Some(KillReason::StopTimeout), .. } => {
+            tracing::warn!("{source}: killed: it did not end within its stop timeout");
+        }
+        Kind::Stopped { killed: Some(KillReason::Shutdown), .. } => {
+            tracing::warn!(
+                "{source}: killed before its own time: the node's stop_timeout was over"
+            );
+        }
         Kind::State { to: Phase::Fatal, .. } => tracing::error!("{source}: given up"),
         Kind::State { to: Phase::Running, pid: Some(pid), incarnation, .. } => {
             tracing::debug!("{source}: running, pid {pid}, run {incarnation}");

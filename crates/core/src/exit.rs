@@ -46,6 +46,18 @@ pub enum Asked {
     Kill,
 }
 
+/// Why a process that was being stopped was killed instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KillReason {
+    /// Somebody wanted just that.
+    Asked,
+    /// It had not ended within its stop timeout.
+    StopTimeout,
+    /// The node's own time to stop was over before that.
+    Shutdown,
+}
+
 impl Exit {
     /// The code a shell would report: 128+n for a signal, 127 and 126 for what cannot be run.
     #[must_use]

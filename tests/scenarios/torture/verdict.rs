@@ -123,7 +123,15 @@ fn check_ends(job: &Job, events: &[Value]) -> Vec<Value> {
     let name = &job.name;
     let told = events.iter().filter(|event| {
         event["source"] == **name
-            && (event["event"] == "exitFailed" || event["event"] == "exitSuccess")
+            && ["exitFailed", "exitSuccess", "stopped"].iter().any(|it| event["event"] == *it)
+    });
+    // What ended by itself, and is given up with that, is told by `stopped` once more.
+    let mut last = Value::Null;
+    let told = told.filter(|event| {
+        let incarnation = event["detail"]["incarnation"].clone();
+        let again = event["event"] == "stopped" && incarnation == last;
+        last = incarnation;
+        !again
     });
     let mut ends = Vec::new();
     for (run, event) in (1..).zip(told) {

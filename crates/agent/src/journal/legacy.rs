@@ -11,7 +11,7 @@
 use super::line;
 use crate::inputs::seen_tokens::SeenTokens;
 use mainstay_core::{event::Event, record::Record};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value, json};
 
 /// Everything at one moment.
@@ -26,6 +26,7 @@ pub(super) struct Base {
 /// What an input has changed.
 #[derive(Debug, Deserialize)]
 pub(super) struct Step {
+    #[serde(deserialize_with = "events")]
     pub(super) events: Vec<Event>,
     pub(super) taken: Option<u64>,
     pub(super) upgrade: Option<u64>,
@@ -109,6 +110,19 @@ fn job(name: &str, state: Value) -> Vec<Value> {
         records.push(json!({ "leaves": name }));
     }
     records
+}
+
+fn events<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Event>, D::Error> {
+    let events = Vec::<Value>::deserialize(input)?.into_iter().map(event);
+    events.map(|it| serde_json::from_value(it).map_err(D::Error::custom)).collect()
+}
+
+/// An event of before: `stopped` had no details.
+pub(super) fn event(mut event: Value) -> Value {
+    if event["event"] == "stopped" && event.get("detail").is_none() {
+        event["detail"] = json!({ "incarnation": 0 });
+    }
+    event
 }
 
 fn part(job: &mut Map<String, Value>, keys: &[&str]) -> Value {

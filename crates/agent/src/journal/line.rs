@@ -91,7 +91,7 @@ fn take_events(object: &mut Map<String, Value>, key: &str) -> LineEvents {
     for value in take::<Vec<Value>>(object, key).unwrap_or_default() {
         let seq = value.get("seq").and_then(Value::as_u64).unwrap_or(0);
         events.last_seq = events.last_seq.max(seq);
-        match serde_json::from_value(value) {
+        match serde_json::from_value(legacy::event(value)) {
             Ok(event) => events.known.push(event),
             Err(_) => events.unknown += 1,
         }

@@ -142,12 +142,12 @@ fn jobs(out: &mut Exposition, measures: &Measures) {
         family.count(&[("job_name", job.name.as_str())], job.restarts);
     }
     let help = "Ended runs by outcome: success, failure (its code is not expected), signal, oom, \
-                error (it never ran).";
+                error (it never ran), stopped (somebody wanted it).";
     let mut family = out.family("mainstay_job_exits_total", MetricType::Counter, help);
     for job in &measures.jobs {
-        let Exits { success, failure, signal, oom, error } = job.exits;
+        let Exits { success, failure, signal, oom, error, stopped, .. } = job.exits;
         // What most jobs never see is not shown before it is there.
-        let rare = [("signal", signal), ("oom", oom), ("error", error)];
+        let rare = [("signal", signal), ("oom", oom), ("error", error), ("stopped", stopped)];
         let rare = rare.into_iter().filter(|(_, count)| *count > 0);
         for (outcome, count) in [("success", success), ("failure", failure)].into_iter().chain(rare)
         {

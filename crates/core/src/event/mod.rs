@@ -5,7 +5,7 @@ mod history;
 mod table;
 
 pub(crate) use history::{History, Signals};
-pub use table::{During, EventName, Kind, RunEnd, Tone};
+pub use table::{During, Ending, EventName, Kind, RunEnd, Tone};
 
 use crate::name::{Name, NameError};
 use serde::{Deserialize, Serialize};

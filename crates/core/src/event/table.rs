@@ -7,7 +7,7 @@
 
 use super::Speaker::{self, Job, Node, Watch};
 use crate::{
-    exit::{Exit, Usage},
+    exit::{Exit, KillReason, Usage},
     job::Phase,
     name::Name,
     plan::Awaited,
@@ -159,12 +159,13 @@ events! {
         by: &[Job, Watch], latch: Latch::Bit(4), during: Some(During::Run), tone: Tone::Bad,
         containerpilot: Some("StatusUnhealthy"),
     }
-    /// Its process ended with a code in `exit_codes`.
+    /// Its process ended with a code in `exit_codes`, and nobody had asked for that.
     ExitSuccess { incarnation: u64, exit: Exit; usage: Usage } = "exitSuccess" {
         by: &[Job], latch: Latch::Bit(1), during: Some(During::Run), tone: Tone::Good,
         containerpilot: Some("ExitSuccess"),
     }
-    /// Its process ended in any other way: another code, a signal, or it could not be executed.
+    /// Its process ended in any other way that nobody had asked for: another code, a signal, or it
+    /// could not be executed.
     ExitFailed { incarnation: u64, exit: Exit; usage: Usage } = "exitFailed" {
         by: &[Job], latch: Latch::Bit(2), during: Some(During::Run), tone: Tone::Bad,
         containerpilot: Some("ExitFailed"),
@@ -174,8 +175,9 @@ events! {
         by: &[Job], latch: Latch::Bit(6), during: Some(During::Stop),
         containerpilot: Some("Stopping"),
     }
-    /// Its last process is gone, and no restart follows.
-    Stopped = "stopped" {
+    /// Its last process is gone, and no restart follows. It carries how that process ended, and why
+    /// it was killed if it was.
+    Stopped { incarnation: u64; exit: Exit, usage: Usage, killed: KillReason } = "stopped" {
         by: &[Job], latch: Latch::Bit(7), during: Some(During::Gone),
         containerpilot: Some("Stopped"),
     }
@@ -222,12 +224,23 @@ events! {
     StrayKilled { pid: u32, command: String } = "strayKilled" { by: &[Node] }
 }
 
-/// How a run ended.
+/// How a run ended. One that ended by itself, and that nothing follows, is told twice: then
+/// `stopped` says it again.
 #[derive(Debug, Clone, Copy)]
 pub struct RunEnd<'a> {
     pub incarnation: u64,
     pub exit: &'a Exit,
-    pub expected: bool,
+    pub ending: Ending,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, as expected.
+    Success,
+    /// By itself, in any other way.
+    Failure,
+    /// Nothing follows it, whoever wanted that.
+    Stopped,
 }
 
 impl Kind {
@@ -243,12 +256,15 @@ impl Kind {
     /// The end of a run that it tells of.
     #[must_use]
     pub fn run_end(&self) -> Option<RunEnd<'_>> {
-        let (incarnation, exit, expected) = match self {
-            Kind::ExitSuccess { incarnation, exit, .. } => (*incarnation, exit, true),
-            Kind::ExitFailed { incarnation, exit, .. } => (*incarnation, exit, false),
+        let (incarnation, exit, ending) = match self {
+            Kind::ExitSuccess { incarnation, exit, .. } => (*incarnation, exit, Ending::Success),
+            Kind::ExitFailed { incarnation, exit, .. } => (*incarnation, exit, Ending::Failure),
+            Kind::Stopped { incarnation, exit: Some(exit), .. } => {
+                (*incarnation, exit, Ending::Stopped)
+            }
             _ => return None,
         };
-        Some(RunEnd { incarnation, exit, expected })
+        Some(RunEnd { incarnation, exit, ending })
     }
 }
 

@@ -6,8 +6,7 @@ use super::{
     takeover::{Keeper, Takeover},
 };
 use crate::{
-    event::Kind,
-    exit::{Asked, Exit},
+    exit::{Asked, Exit, KillReason},
     node::Wait,
 };
 
@@ -46,7 +45,9 @@ impl Job {
             }
             State::Running { .. } => self.go_on_running(ctx),
             State::Backoff { until } => ctx.wake(self.incarnation(), Wait::Backoff, until),
-            State::Stopping { .. } => self.advance_stop(ctx, StopStage::resume),
+            State::Stopping { .. } => {
+                self.advance_stop(ctx, KillReason::StopTimeout, StopStage::resume);
+            }
             State::Starting { process: None } => self.limit_stay(ctx),
             State::Stopped | State::Exited { .. } | State::Fatal => {}
         }
@@ -109,7 +110,7 @@ impl Job {
                 let stage = stage.resume(ctx, target);
                 return self.run.go_on_stopping(None, stage);
             }
-            (State::Stopping { .. }, Desired::Run) => ctx.emit(Kind::Stopped),
+            (State::Stopping { .. }, Desired::Run) => ctx.emit(self.run.stopped()),
             (
                 State::Stopped
                 | State::Starting { .. }

@@ -10,13 +10,13 @@
 //! | at rest | a run that the journal did not know | only told |
 
 use super::{
-    Desired, Force, Job, JobCtx, PendingRestart, STABLE, StopStage, gate::is_triggered, run::State,
-    stop::StopTarget,
+    Desired, Force, Job, JobCtx, PendingRestart, Phase, STABLE, StopStage, gate::is_triggered,
+    run::State, stop::StopTarget,
 };
 use crate::{
     clock::Mono,
     event::{EventName, Kind},
-    exit::{Asked, Exit, Usage},
+    exit::{Asked, Exit, KillReason, Usage},
     node::Wait,
     plan::{Awaited, JobPlan, Restart, RestartOn},
 };
@@ -36,17 +36,22 @@ impl Job {
             return;
         }
         let expected = is_expected(ctx.plan, exit);
-        ctx.emit(if expected {
-            Kind::ExitSuccess { incarnation, exit: exit.clone(), usage }
-        } else {
-            Kind::ExitFailed { incarnation, exit: exit.clone(), usage }
-        });
+        // The kill of a run that was too long is not what anybody wanted of the job.
+        let asked = if self.run.overran() { Asked::None } else { asked };
+        if !self.is_wanted_end(incarnation, asked) {
+            ctx.emit(if expected {
+                Kind::ExitSuccess { incarnation, exit: exit.clone(), usage }
+            } else {
+                Kind::ExitFailed { incarnation, exit: exit.clone(), usage }
+            });
+        }
         if !self.run.end(incarnation, exit, usage) {
             return;
         }
         self.checks.lose_health(ctx);
-        // The kill of a run that was too long is not what anybody wanted of the job.
-        let asked = if self.run.overran() { Asked::None } else { asked };
+        if asked == Asked::Kill {
+            self.run.note_kill(KillReason::Asked);
+        }
         match self.run.state() {
             State::Stopping { .. } => self.finish_stop(ctx),
             State::Starting { .. } | State::Running { .. } | State::Backoff { .. } => {
@@ -62,6 +67,13 @@ impl Job {
                 self.pending_restart = PendingRestart::None;
             }
         }
+    }
+
+    /// Somebody has asked for this end: `stopped` is all that there is to say.
+    fn is_wanted_end(&self, incarnation: u64, asked: Asked) -> bool {
+        let phase = self.phase();
+        let told = phase == Phase::Stopping || (asked != Asked::None && !phase.is_at_rest());
+        told && incarnation >= self.incarnation()
     }
 
     fn follow_policy(&mut self, ctx: &mut JobCtx<'_>, exit: &Exit, expected: bool) {
@@ -164,7 +176,7 @@ impl Job {
     fn come_to_rest(&mut self, ctx: &mut JobCtx<'_>, end: State) {
         self.gate.end_hook_run();
         self.checks.rest();
-        ctx.emit(Kind::Stopped);
+        ctx.emit(self.run.stopped());
         self.run.enter(ctx, end);
     }
 
@@ -182,7 +194,10 @@ impl Job {
             State::Backoff { .. } => self.end_desire(ctx, State::Stopped),
             State::Starting { .. } | State::Running { .. } => self.begin_stop(ctx, force),
             State::Stopping { .. } => {
-                self.advance_stop(ctx, |stage, ctx, target| stage.ask_again(ctx, target, force));
+                let why = kill_reason(ctx, force);
+                self.advance_stop(ctx, why, |stage, ctx, target| {
+                    stage.ask_again(ctx, target, force)
+                });
             }
         }
     }
@@ -239,6 +254,9 @@ impl Job {
         self.announcement.withdraw(ctx);
         let target = self.stop_target(ctx.mono());
         let stage = StopStage::begin(ctx, target, force, first);
+        if stage == StopStage::Killed {
+            self.run.note_kill(kill_reason(ctx, force));
+        }
         self.run.enter(ctx, State::Stopping { pid: target.pid, stage });
     }
 
@@ -250,22 +268,30 @@ impl Job {
         }
     }
 
-    /// Something has happened to a stop that is under way.
+    /// Something has happened to a stop that is under way; `why`: the reason if it comes to a kill.
     pub(super) fn advance_stop(
         &mut self,
         ctx: &mut JobCtx<'_>,
+        why: KillReason,
         next: impl FnOnce(StopStage, &mut JobCtx<'_>, StopTarget) -> StopStage,
     ) {
         if let State::Stopping { pid, stage } = self.run.state() {
             let target = self.stop_target(ctx.mono());
-            self.run.go_on_stopping(pid, next(stage, ctx, target));
+            let next = next(stage, ctx, target);
+            if next == StopStage::Killed {
+                self.run.note_kill(why);
+            }
+            self.run.go_on_stopping(pid, next);
         }
     }
 
     /// The stop timeout, of a stop or of what is left running for one.
     pub(super) fn stop_timeout_over(&mut self, ctx: &mut JobCtx<'_>) {
         match self.run.state() {
-            State::Stopping { .. } => self.advance_stop(ctx, StopStage::timeout_over),
+            State::Stopping { .. } => {
+                let why = kill_reason(ctx, Force::Grace);
+                self.advance_stop(ctx, why, StopStage::timeout_over);
+            }
             State::Starting { .. } | State::Running { .. } => self.wait_no_longer(ctx),
             State::Stopped | State::Backoff { .. } | State::Exited { .. } | State::Fatal => {}
         }
@@ -292,6 +318,17 @@ impl Job {
             return ctx.wake(self.incarnation(), Wait::Longest, at);
         }
         self.run.overrun(ctx);
+    }
+}
+
+/// Why a stop that is asked for like that comes to a kill now.
+fn kill_reason(ctx: &JobCtx<'_>, force: Force) -> KillReason {
+    match (force, ctx.shutting) {
+        (_, Some(shutting)) if shutting.killing || ctx.mono() >= shutting.kill_by => {
+            KillReason::Shutdown
+        }
+        (Force::Kill, _) => KillReason::Asked,
+        (Force::Grace, _) => KillReason::StopTimeout,
     }
 }
 

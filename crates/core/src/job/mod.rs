@@ -70,7 +70,7 @@ use crate::{
     clock::Mono,
     discovery::Standing,
     event::{EventName, History, Kind},
-    exit::{Exit, Usage},
+    exit::{Exit, KillReason, Usage},
     node::{Refusal, Wait},
     plan::{Awaited, JobPlan},
 };
@@ -212,7 +212,7 @@ impl Job {
             }
             JobInput::StopExecDone { incarnation } => {
                 if incarnation == self.incarnation() {
-                    self.advance_stop(ctx, StopStage::task_done);
+                    self.advance_stop(ctx, KillReason::StopTimeout, StopStage::task_done);
                 }
             }
             JobInput::Timer { incarnation, wait } => self.timer(ctx, incarnation, wait),
@@ -229,7 +229,7 @@ impl Job {
             JobInput::CronDue => self.cron_due(ctx),
             JobInput::Withdrawn => {
                 if self.announcement.withdrawn() {
-                    self.advance_stop(ctx, StopStage::withdrawn);
+                    self.advance_stop(ctx, KillReason::StopTimeout, StopStage::withdrawn);
                 }
             }
             JobInput::Start { args, now } => return self.asked_to_start(ctx, args, now),
@@ -244,7 +244,9 @@ impl Job {
             JobInput::Triggered => self.trigger(),
             JobInput::SourceLost => self.follow_down(ctx),
             JobInput::SourceBack => self.follow_up(ctx),
-            JobInput::HooksDone => self.advance_stop(ctx, StopStage::hooks_done),
+            JobInput::HooksDone => {
+                self.advance_stop(ctx, KillReason::StopTimeout, StopStage::hooks_done)
+            }
             JobInput::ShutdownBegun => {
                 if self.phase().is_up() {
                     self.run.be_quick(ctx);
@@ -531,6 +533,11 @@ impl Job {
                 Desired::Run | Desired::Rest | Desired::Disabled,
             ) => None,
         }
+    }
+
+    /// The highest incarnation whose end is accounted for.
+    pub(crate) fn ended(&self) -> u64 {
+        self.run.ended()
     }
 
     pub(crate) fn has_said(&self, event: Awaited) -> bool {

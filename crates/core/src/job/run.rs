@@ -7,7 +7,7 @@ use super::{JobCtx, Phase, StopStage};
 use crate::{
     clock::Mono,
     event::Kind,
-    exit::{Exit, Usage},
+    exit::{Exit, KillReason, Usage},
     node::Wait,
 };
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub(super) struct Run {
     /// The incarnation that ran for too long and is being killed for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     overran: Option<u64>,
+    /// Why the incarnation that is being stopped is killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    killed: Option<KillReason>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -91,6 +94,7 @@ impl Run {
             last_usage: None,
             since: 0,
             overran: None,
+            killed: None,
         }
     }
 
@@ -210,7 +214,7 @@ impl Run {
     /// Takes the next number. Only from a state without a process.
     pub(super) fn begin(&mut self) {
         self.incarnation = self.incarnation.saturating_add(1);
-        self.overran = None;
+        (self.overran, self.killed) = (None, None);
     }
 
     /// A restart by policy.
@@ -226,12 +230,33 @@ impl Run {
     /// The keeper has an incarnation that was not known: nothing is known of it yet.
     pub(super) fn adopt(&mut self, incarnation: u64) {
         self.incarnation = incarnation;
-        self.overran = None;
+        (self.overran, self.killed) = (None, None);
     }
 
     /// exec has succeeded, and it is not RUNNING yet.
     pub(super) fn confirm(&mut self, process: Process) {
         self.state = State::Starting { process: Some(process) };
+    }
+
+    /// What is being stopped is killed: only the first reason counts.
+    pub(super) fn note_kill(&mut self, why: KillReason) {
+        self.killed.get_or_insert(why);
+    }
+
+    /// The end of a life, for whoever hears of it.
+    pub(super) fn stopped(&self) -> Kind {
+        let over = self.has_ended(self.incarnation);
+        Kind::Stopped {
+            incarnation: self.incarnation,
+            exit: self.last_exit.clone().filter(|_| over),
+            usage: self.last_usage.filter(|_| over),
+            killed: self.killed,
+        }
+    }
+
+    /// The highest number whose end is accounted for.
+    pub(super) fn ended(&self) -> u64 {
+        self.ended
     }
 
     /// A stop goes on, with the pid as it is known now.
@@ -254,6 +279,7 @@ impl Run {
     /// The number was taken, and nothing was ever spawned under it.
     pub(super) fn end_unspawned(&mut self) {
         self.ended = self.incarnation;
+        (self.last_exit, self.last_usage) = (None, None);
     }
 
     /// Kills a run that is longer than it may be.

@@ -43,8 +43,7 @@ use crate::{
     clock::Now,
     discovery::Instance,
     environ::Environ,
-    event::{Event, EventName, Kind, Source},
-    exit::Exit,
+    event::{EventName, Kind, Source},
     job::{Job, JobCtx, JobInput, Notification},
     name::Name,
     outbox::Outbox,
@@ -314,7 +313,7 @@ impl Node {
     fn ask_job(&mut self, out: &mut Outbox, id: JobId, input: JobInput<'_>) -> Result<(), Refusal> {
         let leaving = self.jobs.is_leaving(id);
         let (plan, job) = self.jobs.both_mut(id);
-        let (before, told) = (job.clone(), out.events.len());
+        let before = job.clone();
         let ctx = &mut JobCtx {
             plan,
             hooks: !self.wiring.stopping_hooks(id).is_empty(),
@@ -324,8 +323,8 @@ impl Node {
             out,
         };
         let answer = job.step(ctx, input);
-        let said = &out.events[told..];
-        if let Some(exit) = last_exit(said).filter(|_| !job.holds()) {
+        if let Some(exit) = job.last_exit().filter(|_| job.ended() > before.ended() && !job.holds())
+        {
             Node::process_ended(&mut self.state, plan, exit);
         }
         match (before.has_pending_restart(), job.has_pending_restart()) {
@@ -348,8 +347,4 @@ impl Node {
         }
         answer
     }
-}
-
-fn last_exit(events: &[Event]) -> Option<&Exit> {
-    events.iter().rev().find_map(|event| event.kind.run_end()).map(|end| end.exit)
 }

@@ -308,7 +308,11 @@ fn event_line(event: &Event) -> String {
         Kind::Unhealthy => format!("{source} unhealthy"),
         Kind::Changed { instances } => format!("{source} changed {instances}"),
         Kind::Stopping => format!("{source} stopping"),
-        Kind::Stopped => format!("{source} stopped"),
+        Kind::Stopped { incarnation, exit, usage, killed } => {
+            let exit = exit.as_ref().map_or_else(String::new, |exit| format!(" {exit}"));
+            let killed = killed.map_or_else(String::new, |why| format!(" killed: {}", word(&why)));
+            format!("{source} stopped #{incarnation}{exit}{}{killed}", used(*usage))
+        }
         Kind::TimerExpired => format!("{source} timerExpired"),
         Kind::EnterMaintenance => format!("{source} enterMaintenance"),
         Kind::ExitMaintenance => format!("{source} exitMaintenance"),

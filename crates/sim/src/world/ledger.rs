@@ -24,7 +24,8 @@ pub enum Told {
     Exit(u64),
     LostEnd,
     Stopping,
-    Stopped,
+    /// With the incarnation whose end it tells, if it had one.
+    Stopped(Option<u64>),
     Healthy,
     Unhealthy,
 }
@@ -33,13 +34,15 @@ impl Told {
     pub fn of(event: &Event) -> Option<Told> {
         let lost =
             |exit: &Exit| matches!(exit, Exit::Error { error, .. } if error == "its end was lost");
-        if let Some(end) = event.kind.run_end() {
-            return Some(if lost(end.exit) { Told::LostEnd } else { Told::Exit(end.incarnation) });
+        let end = event.kind.run_end();
+        if end.is_some_and(|end| lost(end.exit)) {
+            return Some(Told::LostEnd);
         }
         let name = event.kind.name();
         match (name.during()?, name.tone()) {
             (During::Stop, _) => Some(Told::Stopping),
-            (During::Gone, _) => Some(Told::Stopped),
+            (During::Gone, _) => Some(Told::Stopped(end.map(|end| end.incarnation))),
+            (During::Run, _) if end.is_some() => end.map(|end| Told::Exit(end.incarnation)),
             (During::Run, Tone::Good) => Some(Told::Healthy),
             (During::Run, Tone::Bad) => Some(Told::Unhealthy),
             (During::Run, Tone::Plain) | (During::Wait, _) => None,
@@ -61,8 +64,12 @@ impl Account {
             }
             Told::LostEnd => (true, "an end is lost"),
             Told::Stopping => (replace(&mut self.stopping, true), "stopping is told twice"),
-            Told::Stopped if alive => (true, "stopped is told while a process lives"),
-            Told::Stopped => {
+            Told::Stopped(_) if alive => (true, "stopped is told while a process lives"),
+            Told::Stopped(incarnation) => {
+                if let Some(incarnation) = incarnation {
+                    self.last_exit_told = self.last_exit_told.max(incarnation);
+                    self.ended_untold.remove(&incarnation);
+                }
                 (!replace(&mut self.stopping, false), "stopped is told without stopping")
             }
             Told::Healthy => (replace(&mut self.healthy, true), "healthy is told twice"),

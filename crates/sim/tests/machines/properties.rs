@@ -266,7 +266,11 @@ impl Seen {
                 self.last_exit = *incarnation;
             }
             Kind::Stopping => assert!(!std::mem::replace(&mut self.stopping, true)),
-            Kind::Stopped => assert!(std::mem::replace(&mut self.stopping, false)),
+            Kind::Stopped { incarnation, exit, .. } => {
+                assert!(std::mem::replace(&mut self.stopping, false));
+                assert!(*incarnation >= self.last_exit, "the end of a life is its last end");
+                self.last_exit = exit.as_ref().map_or(self.last_exit, |_| *incarnation);
+            }
             Kind::Healthy => assert!(!std::mem::replace(&mut self.healthy, true)),
             Kind::Unhealthy => assert!(std::mem::replace(&mut self.healthy, false)),
             Kind::State { incarnation, .. } => assert!(*incarnation >= self.last_exit),

@@ -1,7 +1,7 @@
 //! What is counted, for those who show it: a plain copy, taken at one moment.
 
 use mainstay_core::{
-    event::{EventName, Kind, RunEnd},
+    event::{Ending, EventName, Kind, RunEnd},
     exit::Exit,
     job::{Desired, Health, Phase, Verdict},
     name::Name,
@@ -95,17 +95,25 @@ pub struct Exits {
     pub oom: u64,
     /// They never began.
     pub error: u64,
+    /// Somebody wanted that.
+    pub stopped: u64,
+    /// The incarnation that was counted last.
+    last: u64,
 }
 
 impl Exits {
     pub fn note(&mut self, kind: &Kind) {
-        let Some(RunEnd { exit, expected, .. }) = kind.run_end() else { return };
-        match exit {
-            _ if expected => self.success += 1,
-            Exit::Code { .. } => self.failure += 1,
-            Exit::Signal { oom: true, .. } => self.oom += 1,
-            Exit::Signal { oom: false, .. } => self.signal += 1,
-            Exit::Error { .. } => self.error += 1,
+        let Some(RunEnd { incarnation, exit, ending }) = kind.run_end() else { return };
+        if incarnation == std::mem::replace(&mut self.last, incarnation) {
+            return;
+        }
+        match (ending, exit) {
+            (Ending::Success, _) => self.success += 1,
+            (Ending::Stopped, _) => self.stopped += 1,
+            (Ending::Failure, Exit::Code { .. }) => self.failure += 1,
+            (Ending::Failure, Exit::Signal { oom: true, .. }) => self.oom += 1,
+            (Ending::Failure, Exit::Signal { oom: false, .. }) => self.signal += 1,
+            (Ending::Failure, Exit::Error { .. }) => self.error += 1,
         }
     }
 }
