@@ -26,7 +26,7 @@ use crate::{
     },
 };
 use mainstay_core::name::Name;
-use mainstay_sys::{reap, signal::Signals};
+use mainstay_sys::{reap, signal::Signals, state_dir::StateDir};
 use mainstay_wire::link::ToAgent;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -39,6 +39,8 @@ pub(crate) struct Keeper {
     pub(crate) signals: Signals,
     pub(crate) reserve: Reserve,
     pub(crate) context: RunContext,
+    /// Where the state files of jobs are.
+    pub(crate) state_files: StateDir,
     pub(crate) jobs: BTreeMap<u64, Job>,
     pub(crate) names: HashMap<Name, u64>,
     pub(crate) children: HashMap<u32, Child>,
@@ -78,8 +80,13 @@ pub(crate) enum Child {
 }
 
 impl Keeper {
-    pub(crate) fn new(context: RunContext, signals: Signals, role: Role) -> io::Result<Keeper> {
-        Keeper::of(Poller::new()?, Deadlines::new()?, signals, context, role)
+    pub(crate) fn new(
+        context: RunContext,
+        signals: Signals,
+        state_files: StateDir,
+        role: Role,
+    ) -> io::Result<Keeper> {
+        Keeper::of(Poller::new()?, Deadlines::new()?, signals, context, state_files, role)
     }
 
     pub(crate) fn of(
@@ -87,6 +94,7 @@ impl Keeper {
         deadlines: Deadlines,
         signals: Signals,
         context: RunContext,
+        state_files: StateDir,
         role: Role,
     ) -> io::Result<Keeper> {
         poller.add(signals.fd(), Source::Signals, 0, Interest::Read)?;
@@ -101,6 +109,7 @@ impl Keeper {
             signals,
             reserve: Reserve::new(),
             context,
+            state_files,
             jobs: BTreeMap::new(),
             names: HashMap::new(),
             children: HashMap::new(),

@@ -1,6 +1,5 @@
 //! Linux, as far as Mainstay needs it. The only crate with unsafe code; each block says why it holds.
 
-pub mod atomic_file;
 pub mod cgroup;
 pub mod clock;
 pub mod cookie;
@@ -12,5 +11,6 @@ pub mod proc;
 pub mod reap;
 pub mod signal;
 pub mod spawn;
+pub mod state_dir;
 pub mod sweep;
 pub mod user;

@@ -1,11 +1,11 @@
 //! Compressing log files that the keeper has closed: one at a time, away from the loop.
 
 use flate2::{Compression, write::GzEncoder};
+use mainstay_sys::state_dir::{Durability, StateDir};
 use std::{
     ffi::OsString,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 use tokio::sync::mpsc;
@@ -49,7 +49,7 @@ impl Archive {
         let Ok(entries) = fs::read_dir(job_logs) else { return };
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-            match (name.as_bytes()[0], name.ends_with(".gz")) {
+            match (name.as_bytes()[0], name.contains(".gz")) {
                 (b'0'..=b'9', false) => self.compress(path),
                 // The original may have been removed since: nobody else would.
                 (b'.', true) => drop(fs::remove_file(path)),
@@ -66,24 +66,18 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn compress(path: &Path) -> io::Result<()> {
-    let target = with_suffix(path, ".gz");
-    let Some(name) = target.file_name() else { return Err(io::ErrorKind::InvalidInput.into()) };
-    // A name that nobody takes for one of the log.
-    let temporary = path.with_file_name(format!(".{}", name.to_string_lossy()));
-    let written = write(path, &temporary).and_then(|()| fs::rename(&temporary, &target));
-    if let Err(error) = written {
-        let _ = fs::remove_file(&temporary);
-        return Err(error);
-    }
-    fs::remove_file(path)
-}
-
-fn write(from: &Path, to: &Path) -> io::Result<()> {
-    let mut source = File::open(from)?;
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(to)?;
-    let mut encoder = GzEncoder::new(file, Compression::default());
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let dir = StateDir::open(dir, Durability::Machine)?;
+    let mut source = File::open(path)?;
+    // Under a name that nobody takes for one of the log until it is whole.
+    let mut archive = dir.begin(with_suffix(Path::new(name), ".gz"), 0o640)?;
+    let mut encoder = GzEncoder::new(archive.file(), Compression::default());
     io::copy(&mut source, &mut encoder)?;
-    encoder.finish()?.sync_all()
+    encoder.finish()?;
+    archive.commit()?;
+    dir.remove(name)
 }
 
 #[cfg(test)]

@@ -4,11 +4,8 @@
 //! changes that wait for it the last one counts.
 
 use mainstay_core::name::Name;
-use mainstay_sys::atomic_file::{Durability, replace};
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use mainstay_sys::state_dir::{Durability, StateDir};
+use std::{fs, io, path::Path};
 use tokio::{sync::watch, task::spawn_blocking};
 
 #[derive(Debug)]
@@ -23,12 +20,12 @@ impl Disabled {
     pub(crate) fn start(state_dir: &Path) -> Disabled {
         let (latest, mut changes) = watch::channel((0, Vec::new()));
         let (done, written) = watch::channel(0);
-        let path = path(state_dir);
+        let dir = state_dir.to_owned();
         tokio::spawn(async move {
             while changes.changed().await.is_ok() {
                 let (number, jobs) = changes.borrow_and_update().clone();
-                let path = path.clone();
-                if let Ok(Err(error)) = spawn_blocking(move || write(&path, &jobs)).await {
+                let dir = dir.clone();
+                if let Ok(Err(error)) = spawn_blocking(move || write(&dir, &jobs)).await {
                     tracing::error!("which jobs are disabled is not kept over runs: {error}");
                 }
                 done.send_replace(number);
@@ -49,19 +46,17 @@ impl Disabled {
     }
 }
 
-fn path(state_dir: &Path) -> PathBuf {
-    state_dir.join("disabled")
-}
+const FILE: &str = "disabled";
 
 /// Names that cannot be read are left out: they cannot be those of a job.
 pub(crate) fn read(state_dir: &Path) -> Vec<Name> {
-    let text = fs::read_to_string(path(state_dir)).unwrap_or_default();
+    let text = fs::read_to_string(state_dir.join(FILE)).unwrap_or_default();
     text.lines().filter_map(|line| Name::new(line.trim()).ok()).collect()
 }
 
-fn write(path: &Path, jobs: &[Name]) -> io::Result<()> {
+fn write(state_dir: &Path, jobs: &[Name]) -> io::Result<()> {
     let text: String = jobs.iter().map(|job| format!("{job}\n")).collect();
-    replace(path, 0o666, text.as_bytes(), Durability::Machine).map(drop)
+    StateDir::open(state_dir, Durability::Machine)?.replace(FILE, 0o666, text.as_bytes()).map(drop)
 }
 
 #[cfg(test)]

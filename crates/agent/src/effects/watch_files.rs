@@ -6,11 +6,11 @@
 //! it ([`WatchFiles::pending`]): a job that runs because of a change finds it in the file.
 
 use mainstay_core::{discovery::Instance, name::Name};
-use mainstay_sys::atomic_file::{Durability, replace};
+use mainstay_sys::state_dir::{Durability, StateDir};
 use std::{
     collections::BTreeMap,
     fs::{self, Permissions},
-    io,
+    io::{self, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -98,7 +98,11 @@ impl WatchFiles {
 }
 
 fn path(dir: &Path, watch: &Name) -> PathBuf {
-    dir.join(format!("{watch}.json"))
+    dir.join(file_name(watch))
+}
+
+fn file_name(watch: &Name) -> String {
+    format!("{watch}.json")
 }
 
 fn write_all(dir: &Path, files: BTreeMap<Name, Option<Arc<[Instance]>>>) {
@@ -106,7 +110,7 @@ fn write_all(dir: &Path, files: BTreeMap<Name, Option<Arc<[Instance]>>>) {
         let file = path(dir, &watch);
         match content {
             Some(instances) => {
-                if let Err(error) = write(dir, &file, &instances) {
+                if let Err(error) = write(dir, &watch, &instances) {
                     tracing::error!("cannot write {}: {error}", file.display());
                 }
             }
@@ -115,7 +119,7 @@ fn write_all(dir: &Path, files: BTreeMap<Name, Option<Arc<[Instance]>>>) {
     }
 }
 
-fn write(dir: &Path, file: &Path, instances: &[Instance]) -> io::Result<()> {
+fn write(dir: &Path, watch: &Name, instances: &[Instance]) -> io::Result<()> {
     // Whatever our mask is.
     let open_to_all = |mode| Permissions::from_mode(mode);
     match fs::create_dir(dir) {
@@ -125,7 +129,11 @@ fn write(dir: &Path, file: &Path, instances: &[Instance]) -> io::Result<()> {
     }
     let mut text = serde_json::to_vec(instances).map_err(io::Error::other)?;
     text.push(b'\n');
-    replace(file, 0o644, &text, Durability::Process)?.set_permissions(open_to_all(0o644))
+    let dir = StateDir::open(dir, Durability::Process)?;
+    let mut file = dir.begin(file_name(watch), 0o644)?;
+    file.file().set_permissions(open_to_all(0o644))?;
+    file.file().write_all(&text)?;
+    file.commit().map(drop)
 }
 
 #[cfg(test)]

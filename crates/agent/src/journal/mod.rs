@@ -26,8 +26,10 @@ use mainstay_core::{
     node::Node,
     record::{Memory, Record},
 };
-use mainstay_sys::atomic_file::{Durability, replace};
-use mainstay_sys::proc::boot_id;
+use mainstay_sys::{
+    proc::boot_id,
+    state_dir::{Durability, StateDir},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
@@ -102,7 +104,7 @@ pub(crate) struct Moment<'a> {
 
 #[derive(Debug)]
 pub(crate) struct Journal {
-    path: PathBuf,
+    run_dir: PathBuf,
     header: Header,
     state: FileState,
     limit: u64,
@@ -124,7 +126,7 @@ impl Journal {
         let mut journal = Journal::closed(run_dir, run);
         let mut bytes = Vec::new();
         match encode(&mut bytes, &Written::Header(&journal.header))
-            .and_then(|()| replace(&journal.path, 0o600, &bytes, Durability::Process))
+            .and_then(|()| journal.replace(&bytes))
         {
             Ok(file) => journal.state = FileState::Open { file, size: bytes.len() as u64 },
             Err(error) => journal.fail(&error),
@@ -135,7 +137,7 @@ impl Journal {
     /// Opens the journal of this run, if there is one, and reads what is in it.
     pub(crate) fn recover(run_dir: &Path, run: &str) -> Option<(Journal, Recovered)> {
         let mut journal = Journal::closed(run_dir, run);
-        let bytes = fs::read(&journal.path).ok()?;
+        let bytes = fs::read(journal.path()).ok()?;
         let (recovered, valid) = read(&bytes, &journal.header)?;
         let dropped = bytes.len() - valid;
         if dropped > 0 {
@@ -151,7 +153,7 @@ impl Journal {
             // What is added must not stand under the number of another: the next change begins anew.
             journal.limit = 0;
         }
-        match reopen(&journal.path, valid as u64) {
+        match reopen(&journal.path(), valid as u64) {
             Ok(file) => journal.state = FileState::Open { file, size: valid as u64 },
             Err(error) => journal.fail(&error),
         }
@@ -160,13 +162,17 @@ impl Journal {
 
     fn closed(run_dir: &Path, run: &str) -> Journal {
         Journal {
-            path: run_dir.join(FILE),
+            run_dir: run_dir.to_owned(),
             header: Header { format: Format::OURS, run: run.to_owned(), boot: boot_id() },
             state: FileState::Failed { since: Instant::now() },
             limit: LIMIT,
             failure_told: false,
             planless_told: false,
         }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.run_dir.join(FILE)
     }
 
     /// What was decided last is in no journal.
@@ -216,7 +222,7 @@ impl Journal {
                 Ok(bytes) => bytes,
                 Err(error) => return Some(Err(error)),
             };
-            match replace(&self.path, 0o600, &bytes, Durability::Process) {
+            match self.replace(&bytes) {
                 Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
                 replaced => Some(replaced.map(|file| (file, bytes.len() as u64, with_plan))),
             }
@@ -236,12 +242,16 @@ impl Journal {
         }
     }
 
+    fn replace(&self, bytes: &[u8]) -> io::Result<File> {
+        StateDir::open(&self.run_dir, Durability::Process)?.replace(FILE, 0o600, bytes)
+    }
+
     fn tell_of_plan(&mut self, missing: bool) {
         if missing && !std::mem::replace(&mut self.planless_told, missing) {
             tracing::error!(
                 "{} has no room for the plan in force: an agent that follows this one goes on with \
                  the jobs as they are, and by an older plan or the configuration as it is then",
-                self.path.display()
+                self.path().display()
             );
         }
         self.planless_told = missing;
@@ -252,7 +262,7 @@ impl Journal {
             tracing::error!(
                 "cannot write {}: {error}; going on without it: if the agent dies now, the next \
                  one knows less. Free some space, the journal is taken up again by itself",
-                self.path.display()
+                self.path().display()
             );
         }
         self.state = FileState::Failed { since: Instant::now() };

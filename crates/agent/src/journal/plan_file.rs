@@ -2,7 +2,7 @@
 
 use super::format::{self, Format, Unreadable};
 use mainstay_core::plan::Plan;
-use mainstay_sys::atomic_file::{Durability, replace};
+use mainstay_sys::state_dir::{Durability, StateDir};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use std::{
     fs, io,
@@ -114,7 +114,8 @@ pub(crate) fn write(run_dir: &Path, state_dir: &Path, run: &str, plan: &Plan) ->
         state_dir: state_dir.to_owned(),
         plan,
     };
-    replace(&path(run_dir), 0o600, &serde_json::to_vec(&file)?, Durability::Process).map(drop)
+    let bytes = serde_json::to_vec(&file)?;
+    StateDir::open(run_dir, Durability::Process)?.replace(FILE, 0o600, &bytes).map(drop)
 }
 
 /// The plan of this run, if one was file.

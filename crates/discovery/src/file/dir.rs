@@ -3,7 +3,7 @@
 use super::entry::{Entry, now};
 use crate::{driver::Failure, plain::open_plain};
 use mainstay_net::percent;
-use mainstay_sys::atomic_file::{Durability, replace};
+use mainstay_sys::state_dir::{Durability, StateDir};
 use rustix::fs::{FlockOperation, flock};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -102,9 +102,17 @@ impl Dir {
                 io::ErrorKind::NotFound => Ok(()),
                 _ => Err(error),
             }),
-            false => write(&path, &entries),
+            false => self.write(service, &entries),
         };
         written.map_err(|error| self.failed("write", &path, &error))
+    }
+
+    /// The lock keeps the name beside it free.
+    fn write(&self, service: &str, entries: &[Entry]) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(entries)?;
+        text.push(b'\n');
+        let dir = StateDir::open(&self.directory, Durability::Process)?;
+        dir.replace(file_name(service), 0o644, &text).map(drop)
     }
 
     /// All that have a file.
@@ -130,7 +138,7 @@ impl Dir {
     }
 
     fn path(&self, service: &str) -> PathBuf {
-        self.directory.join(format!("{}.json", percent::file_name(service)))
+        self.directory.join(file_name(service))
     }
 
     fn failed(&self, what: &str, path: &Path, error: &io::Error) -> Failure {
@@ -138,9 +146,6 @@ impl Dir {
     }
 }
 
-/// The lock keeps the name beside it free.
-fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
-    let mut text = serde_json::to_vec_pretty(entries)?;
-    text.push(b'\n');
-    replace(path, 0o644, &text, Durability::Process).map(drop)
+fn file_name(service: &str) -> String {
+    format!("{}.json", percent::file_name(service))
 }

@@ -25,19 +25,25 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
-    atomic_file::{Durability, replace},
     cgroup::Group,
     clock, cookie,
     reap::{self, ExitStatus},
     spawn::Failure,
+    state_dir::StateDir,
 };
 use mainstay_wire::{
     link::{ExitRecord, LiveSettings, Spawn, ToAgent},
     state::ContainerState,
 };
 use rustix::io::Errno;
-use std::{fs, io, os::unix::fs::DirBuilderExt, path::PathBuf, time::Duration};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
+/// The file of a job's last state.
+pub(crate) const STATE: &str = "state";
 /// A trouble that lasts is told again after a minute.
 const SAY_AGAIN: u64 = 60_000_000_000;
 /// How long until a tree that does not tell is looked at again.
@@ -60,7 +66,7 @@ impl Keeper {
         let (dir, notify) =
             (node.resources.dir.job(&spawn.job), node.resources.dir.notify(&spawn.job));
         let id = self.job_id(&spawn.job, dir);
-        let Keeper { jobs, role, context, next_stream, poller, .. } = self;
+        let Keeper { jobs, role, context, state_files, next_stream, poller, .. } = self;
         let (Some(job), crate::keeper::Role::Node(node)) = (jobs.get_mut(&id), role) else {
             return;
         };
@@ -76,7 +82,8 @@ impl Keeper {
         job.highest = spawn.incarnation;
         job.spawns += 1;
         let had_notify = job.notify.is_some();
-        prepare_files(job, Durability::Process);
+        let state_name = job_state_name(&spawn.job);
+        prepare_files(job, state_files, &state_name);
         let capture = Capture::Pipes { output: &node.resources.output, next_key: next_stream };
         let launched = launch::launch(context, job, spawn, &notify, capture);
         if let (false, Some(socket)) = (had_notify, &job.notify) {
@@ -172,20 +179,15 @@ impl Keeper {
         }
     }
 
-    /// `hold` writes where somebody wants it, a node into its run directory.
-    fn durability(&self) -> Durability {
-        match self.role {
-            Role::Node(_) => Durability::Process,
-            Role::Hold(_) => Durability::Machine,
-        }
-    }
-
     pub(crate) fn write_state(&mut self, id: u64, state: &ContainerState) {
-        let durability = self.durability();
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        let path = job.state_file();
+        let Keeper { jobs, role, reserve, state_files, .. } = self;
+        let Some(job) = jobs.get_mut(&id) else { return };
+        let name = match role {
+            Role::Node(_) => job_state_name(&job.name),
+            Role::Hold(_) => PathBuf::from(STATE),
+        };
         let text = format!("{}\n", state.to_json());
-        let written = self.reserve.with(|| replace(&path, 0o644, text.as_bytes(), durability));
+        let written = reserve.with(|| state_files.replace(&name, 0o644, text.as_bytes()));
         let error = written.err().map(|error| format!("cannot write the state file: {error}"));
         job.state_error = error;
         let now = clock::boottime();
@@ -381,20 +383,25 @@ impl Keeper {
     }
 }
 
+/// The state file of a job of a node, in the directory of all of them.
+fn job_state_name(job: &Name) -> PathBuf {
+    Path::new(job.as_str()).join(STATE)
+}
+
 /// Replaces what an earlier incarnation left: nobody may take its state for ours.
-pub(crate) fn prepare_files(job: &mut Job, durability: Durability) {
+pub(crate) fn prepare_files(job: &mut Job, state_files: &StateDir, state_name: &Path) {
     let _ = fs::remove_file(job.control_file());
     let text = format!("{}\n", job.state_starting().to_json());
-    let write = || replace(&job.state_file(), 0o644, text.as_bytes(), durability);
+    let write = || state_files.replace(state_name, 0o644, text.as_bytes());
     let written = match write() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::DirBuilder::new().mode(0o700).create(&job.dir).and_then(|()| write())
+            state_files.make_dir(job.name.as_str(), 0o700).and_then(|()| write())
         }
         written => written,
     };
     job.state_error = written.err().map(|error| format!("cannot write the state file: {error}"));
     if job.state_error.is_some() {
         // Better none than one that tells of another run.
-        let _ = fs::remove_file(job.state_file());
+        let _ = state_files.remove(state_name);
     }
 }

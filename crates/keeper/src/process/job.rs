@@ -151,10 +151,6 @@ impl Job {
         }
     }
 
-    pub(crate) fn state_file(&self) -> PathBuf {
-        self.dir.join("state")
-    }
-
     pub(crate) fn control_file(&self) -> PathBuf {
         self.dir.join("control")
     }

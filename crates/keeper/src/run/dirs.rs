@@ -3,8 +3,8 @@
 use super::dir_error::{DirError, Wrong};
 use mainstay_core::name::Name;
 use mainstay_sys::{
-    atomic_file::{Durability, replace},
     nonblocking, proc, signal,
+    state_dir::{Durability, StateDir},
     sweep::DeadRun,
 };
 use mainstay_wire::run_dir::{self, RUN_FILE, RunFile, STATE_DIR_FILE};
@@ -96,13 +96,17 @@ impl RunDir {
 
     pub(crate) fn write_run_file(&self, run: &RunFile) -> io::Result<()> {
         let text = serde_json::to_vec(run)?;
-        replace(&self.path.join(RUN_FILE), 0o600, &text, Durability::Process).map(drop)
+        self.files()?.replace(RUN_FILE, 0o600, &text).map(drop)
     }
 
     /// Where the logs are, for those who want to read them when the run is over.
     pub(crate) fn remember_state_dir(&self, state_dir: &Path) -> io::Result<()> {
         let content = state_dir.as_os_str().as_bytes();
-        replace(&self.path.join(STATE_DIR_FILE), 0o644, content, Durability::Process).map(drop)
+        self.files()?.replace(STATE_DIR_FILE, 0o644, content).map(drop)
+    }
+
+    fn files(&self) -> io::Result<StateDir> {
+        StateDir::open(&self.path, Durability::Process)
     }
 
     pub(crate) fn job(&self, job: &Name) -> PathBuf {
@@ -112,6 +116,11 @@ impl RunDir {
     pub(crate) fn notify(&self, job: &Name) -> PathBuf {
         self.path.join("notify").join(job.as_str())
     }
+}
+
+/// The state files of jobs, below a run directory.
+pub(crate) fn state_files(run_dir: &Path) -> io::Result<StateDir> {
+    StateDir::open(&run_dir.join("jobs"), Durability::Process)
 }
 
 /// What is left of the last run in this directory, if that was killed.

@@ -15,7 +15,10 @@ use mainstay_core::{
     plan::{Limits, Log, SignalTarget, Stderr, Stdin},
     signal::Signal,
 };
-use mainstay_sys::{atomic_file::Durability, signal::Signals};
+use mainstay_sys::{
+    signal::Signals,
+    state_dir::{Durability, StateDir},
+};
 use mainstay_wire::link::{ControlRequest, Exec, LiveSettings, Spawn};
 use std::path::Path;
 
@@ -35,8 +38,12 @@ pub(crate) fn hold(options: &HoldOptions) -> Result<i32, KeeperError> {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let run = crate::run_id().map_err(KeeperError::doing("choose a run id"))?;
     let context = RunContext::new(run, None).map_err(KeeperError::doing("prepare"))?;
-    let mut keeper = Keeper::new(context, signals, Role::Hold(Hold { stopping: false }))
-        .map_err(KeeperError::doing("prepare"))?;
+    // Somebody wants to find it there after a power cut.
+    let state_files = StateDir::open(&dir, Durability::Machine)
+        .map_err(KeeperError::doing(format!("open the directory {}", dir.display())))?;
+    let role = Role::Hold(Hold { stopping: false });
+    let mut keeper =
+        Keeper::new(context, signals, state_files, role).map_err(KeeperError::doing("prepare"))?;
     keeper.hold(options, &dir);
     let code = keeper.run();
     drop(lock);
@@ -70,9 +77,10 @@ impl Keeper {
             },
             fence_at: None,
         };
-        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Keeper { jobs, state_files, .. } = self;
+        let Some(job) = jobs.get_mut(&id) else { return };
         (job.highest, job.spawns) = (1, 1);
-        incarnation::prepare_files(job, Durability::Machine);
+        incarnation::prepare_files(job, state_files, Path::new(incarnation::STATE));
         let launched: Result<Process, LaunchError> =
             launch::launch(&self.context, job, &spawn, Path::new(""), Capture::Inherit);
         self.launched(id, launched);

@@ -38,6 +38,7 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
     let _ = dir.remember_state_dir(&state_dir);
     let keeper = || -> std::io::Result<Keeper> {
         let context = RunContext::new(run, cgroup)?;
+        let state_files = dirs::state_files(dir.path())?;
         let resources = Resources {
             api: dirs::listen(&dir.path().join("mainstay.sock"), 0o600)?,
             socket: dirs::listen(&dir.path().join("keeper.sock"), 0o600)?,
@@ -47,7 +48,7 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
             dir,
         };
         let node = Node::new(resources, state_dir, options);
-        Keeper::new(context, signals, Role::Node(Box::new(node)))
+        Keeper::new(context, signals, state_files, Role::Node(Box::new(node)))
     };
     let mut keeper = keeper().map_err(KeeperError::doing(format!("start in {shown}")))?;
     if let Some(warning) = warning {

@@ -26,13 +26,14 @@ use crate::{
         task::{CapturedOutput, Leftover, Task},
         tree::Tree,
     },
-    run::dirs::RunDir,
+    run::dirs::{self, RunDir},
     upgrade::os_text,
 };
 use mainstay_sys::{
     cgroup::{self, Group},
     fd,
     signal::Signals,
+    state_dir::StateDir,
 };
 use mainstay_wire::frame::FrameDecoder;
 use std::{
@@ -51,6 +52,7 @@ pub(in crate::upgrade) struct FreshResources {
     poller: Poller,
     deadlines: Deadlines,
     signals: Signals,
+    state_files: StateDir,
 }
 
 /// A machine that is short of processes is asked again for so long: there are jobs to keep.
@@ -85,12 +87,13 @@ impl Handover {
             poller: Poller::new()?,
             deadlines: Deadlines::new()?,
             signals: Signals::block_all()?,
+            state_files: dirs::state_files(&self.run_dir)?,
         })
     }
 
     /// A keeper that goes on where the other one stopped.
     pub(in crate::upgrade) fn restore(self, fresh: FreshResources) -> io::Result<Keeper> {
-        let FreshResources { output, exe, poller, deadlines, signals } = fresh;
+        let FreshResources { output, exe, poller, deadlines, signals, state_files } = fresh;
         for held in self.streams {
             output.open(restore_stream(held)?);
         }
@@ -133,7 +136,7 @@ impl Handover {
             null: fd::take(self.null)?,
         };
         let role = Role::Node(Box::new(node));
-        let mut keeper = Keeper::of(poller, deadlines, signals, context, role)?;
+        let mut keeper = Keeper::of(poller, deadlines, signals, context, state_files, role)?;
         keeper.next_id = self.next_id;
         keeper.next_stream = self.next_stream;
         for job in self.jobs {
