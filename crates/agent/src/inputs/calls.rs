@@ -6,17 +6,17 @@ use crate::{
     handle::Call,
     reload::{
         Applied,
-        previews::{Previewed, Previews},
+        previews::{Previewed, Previews, WantedPlan},
     },
     view, why,
 };
 use mainstay_core::{
     name::Name,
-    node::{Blockers, Input, Request},
+    node::{Blockers, Input, ReloadPreview, Request},
     plan::JobPlan,
 };
 use mainstay_wire::{
-    api::{JobStatus, NodeStatus, Selection},
+    api::{Changes, JobStatus, NodeStatus, Selection},
     link::ToKeeper,
 };
 use std::sync::Arc;
@@ -40,7 +40,8 @@ impl Agent {
                 Previews::answer(self.node.clone(), clock::now(), plan, caller);
             }
             Call::Apply(plan, caller) => {
-                self.previews.begin(self.node.clone(), clock::now(), plan, caller);
+                let wanted = WantedPlan::new(plan, caller);
+                self.previews.begin(self.node.clone(), clock::now(), wanted);
             }
             Call::Measures(caller) => drop(caller.send(self.measures())),
             Call::Environ(caller) => drop(caller.send(self.node.environ().clone())),
@@ -74,9 +75,31 @@ impl Agent {
         others
     }
 
-    /// Brings a plan into force whose preview is made.
+    /// Brings a plan into force whose preview is made. Where the node has moved on meanwhile the
+    /// preview is made anew, so that what is applied and what is answered are the same.
     pub(crate) fn apply(&mut self, previewed: Previewed) -> Result<(), End> {
-        let Previewed { plan, preview, changes, caller } = previewed;
+        match (self.node.is_current(&previewed.preview, &previewed.wanted.plan), previewed.wanted) {
+            (true, wanted) => self.apply_as_previewed(wanted, previewed.preview, previewed.changes),
+            (false, wanted) if wanted.may_be_tried_again() => {
+                self.previews.begin(self.node.clone(), clock::now(), wanted);
+                Ok(())
+            }
+            // The node never rests: it does while its loop looks.
+            (false, wanted) => match wanted.preview(&self.node, clock::now()) {
+                Some(Previewed { wanted, preview, changes }) => {
+                    self.apply_as_previewed(wanted, preview, changes)
+                }
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn apply_as_previewed(
+        &mut self,
+        WantedPlan { plan, caller, .. }: WantedPlan,
+        preview: Box<ReloadPreview>,
+        changes: Changes,
+    ) -> Result<(), End> {
         let incarnation =
             |job: &Name| Some((job.clone(), self.node.job(job.as_str())?.incarnation()));
         let before = changes.jobs.iter().filter_map(|change| incarnation(&change.job)).collect();

@@ -13,14 +13,53 @@ use tokio::{
     task::spawn_blocking,
 };
 
+/// So often a preview is made outside the loop for one plan.
+const TRIES: u32 = 3;
+
+/// A plan that somebody wants to be applied.
+#[derive(Debug)]
+pub(crate) struct WantedPlan {
+    pub(crate) plan: Box<Plan>,
+    pub(crate) caller: oneshot::Sender<Result<Applied, Refusal>>,
+    /// How many previews were made of it.
+    tries: u32,
+}
+
 /// A plan whose preview is made, to be applied now.
 #[derive(Debug)]
 pub(crate) struct Previewed {
-    pub(crate) plan: Box<Plan>,
+    pub(crate) wanted: WantedPlan,
     pub(crate) preview: Box<ReloadPreview>,
     /// The preview, for people.
     pub(crate) changes: Changes,
-    pub(crate) caller: oneshot::Sender<Result<Applied, Refusal>>,
+}
+
+impl WantedPlan {
+    pub(crate) fn new(
+        plan: Box<Plan>,
+        caller: oneshot::Sender<Result<Applied, Refusal>>,
+    ) -> WantedPlan {
+        WantedPlan { plan, caller, tries: 0 }
+    }
+
+    pub(crate) fn may_be_tried_again(&self) -> bool {
+        self.tries < TRIES
+    }
+
+    /// With its preview; `None`: it is refused, and its caller knows.
+    pub(crate) fn preview(mut self, node: &Node, now: Now) -> Option<Previewed> {
+        self.tries += 1;
+        match node.preview(now, &self.plan) {
+            Ok(preview) => {
+                let (changes, preview) = (view::changes(&preview), Box::new(preview));
+                Some(Previewed { wanted: self, preview, changes })
+            }
+            Err(refusal) => {
+                let _ = self.caller.send(Err(refusal));
+                None
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -49,21 +88,13 @@ impl Previews {
     }
 
     /// Finds out what a plan changes that is to be applied: it comes back by [`Previews::finished`].
-    pub(crate) fn begin(
-        &self,
-        node: Node,
-        now: Now,
-        plan: Box<Plan>,
-        caller: oneshot::Sender<Result<Applied, Refusal>>,
-    ) {
+    pub(crate) fn begin(&self, node: Node, now: Now, wanted: WantedPlan) {
         let report = self.report.clone();
-        spawn_blocking(move || match node.preview(now, &plan) {
-            Ok(preview) => {
-                let (changes, preview) = (view::changes(&preview), Box::new(preview));
+        spawn_blocking(move || {
+            if let Some(previewed) = wanted.preview(&node, now) {
                 // Nobody listens only when the agent is gone.
-                let _ = report.send(Previewed { plan, preview, changes, caller });
+                let _ = report.send(previewed);
             }
-            Err(refusal) => drop(caller.send(Err(refusal))),
         });
     }
 

@@ -13,11 +13,14 @@
 //!
 //! Restarts and removals go in order: what needs another one stops before it and starts after it.
 //!
-//! `preview` says what it will come to, and what it has found to differ is what is applied. What a
-//! job has said so far stays: latches stay set. A job that is gone stays beside the plan
+//! `preview` says what it will come to: what differs and what each job is told is decided there,
+//! and that is what is applied. What a job has said so far stays: latches stay set. A job that is gone stays beside the plan
 //! (`is_leaving`) until its process is, so that the next agent knows it.
 
-use super::{Command, Effect, JobId, Node, Refusal, ReloadPreview, wiring::Wiring};
+use super::{
+    Command, Effect, JobId, JobPreview, Node, Refusal, ReloadPreview, preview::NewPlan,
+    wiring::Wiring,
+};
 use crate::{
     event::{Kind, Source},
     job::{Desired, Job, JobInput, Phase, is_triggered},
@@ -42,16 +45,18 @@ impl Node {
         PlanDiff { node, jobs }
     }
 
-    /// What is to become of a job, as it is now.
-    fn effect_now(&self, change: &JobChange, new: &Plan) -> Effect {
+    /// What a job is told when the new plan comes into force, as it is now.
+    pub(super) fn first_effect(&self, change: &JobChange, new: &NewPlan<'_>) -> Effect {
         let name = change.job.as_str();
-        let was_triggered = self.job_plan(name).is_some_and(is_triggered);
-        let newly_triggered = new.job(name).is_some_and(is_triggered) && !was_triggered;
+        let newly_triggered = || {
+            let was_triggered = self.job_plan(name).is_some_and(is_triggered);
+            new.job(name).is_some_and(is_triggered) && !was_triggered
+        };
         match (change.change, self.job(name)) {
             (Change::Unchanged, _) => Effect::Keep,
             (Change::Removed, _) => Effect::Stop,
             (Change::Live | Change::Restart, Some(job)) => {
-                effect_on(job, change.change, newly_triggered, self.is_leaving(name))
+                effect_on(job, change.change, newly_triggered(), self.is_leaving(name))
             }
             (Change::Added, _) | (Change::Live | Change::Restart, None) => {
                 self.start_or_later(change, new)
@@ -60,14 +65,14 @@ impl Node {
     }
 
     /// A new job starts, unless an app that is not up has to say when.
-    fn start_or_later(&self, change: &JobChange, new: &Plan) -> Effect {
+    fn start_or_later(&self, change: &JobChange, new: &NewPlan<'_>) -> Effect {
         let Some(plan) = new.job(change.job.as_str()) else { return Effect::Later };
         let starts = |app: &AppPlan| {
             let known = self.jobs.plan().app(app.name.as_str()).is_some();
             let by_itself = app.start_sequence > 0 && plan.place.start_sequence > 0;
             if known { self.is_ordered_at_once(plan) } else { by_itself }
         };
-        match (&plan.app, new.app_of(plan)) {
+        match (&plan.app, new.plan.app_of(plan)) {
             (None, _) => Effect::Start,
             (Some(_), Some(app)) if starts(app) => Effect::Start,
             (Some(_), _) => Effect::Later,
@@ -84,26 +89,23 @@ impl Node {
             return Err(Refusal::NodeStopping);
         }
         let changes = match preview {
-            Some(preview) if preview.revision == self.revision => preview.into_changes(),
-            // What it was compared with is no longer in force.
-            Some(_) | None => self.diff(&new).jobs,
+            Some(preview) if self.is_current(&preview, &new) => preview.jobs,
+            // What it was compared with is no longer there.
+            Some(_) | None => self.untried(&new).jobs,
         };
         out.emit(Source::NODE, reloaded(&changes));
-        let effects: Vec<Effect> =
-            changes.iter().map(|change| self.effect_now(change, &new)).collect();
         let apps = self.jobs.plan().apps.clone();
         let old = self.bring_into_force(new);
-        let removed = |it: &&JobChange| it.change == Change::Removed;
-        let removed = changes.iter().filter(removed);
+        let removed = changes.iter().map(|it| &it.change).filter(|it| it.change == Change::Removed);
         let removed: Vec<JobId> = removed.filter_map(|it| self.jobs.id(it.job.as_str())).collect();
-        for (change, effect) in changes.iter().zip(effects) {
+        for JobPreview { change, first_effect: effect, .. } in &changes {
             let Some(id) = self.jobs.id(change.job.as_str()) else { continue };
             self.touch_if_added(id, change.change);
             let before = old.get(&change.job);
-            if effect == Effect::Stop {
+            if *effect == Effect::Stop {
                 self.take_out(out, id, |source| removed.contains(&source));
             } else {
-                self.bring_about(out, id, effect, before);
+                self.bring_about(out, id, *effect, before);
             }
             self.follow_anew(out, id, before);
         }
@@ -238,9 +240,10 @@ fn effect_on(job: &Job, change: Change, newly_triggered: bool, leaving: bool) ->
     }
 }
 
-fn reloaded(changes: &[JobChange]) -> Kind {
+fn reloaded(jobs: &[JobPreview]) -> Kind {
     let of = |wanted: &[Change]| {
-        let those = changes.iter().filter(|it| wanted.contains(&it.change));
+        let changes = jobs.iter().map(|it| &it.change);
+        let those = changes.filter(|it| wanted.contains(&it.change));
         those.map(|it| it.job.clone()).collect()
     };
     Kind::Reloaded {

@@ -163,8 +163,8 @@ pub enum Request {
     /// Brings a new plan into force: touches only what it changes.
     Apply {
         plan: Box<Plan>,
-        /// What was found to differ, if somebody has looked: that is what is applied, unless
-        /// another plan has come between.
+        /// What it comes to, if somebody has looked: that is what is applied, unless the node has
+        /// moved on since.
         preview: Option<Box<ReloadPreview>>,
     },
     /// Sets variables for whatever is started from now on, and takes some away (`None`).

@@ -18,7 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a new plan will do: what differs, and what becomes of every job.
 ///
-/// It is worked out once. `plan` shows it, a reload applies its difference and answers with it.
+/// It is worked out once. `plan` shows it, a reload applies it and answers with it; where the node
+/// has moved on meanwhile ([`Node::is_current`]) it is worked out anew before that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReloadPreview {
     /// What differs beside the jobs.
@@ -35,7 +36,10 @@ pub struct ReloadPreview {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobPreview {
     pub change: JobChange,
+    /// What becomes of it in the end.
     pub effect: Effect,
+    /// What it is told as soon as the plan is in force.
+    pub(super) first_effect: Effect,
     /// What moves it, where that is not what has changed in the job itself.
     pub because: Option<MovedBy>,
     /// What it will wait for, in the end.
@@ -75,28 +79,51 @@ pub enum Effect {
     Later,
 }
 
-impl ReloadPreview {
-    /// The difference alone, before anybody has tried it.
-    fn untried(PlanDiff { node, jobs }: PlanDiff, revision: u64) -> ReloadPreview {
-        let kept =
-            |change| JobPreview { change, effect: Effect::Keep, because: None, waits: Vec::new() };
-        let jobs = jobs.into_iter().map(kept).collect();
-        ReloadPreview { node, jobs, ends: false, revision }
+/// A plan that is to come into force, with its jobs by name.
+pub(super) struct NewPlan<'a> {
+    pub(super) plan: &'a Plan,
+    jobs: BTreeMap<&'a str, &'a JobPlan>,
+}
+
+impl<'a> NewPlan<'a> {
+    fn new(plan: &'a Plan) -> NewPlan<'a> {
+        let jobs = plan.jobs.iter().map(|job| (job.name.as_str(), job)).collect();
+        NewPlan { plan, jobs }
     }
 
-    pub(super) fn into_changes(self) -> Vec<JobChange> {
-        self.jobs.into_iter().map(|job| job.change).collect()
+    pub(super) fn job(&self, name: &str) -> Option<&'a JobPlan> {
+        self.jobs.get(name).copied()
     }
 }
 
 impl Node {
+    /// The difference and what each job is told, before anybody has tried it.
+    pub(super) fn untried(&self, new: &Plan) -> ReloadPreview {
+        let (PlanDiff { node, jobs }, new) = (self.diff(new), NewPlan::new(new));
+        let untried = |change: JobChange| {
+            let (first_effect, effect) = (self.first_effect(&change, &new), Effect::Keep);
+            JobPreview { change, effect, first_effect, because: None, waits: Vec::new() }
+        };
+        let jobs = jobs.into_iter().map(untried).collect();
+        ReloadPreview { node, jobs, ends: false, revision: self.revision }
+    }
+
+    /// Whether the preview of this plan still says what applying it does: no other plan has come
+    /// between, and every job that differs would be told the same.
+    #[must_use]
+    pub fn is_current(&self, preview: &ReloadPreview, new: &Plan) -> bool {
+        let new = NewPlan::new(new);
+        let same = |it: &JobPreview| self.first_effect(&it.change, &new) == it.first_effect;
+        preview.revision == self.revision && preview.jobs.iter().all(same)
+    }
+
     /// What applying the plan will come to, job by job. With many jobs it takes its time: who has
     /// none asks a clone of the node, elsewhere.
     ///
     /// # Errors
     /// The plan would be refused.
     pub fn preview(&self, now: Now, new: &Plan) -> Result<ReloadPreview, Refusal> {
-        let mut preview = ReloadPreview::untried(self.diff(new), self.revision);
+        let mut preview = self.untried(new);
         if self.state.shutting().is_none() && !preview.jobs.iter().any(differs) && self.is_like(new)
         {
             return Ok(preview);
@@ -114,7 +141,7 @@ impl Node {
             .collect();
         let plans: BTreeMap<&Name, &JobPlan> = new.jobs.iter().map(|it| (&it.name, it)).collect();
         let blockers = after.blockers();
-        for JobPreview { change, effect, because, waits } in &mut preview.jobs {
+        for JobPreview { change, effect, because, waits, .. } in &mut preview.jobs {
             let plan = plans.get(&change.job).copied();
             *because = moved_by(plan, change, *effect, |name| moved.contains(name));
             if effect.waits() {

@@ -5,7 +5,7 @@ use mainstay_core::{
     clock::{Mono, Now},
     event::Kind,
     name::Name,
-    node::{Input, Node, ReloadPreview, Request},
+    node::{Effect, Input, Node, ReloadPreview, Request},
     plan::{JobPlan, Plan},
 };
 
@@ -40,4 +40,32 @@ fn what_was_compared_with_an_earlier_plan_is_compared_again() {
     });
     // `a` is on its way out and needs a new process; `b` is there already.
     assert_eq!(told, Some((0, 1)));
+}
+
+#[test]
+fn a_preview_holds_until_a_job_that_differs_would_be_told_something_else() {
+    let with = |command: &str| {
+        let job = |name: &str, command: &str| {
+            JobPlan::new(Name::new(name).expect("a name"), vec![command.to_owned()])
+        };
+        Plan::new(script::default_node(), vec![job("a", command), job("b", "run")])
+    };
+    let mut node = Node::new(with("run"));
+    node.step(at(0), Input::Boot);
+    let name = |name: &str| Name::new(name).expect("a name");
+    for job in ["a", "b"] {
+        node.step(at(0), Input::Spawned { job: name(job), incarnation: 1, pid: 7 });
+    }
+    let new = with("run faster");
+    let preview = node.preview(at(1), &new).expect("taken");
+    assert_eq!(preview.jobs[0].effect, Effect::Restart);
+    // What does not differ may move as it likes.
+    node.step(at(2), Input::Request(Request::Stop { job: name("b") }));
+    assert!(node.is_current(&preview, &new));
+    // It is at rest when the plan comes: it is not restarted any more.
+    node.step(at(2), Input::Request(Request::Stop { job: name("a") }));
+    assert!(!node.is_current(&preview, &new));
+    let anew = node.preview(at(3), &new).expect("taken");
+    assert_eq!(anew.jobs[0].effect, Effect::Later);
+    assert!(node.is_current(&anew, &new));
 }

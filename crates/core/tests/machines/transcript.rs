@@ -194,7 +194,7 @@ impl Stage {
         match self.node.as_ref().expect("a node").preview(now, &self.plan) {
             Err(refusal) => self.tell(&format!("= refused: {refusal}")),
             Ok(ReloadPreview { jobs, ends, .. }) => {
-                for JobPreview { change, effect, because, waits } in jobs {
+                for JobPreview { change, effect, because, waits, .. } in jobs {
                     let because = because.as_ref().map(explain::moved_by);
                     let because = because.map_or_else(String::new, |it| format!(" ({it})"));
                     let waits = waits.iter().map(|it| explain::waiting(&change.job, it));

@@ -159,7 +159,7 @@ fn told_of_every_job(
 }
 
 fn compare(before: &Node, after: &Node, preview: &JobPreview) -> Result<(), TestCaseError> {
-    let JobPreview { change, effect, because, waits } = preview;
+    let JobPreview { change, effect, because, waits, .. } = preview;
     let name = change.job.as_str();
     let (was, is) = (before.job(name), after.job(name));
     let context = format!("{preview:?}\nwas {was:#?}\nis {is:#?}");
