@@ -202,11 +202,11 @@ fn notification(held: &HeldJob) -> Option<(Name, u64, BTreeMap<String, String>)>
 
 /// One whose exec is still under way is not alive yet: `Spawned` or its end will follow.
 fn held(job: HeldJob, records: &[ExitRecord]) -> Held {
-    let HeldJob { job, highest, live } = job;
+    let HeldJob { job, highest, live, open } = job;
     let recorded = |record: &ExitRecord| record.incarnation == highest && record.job == job;
     let pending = live.is_some() || records.iter().any(recorded);
     let live = live.filter(|live| live.spawned).map(|live| (live.incarnation, live.pid));
-    Held { job, highest, live, pending }
+    Held { job, highest, live, pending, open }
 }
 
 impl Agent {
@@ -234,6 +234,10 @@ impl Agent {
         }
         for (token, signal) in welcome.signals {
             self.on_message(ToAgent::Signalled { token, signal })?;
+        }
+        // Before any timer: a stop cancels the restart that is due.
+        for link::PendingControl { token, job, incarnation, request } in welcome.asked {
+            self.on_message(ToAgent::Asked { token, job, incarnation, request })?;
         }
         self.compress_leftovers();
         self.say_ready();

@@ -106,7 +106,7 @@ impl World {
                 let live = self.jobs.remove(&job).and_then(|(_, live)| live);
                 assert_eq!(live, None, "{job} is forgotten and runs");
             }
-            ToKeeper::UpdateSettings { .. } => {}
+            ToKeeper::UpdateSettings { .. } | ToKeeper::Rest { .. } => {}
             other => panic!("not expected: {other:?}"),
         }
     }
@@ -124,6 +124,7 @@ impl World {
                 notified: Default::default(),
                 settings: None,
             }),
+            open: live.is_some(),
         });
         let welcome = Welcome {
             format: Format::OURS,
@@ -135,6 +136,7 @@ impl World {
             jobs: jobs.collect(),
             records: self.records.clone(),
             signals: self.signals.clone(),
+            asked: Vec::new(),
         };
         self.say(&ToAgent::Welcome(Box::new(welcome)));
     }

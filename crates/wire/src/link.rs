@@ -76,6 +76,11 @@ pub enum ToKeeper {
         job: Name,
         settings: Box<LiveSettings>,
     },
+    /// The life of the job is over, whose last incarnation this was: close its control socket.
+    Rest {
+        job: Name,
+        incarnation: u64,
+    },
     /// The job is no longer in the plan: drop its sockets, directory and cgroup once it is down.
     Forget {
         job: Name,
@@ -182,6 +187,19 @@ pub struct Welcome {
     pub records: Vec<ExitRecord>,
     /// Signals that ended the run of an agent before it could take them, oldest first.
     pub signals: Vec<(u64, Signal)>,
+    /// What control sockets were asked and no agent has taken, oldest first. Each follows as
+    /// `Asked` once more, for agents that do not look here.
+    #[serde(default)]
+    pub asked: Vec<PendingControl>,
+}
+
+/// What somebody wrote to a job's control socket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingControl {
+    pub token: u64,
+    pub job: Name,
+    pub incarnation: u64,
+    pub request: ControlRequest,
 }
 
 /// The keeper became another binary.
@@ -198,6 +216,9 @@ pub struct HeldJob {
     pub job: Name,
     pub highest: u64,
     pub live: Option<LiveProcess>,
+    /// Its control socket is open.
+    #[serde(default)]
+    pub open: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 mod clients;
 mod held;
+mod life;
 mod restarts;
 
 use held::Held;

@@ -69,12 +69,12 @@ fn strike(watched: &Watched, run_of: RunOf, seen: &mut Seen) {
         }
         Reached::Connected(mut client) => {
             seen.connected += 1;
+            let Some(told) = client.next_state() else { return };
             let state = watched.state().expect("a state beside a socket that listens");
-            let Some(last) = client.last_state() else { return };
-            let (file, stream) = (run_of(&state), run_of(&last));
+            let (file, stream) = (run_of(&state), run_of(&told));
             // A run that is up does not know yet how it will end; one that is over does.
             if let (Some(file), Some(stream)) = (file, stream) {
-                assert!(file >= stream, "beside {last} the file told of an older run: {state}");
+                assert!(file >= stream, "beside {told} the file told of an older run: {state}");
             }
         }
     }
@@ -110,7 +110,8 @@ fn a_client_that_never_stops_asking_is_never_misled_by_a_job() {
         (node.job("job")["incarnation"].as_u64() >= Some(before + 30)).then_some(())
     });
     let seen = hammer.stop();
-    assert!(seen.connected > 5 && seen.refused > 5, "{seen:?}");
+    // From its first exec on there is one socket, however often it is restarted.
+    assert!(seen.connected > 5 && seen.refused == 0, "{seen:?}");
 }
 
 #[test]

@@ -251,6 +251,7 @@ pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
         | ToKeeper::Signal { job, .. }
         | ToKeeper::Extend { job, .. }
         | ToKeeper::UpdateSettings { job, .. }
+        | ToKeeper::Rest { job, .. }
         | ToKeeper::Forget { job } => Some(job),
         ToKeeper::Hello { .. }
         | ToKeeper::Ready { .. }

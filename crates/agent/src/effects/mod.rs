@@ -66,6 +66,9 @@ impl Agent {
             Command::Withdraw { job } => {
                 self.discovery.withdraw(&job, self.node.job_plan(job.as_str()))
             }
+            Command::Rest { job, incarnation } => {
+                self.outgoing.send(&mut self.link, ToKeeper::Rest { job, incarnation })
+            }
             Command::Forget { job } => {
                 self.checks.forget(&job);
                 self.crons.forget(&job);

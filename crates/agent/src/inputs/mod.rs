@@ -133,7 +133,8 @@ impl Agent {
         self.take(outgoing::task_done(id, outcome), Origin::Task(key))
     }
 
-    /// What came in at a job's control socket is meant for the incarnation behind that socket.
+    /// What came in at a job's control socket is meant for the life behind that socket, a signal for
+    /// the process.
     fn take_control_request(
         &mut self,
         token: u64,
@@ -141,8 +142,11 @@ impl Agent {
         incarnation: u64,
         ask: ControlRequest,
     ) -> Result<(), End> {
-        let current = self.node.job(job.as_str()).map(mainstay_core::job::Job::incarnation);
-        if current != Some(incarnation) {
+        let current = self.node.job(job.as_str()).is_some_and(|job| match ask {
+            ControlRequest::Stop | ControlRequest::Kill => job.is_of_this_life(incarnation),
+            ControlRequest::Signal(_) => job.incarnation() == incarnation,
+        });
+        if !current {
             self.say(&ToKeeper::Taken { token });
             return Ok(self.link.flush()?);
         }

@@ -60,6 +60,7 @@ fn a_node_of_format_2_goes_on_where_it_was() {
         highest: job.incarnation(),
         live: job.pid().map(|pid| (job.incarnation(), pid)),
         pending: job.pid().is_some(),
+        open: job.pid().is_some(),
     };
     let held = node.jobs().map(live).collect();
     let now = Now { mono: mainstay_core::clock::Mono(u64::MAX / 2), wall: 0 };

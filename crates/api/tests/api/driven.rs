@@ -80,6 +80,7 @@ fn answer(message: ToKeeper, dir: &Path, records: &mut u64) -> Option<ToAgent> {
             jobs: Vec::new(),
             records: Vec::new(),
             signals: Vec::new(),
+            asked: Vec::new(),
         }))),
         ToKeeper::Spawn(spawn) if spawn.job.as_str() == "broken" => {
             let exit = Exit::Error { error: "cannot execute 'broken'".into(), errno: 2 };

@@ -24,6 +24,10 @@ impl Job {
         if let Some((incarnation, pid)) = found.live {
             self.found_alive(ctx, incarnation, pid);
         }
+        let rests = self.phase().is_at_rest() && self.desired() != Desired::Run;
+        if found.open && rests {
+            ctx.rest(self.incarnation());
+        }
         self.gate.rearm(ctx, self.run.incarnation());
         let presence = self.presence(ctx.plan);
         self.announcement.resume(ctx, &presence);

@@ -72,6 +72,11 @@ impl JobCtx<'_> {
         self.out.command(Command::Kill { job, incarnation });
     }
 
+    pub(super) fn rest(&mut self, incarnation: u64) {
+        let job = self.plan.name.clone();
+        self.out.command(Command::Rest { job, incarnation });
+    }
+
     pub(super) fn signal(&mut self, incarnation: u64, signal: Signal, to: SignalTarget) {
         let job = self.plan.name.clone();
         self.out.command(Command::Signal { job, incarnation, signal, to });

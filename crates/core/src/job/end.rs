@@ -65,6 +65,10 @@ impl Job {
             }
             State::Stopped | State::Exited { .. } | State::Fatal => {
                 self.pending_restart = PendingRestart::None;
+                match self.desired() {
+                    Desired::Run => {}
+                    Desired::Rest | Desired::Disabled => self.run.end_life(ctx),
+                }
             }
         }
     }
@@ -145,7 +149,7 @@ impl Job {
         match self.desired() {
             Desired::Run if is_triggered(ctx.plan) && ctx.shutting.is_none() => {
                 ctx.emit(Kind::Stopping);
-                self.come_to_rest(ctx, end);
+                self.pause(ctx, end);
             }
             Desired::Run | Desired::Rest | Desired::Disabled => self.end_desire(ctx, end),
         }
@@ -174,6 +178,12 @@ impl Job {
     }
 
     fn come_to_rest(&mut self, ctx: &mut JobCtx<'_>, end: State) {
+        self.pause(ctx, end);
+        self.run.end_life(ctx);
+    }
+
+    /// The end of a run, which may not be that of its life.
+    fn pause(&mut self, ctx: &mut JobCtx<'_>, end: State) {
         self.gate.end_hook_run();
         self.checks.rest();
         ctx.emit(self.run.stopped());
@@ -188,7 +198,10 @@ impl Job {
             State::Stopped => {}
             State::Exited { .. } | State::Fatal => match wanted {
                 // It was between two runs, which it is no longer.
-                Desired::Run => self.run.enter(ctx, State::Stopped),
+                Desired::Run => {
+                    self.run.enter(ctx, State::Stopped);
+                    self.run.end_life(ctx);
+                }
                 Desired::Rest | Desired::Disabled => {}
             },
             State::Backoff { .. } => self.end_desire(ctx, State::Stopped),

@@ -355,6 +355,12 @@ impl Job {
         self.run.incarnation()
     }
 
+    /// It was started in the life that goes on, or in no life yet.
+    #[must_use]
+    pub fn is_of_this_life(&self, incarnation: u64) -> bool {
+        self.run.is_of_this_life(incarnation)
+    }
+
     /// How often policy (not a user) has started it again.
     #[must_use]
     pub fn restarts(&self) -> u64 {

@@ -19,6 +19,9 @@ pub(super) struct Run {
     incarnation: u64,
     /// The highest number whose end is accounted for.
     ended: u64,
+    /// The highest number of a life that is over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    rested: u64,
     /// How often policy has started it again.
     restarts: u64,
     last_exit: Option<Exit>,
@@ -69,6 +72,11 @@ pub(super) struct Process {
     pub(super) since: Mono,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl State {
     pub(super) fn phase(self) -> Phase {
         match self {
@@ -89,6 +97,7 @@ impl Run {
             state: State::Stopped,
             incarnation: 0,
             ended: 0,
+            rested: 0,
             restarts: 0,
             last_exit: None,
             last_usage: None,
@@ -190,6 +199,19 @@ impl Run {
 
     pub(super) fn has_ended(&self, incarnation: u64) -> bool {
         incarnation <= self.ended
+    }
+
+    /// It was started in the life that goes on, or in no life yet.
+    pub(super) fn is_of_this_life(&self, incarnation: u64) -> bool {
+        incarnation > self.rested
+    }
+
+    /// The life that began with its last launch on purpose is over.
+    pub(super) fn end_life(&mut self, ctx: &mut JobCtx<'_>) {
+        if self.is_of_this_life(self.incarnation) {
+            self.rested = self.incarnation;
+            ctx.rest(self.incarnation);
+        }
     }
 
     /// It has run for longer than it may and is being killed.

@@ -14,6 +14,7 @@
 //! | STARTING, unconfirmed | never had it | the spawn was lost: again |
 //! | up | never had it | it is lost, as if it had failed |
 //! | STOPPING | never had it | the spawn was lost, and need not be: STOPPED |
+//! | at rest | keeps its control socket open | told that it rests |
 //! | any | has a newer one | adopted |
 //! | any | had a newer one | the number is taken; its exit record may follow |
 
@@ -28,6 +29,8 @@ pub(super) struct Takeover {
     pub(super) silent: bool,
     /// The incarnation that is alive, and its pid.
     pub(super) live: Option<(u64, u32)>,
+    /// Its control socket is open.
+    pub(super) open: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +55,7 @@ impl Takeover {
             Ordering::Less => Keeper::Behind,
         };
         let silent = live.is_none() && !held.is_some_and(|held| held.pending);
-        Takeover { keeper, silent, live }
+        Takeover { keeper, silent, live, open: held.is_some_and(|held| held.open) }
     }
 
     /// A process that the journal knows of is gone without a word.

@@ -37,6 +37,9 @@ pub enum Command {
     Announce { job: Name, standing: Standing, note: String },
     /// Remove the job from service discovery; answered by [`super::Input::Withdrawn`].
     Withdraw { job: Name },
+    /// The life of the job is over: nothing but its next launch on purpose concerns this
+    /// incarnation any more.
+    Rest { job: Name, incarnation: u64 },
     /// The job is gone from the plan, and its process with it.
     Forget { job: Name },
     /// The plan that is in force now.

@@ -81,6 +81,7 @@ impl DryRun {
             | Command::Announce { .. }
             | Command::Probe { .. }
             | Command::ArmCron { .. }
+            | Command::Rest { .. }
             | Command::Forget { .. }
             | Command::Applied
             | Command::WriteInstances { .. }

@@ -108,6 +108,8 @@ pub struct Held {
     /// How the highest incarnation came out is still to be said: its exec is under way, or the
     /// record of its end follows.
     pub pending: bool,
+    /// Its control socket is open: the keeper has not heard yet that its life is over.
+    pub open: bool,
 }
 
 /// What people and programs ask for.

@@ -217,16 +217,17 @@ fn exit(how: &[&str]) -> (Exit, Asked) {
 }
 
 fn held(word: &str) -> Held {
-    let (job, what) = word.split_once('=').expect("job=highest[:live|:pending]");
+    let (job, what) = word.split_once('=').expect("job=highest[:live|:pending|:open]");
     let (highest, how) = what.split_once(':').unwrap_or((what, "gone"));
     let highest = number(highest);
-    let (live, pending) = match how {
-        "live" => (Some((highest, pid(highest))), false),
-        "pending" => (None, true),
-        "gone" => (None, false),
+    let (live, pending, open) = match how {
+        "live" => (Some((highest, pid(highest))), false, true),
+        "pending" => (None, true, true),
+        "open" => (None, false, true),
+        "gone" => (None, false, false),
         other => panic!("not a way to be held: {other}"),
     };
-    Held { job: name(job), highest, live, pending }
+    Held { job: name(job), highest, live, pending, open }
 }
 
 fn node_plan(keys: &[&str]) -> NodePlan {

@@ -349,6 +349,7 @@ fn command_line(command: &Command) -> String {
             format!("announce {job} {} {note}", word(standing)).trim_end().to_owned()
         }
         Command::Withdraw { job } => format!("withdraw {job}"),
+        Command::Rest { job, incarnation } => format!("rest {job} #{incarnation}"),
         Command::Forget { job } => format!("forget {job}"),
         Command::Applied => "applied".to_owned(),
         Command::WriteInstances { watch } => format!("write instances {watch}"),

@@ -8,13 +8,11 @@ use crate::{
         reserve::Accepted,
     },
     keeper::Keeper,
-    run::dirs,
 };
 use mainstay_wire::{link::ControlRequest, state::ContainerState};
 use std::time::Duration;
 
 const REPORT_EVERY: Duration = Duration::from_secs(3);
-const LINGER: Duration = Duration::from_secs(1);
 
 impl Keeper {
     pub(crate) fn accept_clients(&mut self, id: u64) {
@@ -80,7 +78,7 @@ impl Keeper {
         self.update_interest(event.id);
     }
 
-    fn update_interest(&mut self, key: u64) {
+    pub(super) fn update_interest(&mut self, key: u64) {
         let Some(client) = self.clients.get_mut(&key) else { return };
         let interest = match (client.deaf, client.flush()) {
             (false, Flushed::Some) => Interest::ReadWrite,
@@ -120,7 +118,7 @@ impl Keeper {
         }
     }
 
-    fn report_state(&mut self, id: u64, state: &ContainerState) {
+    pub(crate) fn report_state(&mut self, id: u64, state: &ContainerState) {
         let text = state.to_json();
         let keys = self.jobs.get(&id).map(|job| job.clients.clone()).unwrap_or_default();
         for key in keys {
@@ -129,30 +127,6 @@ impl Keeper {
                 self.drop_client(key);
             } else {
                 self.update_interest(key);
-            }
-        }
-    }
-
-    /// Says the last word to everybody and closes; the file stays, so that late clients are refused.
-    pub(crate) fn close_control(&mut self, id: u64, state: &ContainerState) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        if let Some(socket) = job.control.take() {
-            self.poller.remove(&socket);
-        } else {
-            // Never up: whoever waits for the socket must be refused, and then reads the state.
-            let _ = dirs::listen(&job.control_file(), 0o600);
-        }
-        self.report_state(id, state);
-        let keys =
-            self.jobs.get_mut(&id).map(|job| std::mem::take(&mut job.clients)).unwrap_or_default();
-        for key in keys {
-            let Some(client) = self.clients.get_mut(&key) else { continue };
-            client.leaving = true;
-            if client.flush() == Flushed::Some {
-                self.deadlines.after(LINGER, Deadline::Linger { client: key });
-                self.update_interest(key);
-            } else {
-                self.drop_client(key);
             }
         }
     }

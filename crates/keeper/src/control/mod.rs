@@ -3,3 +3,4 @@
 pub(crate) mod client;
 mod clients;
 pub(crate) mod keeper_socket;
+mod listener;

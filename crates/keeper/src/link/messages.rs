@@ -21,7 +21,7 @@ use mainstay_sys::signal;
 use mainstay_wire::{
     format::Format,
     frame::Message,
-    link::{self, ExitRecord, HeldJob, LiveProcess, ToAgent, ToKeeper, Welcome},
+    link::{self, ExitRecord, HeldJob, LiveProcess, PendingControl, ToAgent, ToKeeper, Welcome},
 };
 use std::{collections::BTreeMap, time::Duration};
 
@@ -151,6 +151,7 @@ impl Keeper {
                 self.extend(&job, incarnation, fence_at)
             }
             ToKeeper::UpdateSettings { job, settings } => self.update_settings(&job, &settings),
+            ToKeeper::Rest { job, incarnation } => self.rest(&job, incarnation),
             ToKeeper::Forget { job } => self.forget(&job),
             ToKeeper::RunTask(task) => self.run_task(&task),
             ToKeeper::TaskTaken { id } => {
@@ -193,6 +194,7 @@ impl Keeper {
                 notified: process.notified.clone(),
                 settings: process.settings(),
             }),
+            open: job.control.is_some(),
         });
         let jobs = jobs.collect();
         let run = self.context.run.clone();
@@ -203,6 +205,21 @@ impl Keeper {
             PendingRequest::Signal(signal) => Some((*token, *signal)),
             PendingRequest::Control { .. } => None,
         });
+        let asked = node.pending_requests.iter().filter_map(|(token, pending)| match pending {
+            PendingRequest::Signal(_) => None,
+            PendingRequest::Control { job, incarnation, request } => Some(PendingControl {
+                token: *token,
+                job: names.get(job)?.clone(),
+                incarnation: *incarnation,
+                request: *request,
+            }),
+        });
+        let asked: Vec<PendingControl> = asked.collect();
+        let again = asked.iter().cloned().map(|asked| {
+            let PendingControl { token, job, incarnation, request } = asked;
+            ToAgent::Asked { token, job, incarnation, request }
+        });
+        let again: Vec<ToAgent> = again.chain(node.log_gaps.messages()).collect();
         let welcome = Welcome {
             format: Format::OURS,
             run,
@@ -213,17 +230,8 @@ impl Keeper {
             jobs,
             records: node.records.iter().cloned().collect(),
             signals: signals.collect(),
+            asked,
         };
-        let asks = node.pending_requests.iter().filter_map(|(token, pending)| match pending {
-            PendingRequest::Signal(_) => None,
-            PendingRequest::Control { job, incarnation, request } => Some(ToAgent::Asked {
-                token: *token,
-                job: names.get(job)?.clone(),
-                incarnation: *incarnation,
-                request: *request,
-            }),
-        });
-        let asks: Vec<ToAgent> = asks.chain(node.log_gaps.messages()).collect();
         let done: Vec<ToAgent> = node.outcomes.all().map(ToAgent::TaskDone).collect();
         let Some(agent) = &mut node.agent else { return };
         if !format.is_readable_since(link::OLDEST) {
@@ -236,7 +244,7 @@ impl Keeper {
             self.log("there is too much to tell a new agent: it is replaced");
             return;
         }
-        for message in asks.iter().chain(&done) {
+        for message in again.iter().chain(&done) {
             agent.queue(message);
         }
     }

@@ -1,9 +1,11 @@
 //! The life of an incarnation: spawned, up, ended, gone.
 //!
 //! ```text
-//!  Spawn ─► Execing ─► Up ────────► (leader dies) ─► Clearing ─► gone: state, record, control closed
+//!  Spawn ─► Execing ─► Up ────────► (leader dies) ─► Clearing ─► gone: state, record
 //!              └────► Failed ──────────┘   └── nobody left: straight to gone
 //! ```
+//!
+//! The control socket belongs to the life of the job (see [`crate::control`]).
 
 use crate::{
     event_loop::{
@@ -17,7 +19,6 @@ use crate::{
         launch::{self, Capture},
         tree::{self, Tree},
     },
-    run::dirs,
 };
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -83,11 +84,15 @@ impl Keeper {
         job.spawns += 1;
         let had_notify = job.notify.is_some();
         let state_name = job_state_name(&spawn.job);
-        prepare_files(job, state_files, &state_name);
+        let starting = prepare_files(job, state_files, &state_name);
+        let listened = !job.clients.is_empty();
         let capture = Capture::Pipes { output: &node.resources.output, next_key: next_stream };
         let launched = launch::launch(context, job, spawn, &notify, capture);
         if let (false, Some(socket)) = (had_notify, &job.notify) {
             let _ = poller.add(socket, Source::Notify, id, Interest::Read);
+        }
+        if listened {
+            self.report_state(id, &starting);
         }
         self.launched(id, launched);
     }
@@ -158,25 +163,10 @@ impl Keeper {
         };
         if let Some(state) = job.state_first() {
             self.write_state(id, &state);
+            self.open_control(id);
+            self.report_state(id, &state);
         }
-        self.open_control(id);
         self.send(&message);
-    }
-
-    /// Listens for clients, once there is something to say.
-    fn open_control(&mut self, id: u64) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        let path = job.control_file();
-        match self.reserve.with(|| dirs::listen(&path, 0o600)) {
-            Ok(socket) => {
-                let _ = self.poller.add(&socket, Source::Control, id, Interest::Read);
-                job.control = Some(socket);
-            }
-            Err(error) => {
-                let text = format!("{} runs without a control socket: {error}", job.name);
-                self.log(text);
-            }
-        }
     }
 
     pub(crate) fn write_state(&mut self, id: u64, state: &ContainerState) {
@@ -339,7 +329,17 @@ impl Keeper {
             }
         }
         self.write_state(id, &state);
-        self.close_control(id, &state);
+        let over = self.ends_life(record.asked);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.down = Some(state.clone());
+        }
+        if !over {
+            self.open_control(id);
+        }
+        self.report_state(id, &state);
+        if over {
+            self.close_control(id);
+        }
         self.ended(record, main);
         if self.jobs.get(&id).is_some_and(|job| job.forgotten) {
             self.forget_now(id);
@@ -368,6 +368,9 @@ impl Keeper {
     }
 
     fn forget_now(&mut self, id: u64) {
+        if self.jobs.get(&id).is_some_and(|job| job.control.is_some()) {
+            self.close_control(id);
+        }
         let Some(job) = self.jobs.remove(&id) else { return };
         self.names.remove(&job.name);
         if let Some(node) = self.node() {
@@ -388,10 +391,19 @@ fn job_state_name(job: &Name) -> PathBuf {
     Path::new(job.as_str()).join(STATE)
 }
 
-/// Replaces what an earlier incarnation left: nobody may take its state for ours.
-pub(crate) fn prepare_files(job: &mut Job, state_files: &StateDir, state_name: &Path) {
-    let _ = fs::remove_file(job.control_file());
-    let text = format!("{}\n", job.state_starting().to_json());
+/// Replaces what an earlier incarnation left: nobody may take its state for ours. The socket of a
+/// life that goes on stays.
+pub(crate) fn prepare_files(
+    job: &mut Job,
+    state_files: &StateDir,
+    state_name: &Path,
+) -> ContainerState {
+    if job.control.is_none() {
+        let _ = fs::remove_file(job.control_file());
+    }
+    job.down = None;
+    let starting = job.state_starting();
+    let text = format!("{}\n", starting.to_json());
     let write = || state_files.replace(state_name, 0o644, text.as_bytes());
     let written = match write() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -404,4 +416,5 @@ pub(crate) fn prepare_files(job: &mut Job, state_files: &StateDir, state_name: &
         // Better none than one that tells of another run.
         let _ = state_files.remove(state_name);
     }
+    starting
 }

@@ -26,7 +26,9 @@ pub(crate) struct Job {
     pub(crate) sockets: Vec<HeldSocket>,
     pub(crate) notify: Option<OwnedFd>,
     pub(crate) process: Option<Process>,
-    /// The listening control socket of the current incarnation.
+    /// How its last incarnation ended, while there is no other.
+    pub(crate) down: Option<ContainerState>,
+    /// The listening control socket of the life that goes on.
     pub(crate) control: Option<OwnedFd>,
     pub(crate) clients: Vec<u64>,
     /// Why the state file is not what it should be.
@@ -144,6 +146,7 @@ impl Job {
             sockets: Vec::new(),
             notify: None,
             process: None,
+            down: None,
             control: None,
             clients: Vec::new(),
             state_error: None,
@@ -167,9 +170,12 @@ impl Job {
         }
     }
 
-    /// The state of a process that is there.
+    /// The state of the process that is there, or of the last one.
     pub(crate) fn state_now(&self) -> Option<ContainerState> {
-        self.process.as_ref().map(|process| self.state_of(process, self.metrics(process)))
+        match &self.process {
+            Some(process) => Some(self.state_of(process, self.metrics(process))),
+            None => self.down.clone(),
+        }
     }
 
     /// The same for one that has only just come: it has used nothing yet.

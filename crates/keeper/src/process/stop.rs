@@ -13,6 +13,7 @@ use std::time::Duration;
 
 /// An agent that has not taken an order by then is not there.
 const SILENT: Duration = Duration::from_secs(1);
+const INSTEAD: &str = "the agent does not answer: the keeper does what a control socket asks for";
 
 impl Keeper {
     /// Sends a signal to an incarnation, if that is the one that runs.
@@ -93,10 +94,7 @@ impl Keeper {
     /// A client of the control socket wants something.
     pub(crate) fn on_control_request(&mut self, id: u64, request: ControlRequest) {
         let Some(job) = self.jobs.get(&id) else { return };
-        let Some(incarnation) = job.process.as_ref().map(|process| process.incarnation) else {
-            return;
-        };
-        let name = job.name.clone();
+        let (name, incarnation) = (job.name.clone(), job.highest);
         let Some(node) = self.node() else { return self.execute_request(id, incarnation, request) };
         let waits = |pending: &PendingRequest| matches!(pending, PendingRequest::Control { job, request: other, .. } if *job == id && *other == request);
         if node.pending_requests.values().any(waits) {
@@ -141,10 +139,7 @@ impl Keeper {
         };
         match pending {
             PendingRequest::Control { job, incarnation, request } => {
-                self.log(
-                    "the agent does not answer: the keeper does what a control socket asks for",
-                );
-                self.execute_request(job, incarnation, request);
+                self.execute_late(token, job, incarnation, request);
             }
             PendingRequest::Signal(signal) => {
                 if [Signal::HUP, Signal::USR1, Signal::USR2, Signal::WINCH].contains(&signal) {
@@ -154,6 +149,28 @@ impl Keeper {
                     "the agent does not answer: the keeper stops everything on {signal}"
                 ));
                 self.stop_alone();
+            }
+        }
+    }
+
+    /// What a control socket asked for and no agent has taken. A stop is meant for the life of the
+    /// job: for whatever process it has now, else for the restart that only an agent can cancel.
+    fn execute_late(&mut self, token: u64, id: u64, incarnation: u64, request: ControlRequest) {
+        let live = self.jobs.get(&id).and_then(|job| Some(job.process.as_ref()?.incarnation));
+        match (request, live) {
+            (ControlRequest::Stop | ControlRequest::Kill, None) => {
+                let pending = PendingRequest::Control { job: id, incarnation, request };
+                if let Some(node) = self.node() {
+                    node.pending_requests.insert(token, pending);
+                }
+            }
+            (ControlRequest::Stop | ControlRequest::Kill, Some(live)) => {
+                self.log(INSTEAD);
+                self.execute_request(id, live, request);
+            }
+            (ControlRequest::Signal(_), _) => {
+                self.log(INSTEAD);
+                self.execute_request(id, incarnation, request);
             }
         }
     }

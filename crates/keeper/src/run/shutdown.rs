@@ -60,6 +60,7 @@ impl Keeper {
         for id in self.tasks.keys().copied().collect::<Vec<_>>() {
             self.kill_task(id);
         }
+        self.close_idle_controls();
         self.deadlines.after(LAST, Deadline::Last);
     }
 

@@ -1,5 +1,7 @@
 //! A keeper that keeps what the real one promises: it refuses a number that is not higher than
-//! the highest, it keeps an exit record until it is acknowledged, and a kill always succeeds.
+//! the highest, it keeps an exit record until it is acknowledged, a kill always succeeds, and a
+//! control socket is open from the first exec of a life until an end that was asked for, or until
+//! it hears that the job rests.
 
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -19,6 +21,8 @@ pub struct Kept {
     pub highest: u64,
     pub live: Option<Live>,
     pub task: Option<TaskId>,
+    /// Its control socket is open.
+    pub open: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -75,17 +79,26 @@ impl Keeper {
     pub fn execute(&mut self, job: usize) -> u64 {
         let live = self.jobs[job].live.as_mut().expect("a process");
         live.executed = true;
-        live.incarnation
+        self.jobs[job].open = true;
+        self.jobs[job].live.as_ref().expect("a process").incarnation
     }
 
     pub fn end(&mut self, job: usize, exit: Exit) -> Record {
         let Live { incarnation, asked, past_agent, .. } =
             self.jobs[job].live.take().expect("a process");
+        self.jobs[job].open = asked == Asked::None;
         let number = self.next_record;
         self.next_record += 1;
         let record = Record { number, job, incarnation, exit, asked, past_agent };
         self.records.push_back(record.clone());
         record
+    }
+
+    pub fn rest(&mut self, job: usize, incarnation: u64) {
+        let kept = &mut self.jobs[job];
+        if kept.live.is_none() && kept.highest <= incarnation {
+            kept.open = false;
+        }
     }
 
     pub fn acknowledge(&mut self, number: u64) {

@@ -99,7 +99,7 @@ pub(super) fn agree(job: &Job, keeper: &Keeper, at: usize, waits: bool) -> bool 
         Desired::Run => job.phase() == Phase::Running && live == Some(job.incarnation()),
         Desired::Rest | Desired::Disabled => {
             let rests = job.phase().is_at_rest();
-            rests && live.is_none()
+            rests && live.is_none() && !keeper.jobs[at].open
         }
     }
 }

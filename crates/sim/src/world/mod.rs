@@ -154,6 +154,7 @@ pub enum Action {
     Spawn { job: Name, incarnation: u64 },
     Stop { job: Name, incarnation: u64 },
     Kill { job: Name, incarnation: u64 },
+    Rest { job: Name, incarnation: u64 },
     Run(TaskId),
     Wake(Token, Mono),
     Exit(i32),
@@ -400,7 +401,8 @@ impl World {
                 let recorded =
                     |record: &Record| record.job == at && record.incarnation == kept.highest;
                 let pending = kept.live.is_some() || self.keeper.records.iter().any(recorded);
-                Held { job: plan.name.clone(), highest: kept.highest, live, pending }
+                let (job, highest, open) = (plan.name.clone(), kept.highest, kept.open);
+                Held { job, highest, live, pending, open }
             })
             .collect();
         let attached = match agency {
@@ -431,6 +433,7 @@ impl World {
             Action::Kill { job, incarnation } => {
                 self.keeper.ask(place(&job), incarnation, Asked::Kill)
             }
+            Action::Rest { job, incarnation } => self.keeper.rest(place(&job), incarnation),
             Action::Run(id) => {
                 let job = id.owner.job().expect("only jobs have tasks here");
                 let kept = &mut self.keeper.jobs[place(job)];
@@ -535,6 +538,7 @@ fn action(command: Command) -> Option<Action> {
         Command::Spawn { job, incarnation, .. } => Action::Spawn { job, incarnation },
         Command::Stop { job, incarnation, .. } => Action::Stop { job, incarnation },
         Command::Kill { job, incarnation } => Action::Kill { job, incarnation },
+        Command::Rest { job, incarnation } => Action::Rest { job, incarnation },
         Command::RunTask { id, .. } => Action::Run(id),
         Command::SetTimer { token, at } => Action::Wake(token, at),
         Command::Exit { code } => Action::Exit(code),

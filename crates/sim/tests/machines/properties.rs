@@ -506,9 +506,10 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
 
 fn held() -> impl Strategy<Value = Held> {
     let name = prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| plans::name(&name));
-    (name, 0u64..6, option::of(0u64..6), any::<bool>()).prop_map(|(job, highest, live, pending)| {
+    let (live, flag) = (option::of(0u64..6), any::<bool>);
+    (name, 0u64..6, live, flag(), flag()).prop_map(|(job, highest, live, pending, open)| {
         let live = live.map(|incarnation| (incarnation, world::pid(incarnation)));
-        Held { job, highest, live, pending }
+        Held { job, highest, live, pending, open }
     })
 }
 

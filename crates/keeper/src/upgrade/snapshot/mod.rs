@@ -26,6 +26,7 @@ use mainstay_wire::{
     format::Format,
     link::{ExitRecord, LogFigures, Upgraded},
     sse,
+    state::ContainerState,
     task::{TaskDone, TaskKey},
 };
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
@@ -102,6 +103,8 @@ struct JobSnapshot {
     sockets: Vec<(Socket, RawFd)>,
     notify: Option<RawFd>,
     control: Option<RawFd>,
+    #[serde(default)]
+    down: Option<ContainerState>,
     state_error: Option<String>,
     forgotten: bool,
     process: Option<ProcessSnapshot>,

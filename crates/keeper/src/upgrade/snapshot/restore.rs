@@ -267,6 +267,7 @@ fn restore_job(held: JobSnapshot) -> io::Result<Job> {
         notify: held.notify.map(fd::take).transpose()?,
         process: held.process.map(restore_process).transpose()?,
         control: held.control.map(fd::take).transpose()?,
+        down: held.down,
         clients: Vec::new(),
         state_error: held.state_error,
         forgotten: held.forgotten,
