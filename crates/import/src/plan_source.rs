@@ -3,7 +3,7 @@
 use crate::{Format, import_file};
 use mainstay_config::{Context, Errors};
 use mainstay_core::plan::{Plan, Written};
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 /// Where the plan of a fresh run comes from.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ pub fn located(loaded: mainstay_config::Loaded) -> Plan {
     let mainstay_config::Loaded { mut plan, places, .. } = loaded;
     for (job, place) in plan.jobs.iter_mut().zip(places) {
         if job.name == place.job {
-            job.written = Some(Written { at: place.at, when: place.when });
+            Arc::make_mut(job).written = Some(Written { at: place.at, when: place.when });
         }
     }
     plan

@@ -9,6 +9,7 @@ mod whatever;
 
 use mainstay_config::{Context, Loaded};
 use mainstay_core::plan::{JobPlan, Plan};
+use std::sync::Arc;
 
 fn context() -> Context {
     let env = [("GREETING", "hello world"), ("EMPTY", "")];
@@ -32,7 +33,8 @@ fn plan(text: &str) -> Plan {
 
 /// The job made of these lines, which need not say what it runs.
 fn job(lines: &str) -> JobPlan {
-    plan(&format!("[jobs.x]\nexec = \"true\"\n{lines}")).jobs.remove(0)
+    let job = plan(&format!("[jobs.x]\nexec = \"true\"\n{lines}")).jobs.remove(0);
+    Arc::unwrap_or_clone(job)
 }
 
 fn refused(text: &str) -> String {

@@ -4,6 +4,7 @@ use super::{context, refused};
 use mainstay_config::parse;
 use mainstay_core::plan::JobPlan;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 const VALID: &str = include_str!("../testdata/valid.toml");
 
@@ -11,7 +12,7 @@ fn survives(text: &str) {
     match parse("x.toml", text, &context()) {
         Ok(loaded) => {
             // What runs nothing is announced or checked.
-            let does = |job: &JobPlan| {
+            let does = |job: &Arc<JobPlan>| {
                 !job.exec.is_empty() || job.advertise.is_some() || !job.checks.is_empty()
             };
             assert!(loaded.plan.jobs.iter().all(does));

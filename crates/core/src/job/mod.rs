@@ -503,6 +503,11 @@ impl Job {
         self.stopping().and_then(StopStage::hooks)
     }
 
+    /// Up, and nobody has told it to stop. A hook run ends by itself.
+    pub(crate) fn is_untold(&self) -> bool {
+        self.phase().is_up() && !self.is_hook_run()
+    }
+
     /// What needs it waits until its new process is up.
     pub(crate) fn has_pending_restart(&self) -> bool {
         !self.pending_restart.is_none()

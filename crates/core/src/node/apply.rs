@@ -28,7 +28,10 @@ use crate::{
     outbox::Outbox,
     plan::{AppPlan, Change, JobChange, JobPlan, OnLoss, Plan, PlanDiff, diff, diff_job},
 };
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 impl Node {
     /// What differs, seen from what is there: what is on its way out of the plan and is in it
@@ -97,11 +100,12 @@ impl Node {
         let apps = self.jobs.plan().apps.clone();
         let old = self.bring_into_force(new);
         let removed = changes.iter().map(|it| &it.change).filter(|it| it.change == Change::Removed);
-        let removed: Vec<JobId> = removed.filter_map(|it| self.jobs.id(it.job.as_str())).collect();
+        let removed: BTreeSet<JobId> =
+            removed.filter_map(|it| self.jobs.id(it.job.as_str())).collect();
         for JobPreview { change, first_effect: effect, .. } in &changes {
             let Some(id) = self.jobs.id(change.job.as_str()) else { continue };
             self.touch_if_added(id, change.change);
-            let before = old.get(&change.job);
+            let before = old.get(&change.job).map(Arc::as_ref);
             if *effect == Effect::Stop {
                 self.take_out(out, id, |source| removed.contains(&source));
             } else {
@@ -168,7 +172,8 @@ impl Node {
 
     /// The jobs in the order of the new plan; what is leaving follows. Gives back what the plan
     /// said before.
-    fn bring_into_force(&mut self, new: Plan) -> BTreeMap<Name, JobPlan> {
+    fn bring_into_force(&mut self, new: Plan) -> BTreeMap<Name, Arc<JobPlan>> {
+        let differs = new != *self.plan();
         let mut added = Vec::new();
         let absent = &mut self.state.edit().disabled_absent;
         let before = self.jobs.set_plan(new, |plan| {
@@ -180,7 +185,7 @@ impl Node {
         });
         self.wiring = Wiring::new(&self.jobs);
         self.revision += 1;
-        self.replanned = true;
+        self.replanned |= differs;
         self.forget_what_is_not_planned();
         self.admit(added);
         before
@@ -198,10 +203,8 @@ impl Node {
     /// The last thing in a step: what has left is forgotten.
     pub(super) fn forget_those_gone(&mut self, out: &mut Outbox) {
         let leaving = |id: JobId| self.jobs.is_leaving(id);
-        let gone = |id: &JobId| {
-            leaving(*id) && !self.jobs[*id].holds() && !self.waits_for_an_end(*id, leaving)
-        };
-        let gone: Vec<JobId> = self.jobs.ids().filter(gone).collect();
+        let gone = |id: &JobId| !self.jobs[*id].holds() && !self.waits_for_an_end(*id, leaving);
+        let gone: Vec<JobId> = self.jobs.leaving_ids().filter(gone).collect();
         if gone.is_empty() {
             return;
         }

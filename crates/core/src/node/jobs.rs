@@ -4,7 +4,7 @@
 //! what the plan of before said about it. So the plan stays what was written, and the next agent
 //! still knows the job.
 
-use super::wiring::triggers;
+use super::{census::Census, wiring::triggers};
 use crate::{
     job::Job,
     name::Name,
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::{Index, IndexMut},
+    sync::Arc,
 };
 
 /// A job of the plan in force, or one that is leaving. Worth nothing once another plan is.
@@ -23,7 +24,7 @@ pub(super) struct JobId(usize);
 /// A job that is gone from the plan, while its process is not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Leaving {
-    plan: JobPlan,
+    plan: Arc<JobPlan>,
     /// Jobs of the plan that run for its end, because the plan of before wanted it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hooks: Vec<(Name, Awaited)>,
@@ -36,6 +37,9 @@ pub(super) struct Jobs {
     /// Of the plan's jobs, then of those that are leaving.
     states: Vec<Job>,
     ids: BTreeMap<Name, JobId>,
+    /// Those that are main.
+    mains: Vec<JobId>,
+    census: Census,
 }
 
 /// A value for each job.
@@ -43,7 +47,7 @@ pub(super) struct Jobs {
 pub(super) struct PerJob<T>(Vec<T>);
 
 impl Leaving {
-    pub(crate) fn new(plan: JobPlan) -> Leaving {
+    pub(crate) fn new(plan: Arc<JobPlan>) -> Leaving {
         Leaving { plan, hooks: Vec::new() }
     }
 
@@ -52,20 +56,9 @@ impl Leaving {
     }
 
     /// With those of its hooks that are still hooks in the new plan.
-    fn hooked(mut self, before: &Plan, new: &Plan) -> Leaving {
-        let source = SourceRef::Job(self.plan.name.clone());
-        for job in &new.jobs {
-            let before = before.job(job.name.as_str()).map_or(&[][..], triggers);
-            let ends = before.iter().filter(|it| it.source == source && it.event.ends());
-            self.hooks.extend(ends.map(|it| (job.name.clone(), it.event)));
-        }
-        self.still_hooked(new)
-    }
-
-    fn still_hooked(mut self, new: &Plan) -> Leaving {
+    fn still_hooked(mut self, new: &BTreeMap<&Name, &JobPlan>) -> Leaving {
         let hears = |job: &JobPlan, event| triggers(job).iter().any(|it| it.event == event);
-        self.hooks
-            .retain(|(name, event)| new.job(name.as_str()).is_some_and(|it| hears(it, *event)));
+        self.hooks.retain(|(name, event)| new.get(name).is_some_and(|it| hears(it, *event)));
         self
     }
 }
@@ -77,9 +70,12 @@ impl Jobs {
         mut state: impl FnMut(&JobPlan) -> Job,
     ) -> Jobs {
         let plans = || plan.jobs.iter().chain(leaving.iter().map(|it| &it.plan));
-        let states = plans().map(&mut state).collect();
+        let states: Vec<Job> = plans().map(|plan| state(plan)).collect();
         let ids = plans().enumerate().map(|(at, it)| (it.name.clone(), JobId(at))).collect();
-        Jobs { plan, leaving, states, ids }
+        let mains =
+            plans().enumerate().filter(|(_, it)| it.main).map(|(at, _)| JobId(at)).collect();
+        let census = count(&states);
+        Jobs { plan, leaving, states, ids, mains, census }
     }
 
     pub(super) fn plan(&self) -> &Plan {
@@ -139,8 +135,28 @@ impl Jobs {
         (self.plan_of(id), &self[id])
     }
 
+    /// To change a job: [`Jobs::changed`] has to follow.
     pub(super) fn both_mut(&mut self, id: JobId) -> (&JobPlan, &mut Job) {
         (slot_plan(&self.plan, &self.leaving, id), &mut self.states[id.0])
+    }
+
+    /// A job is not as it was before.
+    pub(super) fn changed(&mut self, id: JobId, before: &Job) {
+        self.census.changed(id, before, &self.states[id.0]);
+    }
+
+    /// The jobs that are main.
+    pub(super) fn mains(&self) -> impl Iterator<Item = JobId> {
+        self.mains.iter().copied()
+    }
+
+    pub(super) fn census(&self) -> &Census {
+        &self.census
+    }
+
+    /// Those that are gone from the plan, and not from here.
+    pub(super) fn leaving_ids(&self) -> impl Iterator<Item = JobId> + use<> {
+        (self.plan.jobs.len()..self.states.len()).map(JobId)
     }
 
     /// Another plan is in force; what it does not have is leaving. Gives back what was said about
@@ -149,23 +165,43 @@ impl Jobs {
         &mut self,
         new: Plan,
         mut fresh: impl FnMut(&JobPlan) -> Job,
-    ) -> BTreeMap<Name, JobPlan> {
+    ) -> BTreeMap<Name, Arc<JobPlan>> {
         let mut states = self.take_states();
-        let planned: BTreeSet<&Name> = new.jobs.iter().map(|job| &job.name).collect();
-        let gone = |plan: &JobPlan| !planned.contains(&plan.name);
-        let newly = self.plan.jobs.iter().filter(|plan| gone(plan));
-        let newly = newly.map(|plan| Leaving::new(plan.clone()).hooked(&self.plan, &new));
-        let still = self.leaving.iter().filter(|it| gone(&it.plan));
-        let still = still.map(|it| it.clone().still_hooked(&new));
-        let leaving = newly.chain(still).collect();
+        let planned: BTreeMap<&Name, &JobPlan> =
+            new.jobs.iter().map(|job| (&job.name, job.as_ref())).collect();
+        let gone = |plan: &JobPlan| !planned.contains_key(&plan.name);
+        let mut hooks = self.hooks_of_ends(&new);
+        let newly = self.plan.jobs.iter().filter(|plan| gone(plan)).map(|plan| Leaving {
+            plan: plan.clone(),
+            hooks: hooks.remove(&plan.name).unwrap_or_default(),
+        });
+        let still = self.leaving.iter().filter(|it| gone(&it.plan)).cloned();
+        let leaving = newly.chain(still).map(|it| it.still_hooked(&planned)).collect();
         let state = |plan: &JobPlan| states.remove(&plan.name).unwrap_or_else(|| fresh(plan));
         let Jobs { plan, leaving, .. } = std::mem::replace(self, Jobs::new(new, leaving, state));
         let before = plan.jobs.into_iter().chain(leaving.into_iter().map(|it| it.plan));
         before.map(|plan| (plan.name.clone(), plan)).collect()
     }
 
+    /// The jobs of a new plan that run for the ends of others by the plan of before, by source.
+    fn hooks_of_ends(&self, new: &Plan) -> BTreeMap<Name, Vec<(Name, Awaited)>> {
+        let mut hooks: BTreeMap<Name, Vec<(Name, Awaited)>> = BTreeMap::new();
+        for job in &new.jobs {
+            let known = self.id(job.name.as_str()).filter(|id| !self.is_leaving(*id));
+            let before = known.map_or(&[][..], |id| triggers(self.plan_of(id)));
+            for condition in before.iter().filter(|it| it.event.ends()) {
+                if let SourceRef::Job(source) = &condition.source {
+                    let hook = (job.name.clone(), condition.event);
+                    hooks.entry(source.clone()).or_default().push(hook);
+                }
+            }
+        }
+        hooks
+    }
+
     /// Gives up those that have left.
     pub(super) fn forget(&mut self, gone: &[Name]) {
+        let gone: BTreeSet<&Name> = gone.iter().collect();
         let stays = |plan: &JobPlan| !gone.contains(&plan.name);
         let planned = self.plan.jobs.len();
         let left = self.states.drain(planned..).zip(std::mem::take(&mut self.leaving));
@@ -173,9 +209,12 @@ impl Jobs {
             left.filter(|(_, slot)| stays(&slot.plan)).unzip();
         self.states.extend(states);
         self.leaving = leaving;
+        self.census = count(&self.states);
+        self.mains = self.ids().filter(|id| self.plan_of(*id).main).collect();
         self.ids = self.ids().map(|id| (self.name(id).clone(), id)).collect();
     }
 
+    /// By name, for a plan that has its own numbers.
     fn take_states(&mut self) -> BTreeMap<Name, Job> {
         let names: Vec<Name> = self.ids().map(|id| self.name(id).clone()).collect();
         names.into_iter().zip(std::mem::take(&mut self.states)).collect()
@@ -206,6 +245,10 @@ impl<T> IndexMut<JobId> for PerJob<T> {
     fn index_mut(&mut self, id: JobId) -> &mut T {
         &mut self.0[id.0]
     }
+}
+
+fn count(states: &[Job]) -> Census {
+    Census::of(states.iter().enumerate().map(|(at, job)| (JobId(at), job)))
 }
 
 fn slot_plan<'a>(plan: &'a Plan, leaving: &'a [Leaving], id: JobId) -> &'a JobPlan {

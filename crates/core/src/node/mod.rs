@@ -17,6 +17,7 @@
 mod apply;
 mod apps;
 mod blockers;
+mod census;
 mod command;
 mod dry_run;
 mod input;
@@ -78,9 +79,7 @@ pub struct Node {
     replanned: bool,
     /// In this step something has come to another phase: the node may have come to its end.
     moved: bool,
-    /// How many jobs are having their process renewed.
-    restarting: usize,
-    /// Fewer than before in this step: who waits for them is looked at again.
+    /// In this step a process was renewed: who waits for it is looked at again.
     restarted: bool,
     /// Why nothing can progress any more, once that has ended the node.
     stuck: Vec<StuckJob>,
@@ -327,14 +326,7 @@ impl Node {
         {
             Node::process_ended(&mut self.state, plan, exit);
         }
-        match (before.has_pending_restart(), job.has_pending_restart()) {
-            (false, true) => self.restarting += 1,
-            (true, false) => {
-                self.restarting = self.restarting.saturating_sub(1);
-                self.restarted = true;
-            }
-            (false, false) | (true, true) => {}
-        }
+        self.restarted |= before.has_pending_restart() && !job.has_pending_restart();
         if !job.rests()
             && let Some(app) = plan.app.as_ref().and_then(|app| self.apps.get_mut(app))
         {
@@ -343,6 +335,7 @@ impl Node {
         // Whoever waited for its hook run waits for its end now.
         self.moved |= before.is_hook_run() && !job.is_hook_run();
         if *job != before {
+            self.jobs.changed(id, &before);
             self.touched.entry(id).or_insert(Some(before));
         }
         answer

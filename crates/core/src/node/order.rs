@@ -32,6 +32,9 @@ impl Node {
             NodeStage::Stopping(shutdown) if shutdown.killing => return,
             NodeStage::Stopping(_) => {}
         }
+        if !self.jobs.census().any_untold() {
+            return;
+        }
         let all: Vec<JobId> = self.jobs.ids().collect();
         for id in self.next_to_stop(&all) {
             self.step_job(out, id, JobInput::Stop(Force::Grace));
@@ -77,7 +80,7 @@ impl Node {
 
     /// Something that it needs, near or far, and that is not yet what the new plan wants.
     pub(super) fn awaited_restart(&self, id: JobId) -> Option<JobId> {
-        if self.restarting == 0 {
+        if !self.jobs.census().any_restarts() {
             return None;
         }
         let mut seen = BTreeSet::from([id]);
@@ -98,7 +101,8 @@ impl Node {
 
     /// Those of them whose turn it is, if all of them are to stop.
     pub(super) fn next_to_stop(&self, among: &[JobId]) -> Vec<JobId> {
-        let untold: Vec<JobId> = among.iter().copied().filter(|id| self.is_untold(*id)).collect();
+        let untold: Vec<JobId> =
+            among.iter().copied().filter(|id| self.jobs[*id].is_untold()).collect();
         if untold.is_empty() {
             return untold;
         }
@@ -119,12 +123,6 @@ impl Node {
             self.level(*id) == level && first.is_none_or(|first| self.sequence(*id) == *first)
         };
         free.iter().copied().filter(is_next).collect()
-    }
-
-    /// Up, and nobody has told it to stop.
-    fn is_untold(&self, id: JobId) -> bool {
-        let job = &self.jobs[id];
-        job.phase().is_up() && !job.is_hook_run()
     }
 
     fn is_stopping(&self, id: JobId) -> bool {

@@ -87,7 +87,7 @@ pub(super) struct NewPlan<'a> {
 
 impl<'a> NewPlan<'a> {
     fn new(plan: &'a Plan) -> NewPlan<'a> {
-        let jobs = plan.jobs.iter().map(|job| (job.name.as_str(), job)).collect();
+        let jobs = plan.jobs.iter().map(|job| (job.name.as_str(), job.as_ref())).collect();
         NewPlan { plan, jobs }
     }
 
@@ -139,7 +139,8 @@ impl Node {
             .filter(|job| job.effect != Effect::Keep)
             .map(|job| job.change.job.clone())
             .collect();
-        let plans: BTreeMap<&Name, &JobPlan> = new.jobs.iter().map(|it| (&it.name, it)).collect();
+        let plans: BTreeMap<&Name, &JobPlan> =
+            new.jobs.iter().map(|it| (&it.name, it.as_ref())).collect();
         let blockers = after.blockers();
         for JobPreview { change, effect, because, waits, .. } in &mut preview.jobs {
             let plan = plans.get(&change.job).copied();

@@ -29,7 +29,7 @@ impl Node {
                 heard += 1;
                 self.on_event(out, &event);
             }
-            if self.restarting > 0 {
+            if self.jobs.census().any_restart_due() {
                 self.go_on_restarting(out);
             }
             if std::mem::take(&mut self.restarted) {
@@ -113,7 +113,8 @@ impl Node {
     }
 
     pub(super) fn try_launch_all(&mut self, out: &mut Outbox) {
-        for id in self.jobs.ids() {
+        let waiting: Vec<JobId> = self.jobs.census().waiting().collect();
+        for id in waiting {
             self.try_launch(out, id);
         }
     }

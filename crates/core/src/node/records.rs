@@ -30,7 +30,6 @@ impl Node {
         let app = |(name, stage)| (name, App::restored(stage));
         let mut node = Node {
             wiring: Wiring::new(&jobs),
-            restarting: jobs.iter().filter(|(_, _, job)| job.has_pending_restart()).count(),
             jobs,
             seq: memory.seq,
             state: Journaled::new(state),

@@ -140,17 +140,18 @@ impl Node {
             return;
         }
         let main = match (self.jobs.plan().node.exit, &self.state.stage) {
-            (ExitRule::Main, NodeStage::Running) => self.jobs.iter().find(|(id, plan, job)| {
-                plan.main && !self.jobs.is_leaving(*id) && job.ended_for_good().is_some()
-            }),
+            (ExitRule::Main, NodeStage::Running) => self
+                .jobs
+                .mains()
+                .find(|id| !self.jobs.is_leaving(*id) && self.jobs[*id].ended_for_good().is_some()),
             (ExitRule::Main, NodeStage::Starting | NodeStage::Stopping(_))
             | (
                 ExitRule::All | ExitRule::Never,
                 NodeStage::Starting | NodeStage::Running | NodeStage::Stopping(_),
             ) => None,
         };
-        if let Some((_, _, job)) = main {
-            let code = job.last_exit().map_or(STUCK, Exit::shell_code);
+        if let Some(id) = main {
+            let code = self.jobs[id].last_exit().map_or(STUCK, Exit::shell_code);
             self.note_stuck(code);
             self.shut_down(out, Why::Ended { code });
         }
@@ -176,6 +177,9 @@ impl Node {
     }
 
     fn all_ended(&self) -> Option<i32> {
+        if self.jobs.census().any_holds() {
+            return None;
+        }
         let mut all_well = true;
         for (_, plan, job) in self.jobs.iter().filter(|(id, ..)| !self.has_left(*id)) {
             // What its app took down because another one failed had no say in that.
@@ -210,22 +214,21 @@ impl Node {
     }
 
     fn stuck(&self) -> Option<i32> {
-        if self.jobs.ids().any(|id| self.may_be_woken(id)) {
-            return None;
-        }
-        let alive = self.jobs().any(|(_, job)| job.holds() || job.backs_off());
+        let alive = self.jobs.census().any_lives();
         let main_waits = match self.jobs.plan().node.exit {
-            ExitRule::Main => self.jobs().any(|(plan, job)| plan.main && job.waits()),
+            ExitRule::Main => self.jobs.mains().any(|id| self.jobs[id].waits()),
             ExitRule::All | ExitRule::Never => false,
         };
         if self.jobs.is_empty() || (alive && !main_waits) {
             return None;
         }
+        if self.jobs.ids().any(|id| self.may_be_woken(id)) {
+            return None;
+        }
         let startable = self.startable();
         let hopeless =
             |id: JobId, job: &Job| job.waits() && !job.will_give_up() && !startable.may_start(id);
-        let main_is_stuck =
-            main_waits && self.jobs.iter().any(|(id, plan, job)| plan.main && hopeless(id, job));
+        let main_is_stuck = main_waits && self.jobs.mains().any(|id| hopeless(id, &self.jobs[id]));
         let all_are_stuck =
             !alive && self.jobs.iter().all(|(id, _, job)| !job.waits() || hopeless(id, job));
         (main_is_stuck || all_are_stuck).then_some(STUCK)
@@ -284,7 +287,7 @@ impl Node {
     fn is_over(&self) -> bool {
         match self.state.stage {
             NodeStage::Starting | NodeStage::Running => false,
-            NodeStage::Stopping(_) => !self.jobs().any(|(_, job)| job.holds()),
+            NodeStage::Stopping(_) => !self.jobs.census().any_holds(),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! that job's end. What a job *needs* is what its latches and its `while` name, apart from ends it
 //! is a hook of: it stops before they do.
 
-use super::jobs::{JobId, Jobs, PerJob};
+use super::jobs::{JobId, Jobs};
 use crate::{
     event::During,
     name::Name,
@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 pub(super) struct Wiring {
     to_node: Vec<JobId>,
     to_watches: BTreeMap<Name, Vec<JobId>>,
-    wires: PerJob<Wires>,
+    /// Of those jobs that have any.
+    wires: BTreeMap<JobId, Wires>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -36,14 +37,14 @@ struct Wires {
 
 impl Wiring {
     pub(super) fn new(jobs: &Jobs) -> Wiring {
-        let wires = jobs.each(|_| Wires::default());
-        let mut wiring = Wiring { to_node: Vec::new(), to_watches: BTreeMap::new(), wires };
+        let mut wiring =
+            Wiring { to_node: Vec::new(), to_watches: BTreeMap::new(), wires: BTreeMap::new() };
         for (id, plan, _) in jobs.iter() {
             wiring.add(jobs, id, plan);
         }
         for (id, condition) in jobs.inherited_hooks() {
             wiring.trigger(jobs, id, &condition);
-            wiring.wires[id].inherited.push(condition);
+            wiring.wires_of(id).inherited.push(condition);
         }
         wiring
     }
@@ -72,7 +73,7 @@ impl Wiring {
             SourceRef::Node => add(&mut self.to_node, id),
             SourceRef::Job(name) => {
                 if let Some(source) = jobs.id(name.as_str()) {
-                    add(&mut self.wires[source].listeners, id);
+                    add(&mut self.wires_of(source).listeners, id);
                 }
             }
             SourceRef::Watch(name) => add(self.to_watches.entry(name.clone()).or_default(), id),
@@ -92,11 +93,11 @@ impl Wiring {
         let Some(source) = jobs.id(name.as_str()) else { return };
         // A job cannot run before its own stop signal.
         if condition.event.during() == Some(During::Stop) && source != id {
-            add(&mut self.wires[source].stopping_hooks, id);
-            add(&mut self.wires[id].stopping_hook_of, source);
+            add(&mut self.wires_of(source).stopping_hooks, id);
+            add(&mut self.wires_of(id).stopping_hook_of, source);
         }
         if condition.event.ends() {
-            add(&mut self.wires[id].hook_of, source);
+            add(&mut self.wires_of(id).hook_of, source);
         }
     }
 
@@ -104,8 +105,16 @@ impl Wiring {
         let SourceRef::Job(name) = source else { return };
         let Some(source) = jobs.id(name.as_str()) else { return };
         if source != id {
-            add(&mut self.wires[id].needs, source);
+            add(&mut self.wires_of(id).needs, source);
         }
+    }
+
+    fn wires_of(&mut self, id: JobId) -> &mut Wires {
+        self.wires.entry(id).or_default()
+    }
+
+    fn ids(&self, id: JobId, which: impl Fn(&Wires) -> &Vec<JobId>) -> &[JobId] {
+        self.wires.get(&id).map_or(&[], |wires| which(wires).as_slice())
     }
 
     pub(super) fn listeners_of_node(&self) -> &[JobId] {
@@ -117,23 +126,23 @@ impl Wiring {
     }
 
     pub(super) fn listeners(&self, id: JobId) -> &[JobId] {
-        &self.wires[id].listeners
+        self.ids(id, |it| &it.listeners)
     }
 
     pub(super) fn stopping_hooks(&self, id: JobId) -> &[JobId] {
-        &self.wires[id].stopping_hooks
+        self.ids(id, |it| &it.stopping_hooks)
     }
 
     pub(super) fn stopping_hook_of(&self, id: JobId) -> &[JobId] {
-        &self.wires[id].stopping_hook_of
+        self.ids(id, |it| &it.stopping_hook_of)
     }
 
     pub(super) fn hook_of(&self, id: JobId) -> &[JobId] {
-        &self.wires[id].hook_of
+        self.ids(id, |it| &it.hook_of)
     }
 
     pub(super) fn needs(&self, id: JobId) -> &[JobId] {
-        &self.wires[id].needs
+        self.ids(id, |it| &it.needs)
     }
 
     /// The conditions that start the job each time.
@@ -142,11 +151,12 @@ impl Wiring {
         id: JobId,
         plan: &'a JobPlan,
     ) -> impl Iterator<Item = &'a Condition> {
-        triggers(plan).iter().chain(&self.wires[id].inherited)
+        let inherited = self.wires.get(&id).map_or(&[][..], |wires| &wires.inherited);
+        triggers(plan).iter().chain(inherited)
     }
 
     pub(super) fn is_hook(&self, id: JobId) -> bool {
-        !self.wires[id].hook_of.is_empty()
+        !self.hook_of(id).is_empty()
     }
 }
 
@@ -158,8 +168,9 @@ pub(super) fn triggers(job: &JobPlan) -> &[Condition] {
     }
 }
 
+/// Most come in their order.
 fn add(ids: &mut Vec<JobId>, id: JobId) {
-    if ids.last() != Some(&id) && !ids.contains(&id) {
+    if ids.last().is_none_or(|last| *last < id) || !ids.contains(&id) {
         ids.push(id);
     }
 }

@@ -56,7 +56,8 @@ pub enum Change {
 
 #[must_use]
 pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
-    let before: BTreeMap<&Name, &JobPlan> = old.jobs.iter().map(|job| (&job.name, job)).collect();
+    let before: BTreeMap<&Name, &JobPlan> =
+        old.jobs.iter().map(|job| (&job.name, job.as_ref())).collect();
     let kept: BTreeSet<&Name> = new.jobs.iter().map(|job| &job.name).collect();
     let compare = |job: &JobPlan| match before.get(&job.name) {
         Some(before) => diff_job(before, job),
@@ -64,7 +65,7 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
     };
     let gone = old.jobs.iter().filter(|job| !kept.contains(&job.name));
     let gone = gone.map(|job| whole(job, Change::Removed));
-    let jobs = new.jobs.iter().map(compare).chain(gone).collect();
+    let jobs = new.jobs.iter().map(|job| compare(job)).chain(gone).collect();
     let (a, b) = (&old.node, &new.node);
     let node = [
         ("name", a.name != b.name),

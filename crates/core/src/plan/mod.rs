@@ -22,13 +22,13 @@ pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While
 
 use crate::{discovery::Backend, name::Name, signal::Signal};
 use serde::{Deserialize, Serialize};
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub node: NodePlan,
-    /// In the order of the file.
-    pub jobs: Vec<JobPlan>,
+    /// In the order of the file. Shared, so that a copy of a plan costs next to nothing.
+    pub jobs: Vec<Arc<JobPlan>>,
     pub apps: Vec<AppPlan>,
     /// In the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -49,7 +49,7 @@ impl Plan {
     pub fn new(node: NodePlan, jobs: Vec<JobPlan>) -> Plan {
         Plan {
             node,
-            jobs,
+            jobs: jobs.into_iter().map(Arc::new).collect(),
             apps: Vec::new(),
             watches: Vec::new(),
             discovery: None,
@@ -61,7 +61,7 @@ impl Plan {
 
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobPlan> {
-        self.jobs.iter().find(|job| job.name.as_str() == name)
+        self.jobs.iter().find(|job| job.name.as_str() == name).map(Arc::as_ref)
     }
 
     #[must_use]

@@ -15,7 +15,7 @@ use mainstay_core::{
     record::{Memory, Record},
     task::{TaskKind, TaskOwner},
 };
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path, sync::Arc};
 
 #[test]
 fn the_node_answers_as_it_is_written_down() {
@@ -100,8 +100,8 @@ impl Stage {
         match line {
             Line::Node(plan) => self.plan.node = plan,
             Line::Job(plan) => match self.plan.jobs.iter_mut().find(|it| it.name == plan.name) {
-                Some(known) => *known = *plan,
-                None => self.plan.jobs.push(*plan),
+                Some(known) => *known = Arc::new(*plan),
+                None => self.plan.jobs.push(Arc::new(*plan)),
             },
             Line::App(plan) => self.plan.apps.push(plan),
             Line::Watch(plan) => self.plan.watches.push(plan),

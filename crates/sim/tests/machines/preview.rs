@@ -22,6 +22,7 @@ use mainstay_sim::{plans, world};
 use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
     time::Duration,
 };
 
@@ -231,7 +232,7 @@ impl Watch {
             before.jobs().filter(stops).map(|(it, _)| &it.name).collect();
         // Those who follow what is on its way down go with it, whatever the new plan says.
         loop {
-            let followed = |job: &&JobPlan| match job.follows.as_ref().map(|it| &it.source) {
+            let followed = |job: &&Arc<JobPlan>| match job.follows.as_ref().map(|it| &it.source) {
                 Some(SourceRef::Job(source)) => lost.contains(source),
                 Some(SourceRef::Node | SourceRef::Watch(_)) | None => false,
             };
@@ -459,7 +460,7 @@ fn lively_plan() -> impl Strategy<Value = Plan> {
     (rich_plan().boxed(), [edge(), edge(), edge()]).prop_map(|(mut plan, edges)| {
         for (at, (how, on_loss)) in edges.into_iter().enumerate() {
             let source = at.checked_sub(1).map(|at| SourceRef::Job(plan.jobs[at].name.clone()));
-            let job = &mut plan.jobs[at];
+            let job = Arc::make_mut(&mut plan.jobs[at]);
             (job.when.once, job.when.trigger, job.follows, job.app) =
                 (Vec::new(), None, None, None);
             match (how, source) {
@@ -530,7 +531,7 @@ fn edited(plan: &Plan, edits: &[Edit]) -> Plan {
             let fresh = ["a", "b", "c", "d"][at];
             if plan.job(fresh).is_none() {
                 let exec = vec![format!("./{fresh}")];
-                plan.jobs.insert(0, JobPlan::new(plans::name(fresh), exec));
+                plan.jobs.insert(0, Arc::new(JobPlan::new(plans::name(fresh), exec)));
             }
             continue;
         }
@@ -538,7 +539,7 @@ fn edited(plan: &Plan, edits: &[Edit]) -> Plan {
             continue;
         }
         let at = at % plan.jobs.len();
-        let job = &mut plan.jobs[at];
+        let job = Arc::make_mut(&mut plan.jobs[at]);
         match edit {
             Edit::Exec(_) => job.exec.push("--changed".to_owned()),
             Edit::Drop(_) => drop(plan.jobs.remove(at)),
@@ -575,7 +576,7 @@ fn edited(plan: &Plan, edits: &[Edit]) -> Plan {
 /// As a file would have to be: nothing refers to what is not there, or to itself.
 fn sound(mut plan: Plan) -> Plan {
     let names: BTreeSet<Name> = plan.jobs.iter().map(|it| it.name.clone()).collect();
-    for job in &mut plan.jobs {
+    for job in plan.jobs.iter_mut().map(Arc::make_mut) {
         let own = job.name.clone();
         let there = |source: &SourceRef| match source {
             SourceRef::Job(name) => names.contains(name) && *name != own,

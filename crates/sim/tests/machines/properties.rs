@@ -22,7 +22,7 @@ use mainstay_sim::{
     world::{self, Agency, Choice, Scope, World},
 };
 use proptest::{collection::vec, option, prelude::*, sample::Index};
-use std::{collections::BTreeMap, iter, time::Duration};
+use std::{collections::BTreeMap, iter, sync::Arc, time::Duration};
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -306,7 +306,7 @@ fn gated_plan() -> impl Strategy<Value = Plan> {
     (plan(), vec((0..3usize, 0..3usize, event(), 0..5), 0..4)).prop_map(|(mut plan, gates)| {
         for (at, source, event, how) in gates {
             let source = SourceRef::Job(plan.jobs[source].name.clone());
-            let job = &mut plan.jobs[at];
+            let job = Arc::make_mut(&mut plan.jobs[at]);
             let condition = Condition { source: source.clone(), event };
             match how {
                 0 | 1 => job.when.once.push(condition),
@@ -324,8 +324,8 @@ pub(crate) fn rich_plan() -> impl Strategy<Value = Plan> {
     let seconds = || option::of((0u64..8).prop_map(Duration::from_secs));
     let extra = (seconds(), seconds(), seconds(), 0..4usize, any::<bool>());
     (gated_plan(), [extra.clone(), extra.clone(), extra]).prop_map(|(mut plan, extras)| {
-        for (job, (timeout, longest, interval, checks, global)) in plan.jobs.iter_mut().zip(extras)
-        {
+        let jobs = plan.jobs.iter_mut().map(Arc::make_mut);
+        for (job, (timeout, longest, interval, checks, global)) in jobs.zip(extras) {
             (job.when.timeout, job.timeout) = (timeout, longest);
             if let Some(interval) = interval {
                 job.when.trigger = Some(Trigger::Interval(interval));
@@ -355,7 +355,7 @@ pub(crate) fn rich_plan() -> impl Strategy<Value = Plan> {
 fn journaled_plan() -> impl Strategy<Value = Plan> {
     rich_plan().prop_map(|mut plan| {
         for (job, sequence) in plan.jobs.iter_mut().zip(1..) {
-            job.place.start_sequence = sequence;
+            Arc::make_mut(job).place.start_sequence = sequence;
         }
         plan.watches.push(WatchPlan {
             name: plans::name("cache"),
