@@ -7,8 +7,11 @@ use mainstay_wire::api::{Goal, JobStatus, Progress, Selection, WaitError};
 use std::time::Duration;
 use tokio::{
     sync::watch,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep_until, timeout_at},
 };
+
+/// Looking at the jobs takes so long that it is not done for every event.
+const NOTICEABLE: Duration = Duration::from_micros(500);
 
 /// Begun before the request is made, so that nothing that follows from it is missed.
 #[derive(Debug)]
@@ -69,7 +72,9 @@ impl Wait<'_> {
         }
         loop {
             self.changes.mark_unchanged();
+            let begun = Instant::now();
             let jobs = self.handle.jobs(selection.clone()).await?;
+            let took = begun.elapsed();
             let mut slow = None;
             for job in jobs {
                 let Some(goal) = goal(&job) else { continue };
@@ -85,6 +90,11 @@ impl Wait<'_> {
             let Some(slow) = slow else { return Ok(()) };
             if timeout_at(self.deadline, self.changes.changed()).await.is_err() {
                 return Err(WaitError::TimeOver { job: Box::new(slow), patience: self.patience });
+            }
+            if took > NOTICEABLE {
+                // A thousand jobs that change one after the other are not each looked at a
+                // thousand times.
+                sleep_until(self.deadline.min(Instant::now() + took * 8)).await;
             }
         }
     }

@@ -41,7 +41,8 @@ pub(crate) struct Discovery {
     watches: BTreeMap<Name, WatchPlan>,
     sorter: Sorter,
     trouble: BTreeMap<About, String>,
-    look_again: Instant,
+    /// When to look again for an address that some entry is without.
+    look_again: Option<Instant>,
     /// The addresses of this host, and when they were looked up.
     here: Option<(Instant, Arc<Here>)>,
 }
@@ -75,7 +76,7 @@ impl Discovery {
             watches: BTreeMap::new(),
             sorter: Sorter::start(),
             trouble: BTreeMap::new(),
-            look_again: Instant::now(),
+            look_again: None,
             here: None,
         }
     }
@@ -104,6 +105,9 @@ impl Discovery {
 
     /// The node may have another name, and with it most entries; and the host other addresses.
     fn register_anew(&mut self) {
+        if self.entries.is_empty() {
+            return;
+        }
         let here = Here::look();
         for (job, entry) in &mut self.entries {
             let now = register(job, &self.node, &entry.advertise, &here);
@@ -112,7 +116,7 @@ impl Discovery {
             }
             let before = std::mem::replace(&mut entry.registration, now);
             if entry.registration.is_err() {
-                self.look_again = Instant::now() + LOOK_AGAIN;
+                self.look_again = Some(Instant::now() + LOOK_AGAIN);
             }
             let Some(open) = &mut self.open else { continue };
             let before = before.ok().filter(|before| Some(before.id.as_str()) != entry.id());
@@ -181,7 +185,7 @@ impl Discovery {
         let registration = register(&plan.name, &self.node, advertise, &here);
         if let Err(why) = &registration {
             tracing::warn!("{} cannot be announced: {why}", plan.name);
-            self.look_again = Instant::now() + LOOK_AGAIN;
+            self.look_again = Some(Instant::now() + LOOK_AGAIN);
         }
         let entry = Entry { advertise: advertise.clone(), standing, note, registration };
         let before = self.entries.get(&plan.name).and_then(Entry::id).map(str::to_owned);
@@ -225,7 +229,6 @@ impl Discovery {
     /// What comes back. May be dropped at any time.
     pub(crate) async fn next_input(&mut self) -> Input {
         loop {
-            let looking = self.entries.values().any(|entry| entry.registration.is_err());
             let report = tokio::select! {
                 Some(report) = next(self.open.as_mut()) => report,
                 Some(report) = self.about_documents.recv() => report,
@@ -235,7 +238,7 @@ impl Discovery {
                         false => continue,
                     }
                 }
-                () = sleep_until(self.look_again), if looking => {
+                () = due(self.look_again) => {
                     self.look_for_addresses();
                     continue;
                 }
@@ -297,13 +300,21 @@ impl Discovery {
     }
 
     fn look_for_addresses(&mut self) {
-        self.look_again = Instant::now() + LOOK_AGAIN;
+        self.look_again = None;
+        let mut unregistered: Vec<(&Name, &mut Entry)> =
+            self.entries.iter_mut().filter(|(_, it)| it.registration.is_err()).collect();
+        if unregistered.is_empty() {
+            return;
+        }
         let here = Here::look();
-        for (job, entry) in self.entries.iter_mut().filter(|(_, it)| it.registration.is_err()) {
+        for (job, entry) in &mut unregistered {
             entry.registration = register(job, &self.node, &entry.advertise, &here);
             if let Some(open) = &mut self.open {
                 open.announce(entry);
             }
+        }
+        if unregistered.iter().any(|(_, entry)| entry.registration.is_err()) {
+            self.look_again = Some(Instant::now() + LOOK_AGAIN);
         }
     }
 
@@ -381,6 +392,14 @@ impl std::fmt::Debug for Discovery {
 async fn next(open: Option<&mut Open>) -> Option<Report> {
     match open {
         Some(open) => open.reports.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns at that time; never if there is none.
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

@@ -7,7 +7,11 @@ use crate::clock;
 use croner::Cron as Expression;
 use jiff::{Timestamp, tz::TimeZone};
 use mainstay_core::{name::Name, plan::Cron};
-use std::{collections::HashMap, str::FromStr, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    str::FromStr,
+    time::Duration,
+};
 use tokio::time::sleep;
 
 /// How late a jump of the clock is seen.
@@ -18,6 +22,8 @@ const DRIFT: i64 = 2_000_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Crons {
     armed: HashMap<Name, Armed>,
+    /// When each of them is due, the next one first.
+    due: BTreeSet<(i64, Name)>,
     /// Wall minus monotonic clock when something was last armed or looked at, in nanoseconds.
     offset: i64,
 }
@@ -53,17 +59,22 @@ impl Crons {
         if self.armed.is_empty() {
             self.offset = now.offset();
         }
+        self.forget(job);
         match next(cron, now.wall) {
-            Ok(at) => drop(self.armed.insert(job.clone(), Armed { cron: cron.clone(), at })),
+            Ok(at) => {
+                self.armed.insert(job.clone(), Armed { cron: cron.clone(), at });
+                self.due.insert((at, job.clone()));
+            }
             Err(error) => {
-                self.armed.remove(job);
                 tracing::error!("{job}: '{}' is never due: {error}", cron.expression);
             }
         }
     }
 
     pub(crate) fn forget(&mut self, job: &Name) {
-        self.armed.remove(job);
+        if let Some(armed) = self.armed.remove(job) {
+            self.due.remove(&(armed.at, job.clone()));
+        }
     }
 
     /// Takes out whatever is due.
@@ -73,19 +84,21 @@ impl Crons {
                 armed.at = next(&armed.cron, now.wall).unwrap_or(i64::MAX);
                 tracing::info!("{job}: the clock was set back; its next time is worked out anew");
             }
+            self.due = self.armed.iter().map(|(job, it)| (it.at, job.clone())).collect();
         }
         self.offset = now.offset();
-        let due = self.armed.iter().filter(|(_, armed)| armed.at <= now.wall);
-        let mut due: Vec<(i64, Name)> = due.map(|(name, armed)| (armed.at, name.clone())).collect();
-        due.sort();
-        due.iter().for_each(|(_, name)| drop(self.armed.remove(name)));
-        due.into_iter().map(|(_, name)| name).collect()
+        let mut due = Vec::new();
+        while let Some((_, job)) = self.due.first().filter(|(at, _)| *at <= now.wall).cloned() {
+            self.forget(&job);
+            due.push(job);
+        }
+        due
     }
 
     /// Returns when one may be due; never if none is armed. May be dropped at any time.
     pub(crate) async fn due(&self) {
-        match self.armed.values().map(|armed| armed.at).min() {
-            Some(at) => {
+        match self.due.first() {
+            Some((at, _)) => {
                 let left = at.saturating_sub(Clocks::now().wall);
                 let left = Duration::from_nanos(u64::try_from(left).unwrap_or(0));
                 sleep(left.min(LOOK)).await;

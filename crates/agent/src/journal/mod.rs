@@ -42,6 +42,8 @@ use std::{
 
 const FILE: &str = "journal";
 const LIMIT: u64 = 4 << 20;
+/// A change of so many events and records is as good as none.
+const SHORT: usize = 100;
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
 /// Whose journal it is.
@@ -73,6 +75,12 @@ pub(crate) struct Change<'a> {
     /// The number of the last upgrade that was told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<u64>,
+}
+
+impl Change<'_> {
+    fn is_short(&self) -> bool {
+        self.events.len().max(self.records.len()) <= SHORT
+    }
 }
 
 /// What an earlier agent of this run left.
@@ -193,7 +201,12 @@ impl Journal {
     /// Adds a change. `moment` is everything as it is after it.
     pub(crate) fn append<'a>(&mut self, change: &Change<'_>, moment: impl FnOnce() -> Moment<'a>) {
         match &mut self.state {
-            FileState::Open { size, .. } if *size > self.limit => self.rebase(&moment()),
+            // A long change takes its time by itself: the snapshot is left to the next one.
+            FileState::Open { size, .. }
+                if *size > self.limit && (change.is_short() || *size > 2 * self.limit) =>
+            {
+                self.rebase(&moment());
+            }
             FileState::Open { file, size } => {
                 let mut bytes = Vec::with_capacity(512);
                 let written = encode(&mut bytes, &Written::Change(change))

@@ -153,7 +153,7 @@ impl Agent {
             steps: self.meter.steps.clone(),
             longest_step: self.meter.longest_step,
             lateness: self.meter.lateness.clone(),
-            jobs: self.node.jobs().map(|(plan, job)| self.job_measures(plan, job)).collect(),
+            jobs: self.jobs_measures(),
             watches: self.node.plan().watches.iter().map(|it| self.watch_measures(it)).collect(),
             containerpilot: self.node.plan().containerpilot.is_some(),
         }
@@ -168,7 +168,17 @@ impl Agent {
         }
     }
 
-    fn job_measures(&self, plan: &JobPlan, job: &Job) -> JobMeasures {
+    fn jobs_measures(&self) -> Vec<JobMeasures> {
+        let addresses: HashMap<&Name, &str> =
+            self.addresses.iter().map(|(job, address)| (job, address.as_str())).collect();
+        let jobs = self.node.jobs();
+        jobs.map(|(plan, job)| {
+            self.job_measures(plan, job, addresses.get(&plan.name).copied().unwrap_or_default())
+        })
+        .collect()
+    }
+
+    fn job_measures(&self, plan: &JobPlan, job: &Job, address: &str) -> JobMeasures {
         let meter = self.meter.jobs.get(&plan.name);
         let checks = plan.checks.iter().zip(job.checks());
         JobMeasures {
@@ -195,11 +205,7 @@ impl Agent {
                     }
                 })
                 .collect(),
-            advertised: plan.advertise.as_ref().map(|advertise| {
-                let known = self.addresses.iter().find(|(job, _)| *job == plan.name);
-                let address = known.map(|(_, address)| address.clone());
-                (address.unwrap_or_default(), advertise.port)
-            }),
+            advertised: plan.advertise.as_ref().map(|it| (address.to_owned(), it.port)),
         }
     }
 }

@@ -13,9 +13,9 @@ pub(crate) mod options;
 pub(crate) mod previews;
 
 use crate::{handle::Handle, wait::Wait};
-use mainstay_core::{node::Effect, plan::ApiPlan};
+use mainstay_core::{name::Name, node::Effect, plan::ApiPlan};
 use mainstay_wire::api::{Changes, Goal, Incarnations, JobStatus, ReloadError, Selection};
-use std::{fmt::Display, time::Duration};
+use std::{collections::BTreeMap, fmt::Display, time::Duration};
 
 /// Opens what a plan wants to listen on before that plan is in force.
 pub trait PrepareListeners {
@@ -59,8 +59,14 @@ impl Handle {
     ) -> Result<Changes, ReloadError> {
         let wait = Wait::begin(self, patience);
         let Applied { changes, before } = self.bring_into_force(listeners).await?;
-        let touched = changes.jobs.iter().map(|change| change.job.clone()).collect();
-        let goal = |job: &JobStatus| goal_of(&changes, job)?.after(&before, job);
+        let goals: BTreeMap<Name, Goal> = changes
+            .jobs
+            .iter()
+            .filter_map(|change| Some((change.job.clone(), goal_of(change.effect)?)))
+            .collect();
+        let touched = changes.jobs.iter().map(|change| &change.job);
+        let touched = touched.filter(|job| goals.contains_key(*job)).cloned().collect();
+        let goal = |job: &JobStatus| goals.get(&job.name)?.after(&before, job);
         match wait.wait(Selection::These(touched), goal).await {
             Ok(()) => Ok(changes),
             Err(error) => Err(ReloadError::Unreached { changes: Box::new(changes), error }),
@@ -86,9 +92,8 @@ impl Handle {
 }
 
 /// What a reload is to lead to; `None`: the job need not be waited for.
-fn goal_of(changes: &Changes, job: &JobStatus) -> Option<Goal> {
-    let change = changes.jobs.iter().find(|change| change.job == job.name)?;
-    match change.effect {
+fn goal_of(effect: Effect) -> Option<Goal> {
+    match effect {
         Effect::Restart => Some(Goal::Anew),
         Effect::Start => Some(Goal::Begun),
         Effect::Stop => Some(Goal::Down),
