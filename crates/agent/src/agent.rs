@@ -8,6 +8,7 @@ use crate::{
     discovery::Discovery,
     effects::archive::Archive,
     effects::disabled::Disabled,
+    effects::give_back::GiveBack,
     effects::outgoing::{LookedUp, Outgoing},
     effects::pending_acks::PendingAcks,
     effects::pushed_settings::PushedSettings,
@@ -100,6 +101,7 @@ pub struct Agent {
     pub(crate) address_missing: bool,
     pub(crate) user_metrics: Arc<UserMetrics>,
     pub(crate) listeners: watch::Sender<Listeners>,
+    pub(crate) give_back: GiveBack,
     /// The node has said that everything is over.
     pub(crate) over: Option<i32>,
 }
@@ -197,6 +199,7 @@ impl Agent {
             heard = self.discovery.next_input() => self.take(heard, Origin::World),
             checked = self.checks.answered() => self.take_checked(checked),
             () = self.crons.due() => self.fire_crons(),
+            () = self.give_back.due() => self.give_back(),
             () = sleep_until(self.retry_at), if self.has_unwritten() => self.write_again(),
         }
     }
@@ -262,6 +265,7 @@ impl Agent {
 
     fn step(&mut self, input: Input, origin: Origin) -> Result<(), End> {
         let begun = Instant::now();
+        self.give_back.disturb(begun);
         self.crash.at(Point::Input)?;
         let before = self.incarnation_before(&input);
         self.track_checks(&input);
@@ -269,6 +273,7 @@ impl Agent {
         let outcome = self.node.step(clock::now(), input);
         self.write_down(&outcome, &origin);
         self.crash.at(Point::Journaled)?;
+        let replanned = outcome.changes_plan();
         let Outcome { events, commands, answer, .. } = outcome;
         let task = commands.iter().find_map(|command| match command {
             Command::RunTask { id, .. } => Some(id.number),
@@ -281,7 +286,7 @@ impl Agent {
         self.acknowledge(&origin)?;
         self.crash.at(Point::Acknowledged)?;
         for command in commands {
-            self.perform(command);
+            self.perform(command, replanned);
         }
         self.link.flush()?;
         self.meter.stepped(begun.elapsed());

@@ -8,6 +8,7 @@ use crate::{
     discovery::Discovery,
     effects::archive::Archive,
     effects::disabled::{self, Disabled},
+    effects::give_back::GiveBack,
     effects::outgoing::Outgoing,
     effects::pending_acks::PendingAcks,
     effects::pushed_settings::PushedSettings,
@@ -139,6 +140,7 @@ pub async fn boot(
         address_missing: false,
         user_metrics,
         listeners,
+        give_back: GiveBack::default(),
         over: None,
     };
     agent.look_for_addresses();
@@ -241,6 +243,7 @@ impl Agent {
         }
         self.compress_leftovers();
         self.say_ready();
+        self.give_back.ask();
         self.meter.begin();
         Ok(self.link.flush()?)
     }

@@ -11,7 +11,7 @@ use crate::{
 };
 use mainstay_config::Context;
 use mainstay_import::PlanSource;
-use mainstay_sys::{fd, sweep::DeadRun};
+use mainstay_sys::{fd, memory, sweep::DeadRun};
 use mainstay_wire::{
     link::{API_FD, LINK_FD, ToKeeper},
     run_dir::{self, Dirs, RunFile},
@@ -65,6 +65,7 @@ where
     F: FnOnce(UnixListener, Handle, watch::Receiver<bool>) -> S,
     S: Future<Output = ()> + Send + 'static,
 {
+    memory::be_frugal();
     trace::init();
     let options = &Options { dirs, source, context };
     let runtime = match runtime::Builder::new_current_thread()

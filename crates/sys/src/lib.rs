@@ -6,6 +6,7 @@ pub mod cookie;
 pub mod credentials;
 pub mod fd;
 pub mod interface;
+pub mod memory;
 pub mod nonblocking;
 pub mod proc;
 pub mod reap;

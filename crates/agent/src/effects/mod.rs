@@ -3,6 +3,7 @@
 pub(crate) mod archive;
 pub(crate) mod disabled;
 pub(crate) mod env;
+pub(crate) mod give_back;
 pub(crate) mod identity;
 pub(crate) mod outgoing;
 pub(crate) mod pending_acks;
@@ -28,7 +29,8 @@ use mainstay_wire::link::ToKeeper;
 use std::io;
 
 impl Agent {
-    pub(crate) fn perform(&mut self, command: Command) {
+    /// `replanned`: the step that wants it has changed the plan.
+    pub(crate) fn perform(&mut self, command: Command, replanned: bool) {
         let failed = match command {
             Command::Spawn { job, incarnation, args } => {
                 if let Some(plan) = self.node.job_plan(job.as_str()) {
@@ -78,7 +80,7 @@ impl Agent {
                 self.outgoing.send(&mut self.link, ToKeeper::Forget { job })
             }
             Command::Applied => {
-                self.applied();
+                self.applied(replanned);
                 None
             }
             Command::WriteInstances { watch } => {
@@ -142,15 +144,17 @@ impl Agent {
         }
     }
 
-    /// A new plan is in force.
-    fn applied(&mut self) {
+    /// A plan is in force, another one or the same again.
+    fn applied(&mut self, replanned: bool) {
         trace::set_level(&self.node.plan().node.log_level);
         self.api.send_replace(self.node.plan().api.clone());
-        self.plan_on_disk = match self.plan_on_disk {
-            OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
-            OnDisk::Failed => OnDisk::Failed,
-        };
-        self.plan_writer.outdate();
+        if replanned {
+            self.plan_on_disk = match self.plan_on_disk {
+                OnDisk::Current | OnDisk::Behind => OnDisk::Behind,
+                OnDisk::Failed => OnDisk::Failed,
+            };
+            self.plan_writer.outdate();
+        }
         self.meter.keep(self.node.plan());
         self.look_for_addresses();
         self.user_metrics.define(self.node.plan());
@@ -167,6 +171,7 @@ impl Agent {
         self.write_plan();
         self.push_settings();
         self.say_ready();
+        self.give_back.ask();
     }
 
     pub(crate) fn write_plan(&mut self) {

@@ -17,7 +17,7 @@ use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
 };
-use mainstay_sys::signal;
+use mainstay_sys::{memory, signal};
 use mainstay_wire::{
     format::Format,
     frame::Message,
@@ -138,6 +138,8 @@ impl Keeper {
                         agent.ready = true;
                     }
                 }
+                // Said again when the agent has calmed down.
+                memory::give_back();
             }
             ToKeeper::Spawn(spawn) => self.spawn(&spawn),
             ToKeeper::Stop { job, incarnation, signal, to } => {

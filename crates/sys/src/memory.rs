@@ -1,0 +1,69 @@
+//! Giving memory back that a start or a reload has needed and nothing needs any more.
+
+use std::ffi::{c_int, c_void};
+
+/// Keeps the allocator from making a heap of its own for every thread, and from keeping large
+/// buffers for later. To be called before there are threads.
+pub fn be_frugal() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: only sets numbers of the allocator.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+        // Given, it is no longer raised to the largest buffer that was ever freed.
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+    }
+}
+
+/// Gives back what is free on the heap, and the pages of the program itself: those in use come back
+/// from the page cache one by one, those that only the start has used do not.
+pub fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: touches nothing but free memory.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+    // SAFETY: the callback keeps to the contract of dl_iterate_phdr, see there.
+    unsafe {
+        libc::dl_iterate_phdr(Some(drop_program), std::ptr::null_mut());
+    }
+}
+
+/// Called for the program itself first, and asks for no more.
+extern "C" fn drop_program(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    _data: *mut c_void,
+) -> c_int {
+    // SAFETY: dl_iterate_phdr passes a valid description, whose program headers are mapped.
+    let (base, headers) = unsafe {
+        let info = &*info;
+        (info.dlpi_addr, std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
+    };
+    let page = rustix::param::page_size() as u64;
+    let read_only = |it: &&libc::Elf64_Phdr| it.p_type == libc::PT_LOAD && it.p_flags & PF_W == 0;
+    for segment in headers.iter().filter(read_only) {
+        let start = (base + segment.p_vaddr) / page * page;
+        let length = (base + segment.p_vaddr + segment.p_memsz) - start;
+        // SAFETY: nobody can write there, so that every page is as it is in the file; it is read
+        // again when it is needed.
+        unsafe {
+            libc::madvise(start as *mut c_void, length as usize, libc::MADV_DONTNEED);
+        }
+    }
+    1
+}
+
+const PF_W: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_goes_on_without_the_pages_it_gave_back() {
+        let text = vec![7u8; 1 << 20];
+        be_frugal();
+        give_back();
+        assert_eq!(text.iter().map(|it| u64::from(*it)).sum::<u64>(), 7 << 20);
+    }
+}
