@@ -3,6 +3,7 @@
 //! - `__lines N`: N numbered lines of 100 bytes as fast as a pipe takes them; 0 means for ever
 //! - `__tick`: a line every millisecond, so that a pause in the log can be seen
 //! - `__floor N COMMAND…`: the smallest parent that keeps N children alive
+//! - `__floor-chain N COMMAND…`: the same for N children one after the other
 //! - `__ready COMMAND…`: says that it is ready, as sd_notify does, and becomes the command
 //! - `__clean DIR`: ends what an interrupted run left behind
 
@@ -10,10 +11,12 @@ use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use rustix::process::{WaitOptions, wait};
+use mainstay_sys::spawn::Bare;
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::{Pid, WaitOptions, wait, waitpid};
 
 use crate::failure::{Doing, Result};
 use crate::process::tree;
@@ -25,6 +28,7 @@ pub(crate) enum Role {
     Lines(u64),
     Tick,
     Floor { children: usize, command: Vec<String> },
+    FloorChain { links: usize, command: Vec<String> },
     Ready(Vec<String>),
     Clean(PathBuf),
 }
@@ -43,6 +47,9 @@ impl Role {
             "__floor" if arguments.len() > 1 => {
                 Ok(Role::Floor { children: count()? as usize, command: arguments[1..].to_vec() })
             }
+            "__floor-chain" if arguments.len() > 1 => {
+                Ok(Role::FloorChain { links: count()? as usize, command: arguments[1..].to_vec() })
+            }
             "__ready" if !arguments.is_empty() => Ok(Role::Ready(arguments.to_vec())),
             "__clean" if arguments.len() == 1 => Ok(Role::Clean(PathBuf::from(&arguments[0]))),
             _ => Err(format!("unknown role {name}, or wrong arguments for it")),
@@ -56,6 +63,7 @@ pub(crate) fn play(role: Role) -> Result<()> {
         Role::Lines(count) => lines(count),
         Role::Tick => tick(),
         Role::Floor { children, command } => floor(children, &command),
+        Role::FloorChain { links, command } => floor_chain(links, &command),
         Role::Ready(command) => ready(&command),
         Role::Clean(dir) => {
             tree::kill_marked(&dir);
@@ -111,20 +119,34 @@ fn ready(command: &[String]) -> Result<()> {
     Err(error).doing(format_args!("become {}", command[0]))
 }
 
+/// Above stdio and what little a parent has open itself.
+const WINDOW: i32 = 16;
+/// A pipe for output, a socket to listen on, and one to spare: so many does a supervisor hold.
+const HELD: usize = 3;
+
 fn floor(children: usize, command: &[String]) -> Result<()> {
-    let spawn = || {
-        Command::new(&command[0])
-            .args(&command[1..])
-            .stdin(Stdio::null())
-            .spawn()
-            .doing(format_args!("spawn {}", command[0]))
-            .map(drop)
-    };
+    let bare = Bare::new(command, WINDOW).doing("prepare the command")?;
+    let mut held = Vec::new();
     for _ in 0..children {
-        spawn()?;
+        for _ in 0..HELD {
+            let copy = fcntl_dupfd_cloexec(rustix::stdio::stdout(), WINDOW);
+            held.push(copy.doing("hold a descriptor")?);
+        }
+        bare.start().doing("clone")?;
     }
     loop {
         wait(WaitOptions::empty()).doing("wait for a child")?;
-        spawn()?;
+        bare.start().doing("clone")?;
     }
+}
+
+/// One after the other, each when the one before has ended.
+fn floor_chain(links: usize, command: &[String]) -> Result<()> {
+    let bare = Bare::new(command, WINDOW).doing("prepare the command")?;
+    for _ in 0..links {
+        let pid = bare.start().doing("clone")?;
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        waitpid(pid, WaitOptions::empty()).doing("wait for a child")?;
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
-//! The floor: a parent that spawns its children in a loop, waits, and spawns again. It knows no
-//! configuration, keeps no output, and has nothing to say to anyone.
+//! The floor: a parent that clones its children in a loop, waits, and clones again. It shares its
+//! table of descriptors until the child has one of its own, holds three descriptors a job, knows
+//! no configuration, keeps no output, and has nothing to say to anyone.
 
 use std::process::Command;
 

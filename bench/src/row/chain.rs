@@ -72,10 +72,11 @@ fn ended_once(scene: &Scene, watch: &mut Watch, links: usize) -> Result<Option<f
 }
 
 fn spawned_in_turn(scene: &Scene, links: usize) -> Result<f64> {
+    let (links, own) = (links.max(1), std::env::current_exe().doing("find my own binary")?);
     let begun = Instant::now();
-    for _ in 0..links {
-        Command::new(&scene.quick).status().doing("spawn one after another")?;
-    }
+    let mut floor = Command::new(own);
+    floor.arg("__floor-chain").arg(links.to_string()).arg(&scene.quick);
+    floor.status().doing("spawn one after another")?;
     Ok(Instant::now().seconds_since(begun) / links as f64)
 }
 

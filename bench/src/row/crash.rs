@@ -40,8 +40,8 @@ pub(crate) fn figures(jobs: usize) -> [Figure; 2] {
     let work = format!("crash to new process, {jobs} jobs");
     [
         Figure::new("crash-p50", format!("{work}, p50"), Unit::Milliseconds)
-            .bound(Bound::Over(Who::Floor, 0.0005)),
+            .bound(Bound::Over(Who::Floor, 0.0004)),
         Figure::new("crash-p99", format!("{work}, p99"), Unit::Milliseconds)
-            .bound(Bound::AtMost(0.005)),
+            .bound(Bound::Over(Who::Floor, 0.001)),
     ]
 }

@@ -29,9 +29,9 @@ pub(crate) fn measure(scene: &Scene, watch: &mut Watch) -> Vec<Figure> {
     }
     let work = "crash to new process while another job floods";
     let mut p50 = Figure::new("meanwhile-p50", format!("{work}, p50"), Unit::Milliseconds)
-        .bound(Bound::Over(Who::Floor, 0.0005));
+        .bound(Bound::Over(Who::Floor, 0.0006));
     let mut p99 = Figure::new("meanwhile-p99", format!("{work}, p99"), Unit::Milliseconds)
-        .bound(Bound::Over(Who::Floor, 0.005));
+        .bound(Bound::Over(Who::Floor, 0.004));
     for (who, crashes) in &all {
         p50.set(*who, percentile(crashes, 50.0));
         p99.set(*who, percentile(crashes, 99.0));

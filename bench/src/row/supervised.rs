@@ -99,6 +99,8 @@ impl Drop for Supervised {
 #[derive(Debug, Default)]
 struct Rounds {
     up: Vec<f64>,
+    /// Processor time of the parent until all are up, by their number.
+    processor: Vec<f64>,
     down: Vec<f64>,
     memory: Vec<f64>,
     slab: Vec<f64>,
@@ -128,6 +130,10 @@ fn one_round(
     let supervised = Supervised::start(scene, watch, peer, &scene.work(options.jobs))?;
     rounds.up.push(supervised.up);
     rounds.slab.push(supervised.slab);
+    // The others start jobs from many processes.
+    if matches!(peer.who(), Who::Mainstay | Who::Floor) {
+        rounds.processor.push(tree::processor(supervised.root) / options.jobs as f64);
+    }
     if ["memory", "idle", "crash"].into_iter().any(|row| options.wants(row)) {
         std::thread::sleep(SETTLE);
     }
@@ -160,14 +166,18 @@ fn figures(scene: &Scene, all: &BTreeMap<Who, Rounds>) -> Vec<Figure> {
             .bound(Bound::Times(Who::S6, 0.3))
             .bound(Bound::Times(Who::Runit, 0.4))
             .bound(Bound::Times(Who::Supervisord, 0.1))
-            .bound(Bound::Times(Who::Floor, 2.0));
+            .bound(Bound::Times(Who::Floor, 1.25));
     let mut down = Figure::new("down", format!("{jobs} jobs, all down"), Unit::Seconds)
         .bound(Bound::AtMost(0.5));
+    let work = format!("processor time of the parent, per start of {jobs}");
+    let mut processor =
+        Figure::new("processor", work, Unit::Milliseconds).bound(Bound::AtMost(0.0002));
     let [mut pss, mut slab] = memory::figures(jobs);
     let [mut p50, mut p99] = crash::figures(jobs);
     let [mut keeper, mut agent] = idle::figures(jobs);
     for (who, rounds) in all {
         up.set(*who, median(&rounds.up));
+        processor.set(*who, median(&rounds.processor));
         down.set(*who, median(&rounds.down));
         pss.set(*who, median(&rounds.memory));
         slab.set(*who, median(&rounds.slab));
@@ -178,6 +188,7 @@ fn figures(scene: &Scene, all: &BTreeMap<Who, Rounds>) -> Vec<Figure> {
     }
     let wanted = [
         ("start", up),
+        ("start", processor),
         ("start", down),
         ("memory", pss),
         ("memory", slab),

@@ -244,6 +244,7 @@ impl Keeper {
             None => drop(reap::reap(pid)),
         }
         self.children.remove(&pid);
+        self.context.window.child_died(pid);
     }
 
     fn take_writer_events(&mut self) {

@@ -76,8 +76,8 @@ impl Root {
         enter(&self.path.join("keeper"))?;
         // A group with members cannot give controllers to its children: where others live beside
         // us this fails, and limits are reported as not enforced.
-        for group in [own, &self.path, &self.jobs()] {
-            for controller in CONTROLLERS {
+        for controller in listed(&own.join("cgroup.controllers")) {
+            for group in [own, &self.path, &self.jobs()] {
                 let _ = write(&group.join("cgroup.subtree_control"), &format!("+{controller}"));
             }
         }
@@ -155,7 +155,7 @@ impl Root {
     /// Leaves our leaf and removes all groups that are empty.
     pub fn leave(&self) {
         if let Some(own) = self.path.parent() {
-            for controller in CONTROLLERS {
+            for controller in listed(&own.join("cgroup.subtree_control")) {
                 let _ = write(&own.join("cgroup.subtree_control"), &format!("-{controller}"));
             }
             let _ = enter(own);
@@ -176,6 +176,14 @@ impl Root {
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
+}
+
+/// Those of our controllers that stand in a file. Asking for one that is not there takes
+/// milliseconds where many groups have died.
+fn listed(path: &Path) -> Vec<&'static str> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let stands = |controller: &&str| text.split_whitespace().any(|word| word == *controller);
+    CONTROLLERS.into_iter().filter(stands).collect()
 }
 
 /// Whether the children of a group have controllers.

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod cookie;
 pub mod credentials;
 pub mod fd;
+pub mod heap;
 pub mod interface;
 pub mod memory;
 pub mod nonblocking;

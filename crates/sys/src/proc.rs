@@ -56,6 +56,11 @@ pub fn is_dying(pid: u32) -> bool {
     empty && !is_dead(pid)
 }
 
+/// The address at which our own heap begins.
+pub(crate) fn heap_begin() -> Option<usize> {
+    stat_fields(crate::signal::own_pid())?.get(44)?.parse().ok()
+}
+
 /// CPU time of a process in nanoseconds.
 #[must_use]
 pub fn cpu_time(pid: u32) -> Option<u64> {

@@ -8,3 +8,4 @@ mod sockets;
 mod spared;
 mod stopped;
 mod tasks;
+mod window;

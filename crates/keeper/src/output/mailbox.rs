@@ -10,30 +10,52 @@ use std::{
 
 #[derive(Debug)]
 pub(super) struct Mailbox<T> {
-    items: Mutex<Vec<T>>,
+    items: Mutex<Items<T>>,
     wake: OwnedFd,
+}
+
+#[derive(Debug)]
+struct Items<T> {
+    all: Vec<T>,
+    /// The reader was woken and has not taken them yet.
+    woken: bool,
 }
 
 impl<T> Mailbox<T> {
     pub(super) fn new() -> io::Result<Mailbox<T>> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Mailbox { items: Mutex::new(Vec::new()), wake })
+        Ok(Mailbox { items: Mutex::new(Items { all: Vec::new(), woken: false }), wake })
     }
 
     pub(super) fn post(&self, item: T) {
-        let first = {
+        let woken = {
             let mut items = lock(&self.items);
-            items.push(item);
-            items.len() == 1
+            items.all.push(item);
+            std::mem::replace(&mut items.woken, true)
         };
-        if first {
+        if !woken {
             wake_reader(self.wake.as_fd());
         }
     }
 
+    /// Leaves something for when the reader wakes up next. What is done before cannot be seen
+    /// by a reader that does not find it.
+    pub(super) fn leave<E>(
+        &self,
+        item: T,
+        before: impl FnOnce(&T) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut items = lock(&self.items);
+        before(&item)?;
+        items.all.push(item);
+        Ok(())
+    }
+
     pub(super) fn take(&self) -> Vec<T> {
         quiet(self.wake.as_fd());
-        std::mem::take(&mut *lock(&self.items))
+        let mut items = lock(&self.items);
+        items.woken = false;
+        std::mem::take(&mut items.all)
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {

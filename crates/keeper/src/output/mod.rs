@@ -29,7 +29,7 @@ use std::{
     thread::JoinHandle,
     time::Duration,
 };
-use writer::Writer;
+use writer::{Pipes, Writer};
 
 /// Whose output it is: a job's, or our own (keeper and agent).
 #[derive(
@@ -125,6 +125,7 @@ type Figures = Arc<Mutex<BTreeMap<Name, LogFigures>>>;
 
 pub(crate) struct Output {
     commands: Arc<Mailbox<WriterCommand>>,
+    pipes: Arc<Pipes>,
     events: Arc<Mailbox<WriterEvent>>,
     queue: Arc<ForwardQueue>,
     figures: Figures,
@@ -140,8 +141,11 @@ impl Output {
         let figures: Figures = Arc::new(Mutex::new(rest.figures));
         let mut writer =
             Writer::new(logs, commands.clone(), events.clone(), queue.clone(), figures.clone())?;
+        let pipes = writer.pipes();
         for stream in rest.streams {
-            writer.open(stream);
+            if pipes.add(&stream).is_ok() {
+                writer.open(stream);
+            }
         }
         for (owner, gap) in rest.gaps {
             writer.resume_gap(&owner, gap);
@@ -153,14 +157,20 @@ impl Output {
                 to_write.forward(|| waker.post(WriterCommand::Resume))
             })?,
             commands,
+            pipes,
             events,
             queue,
             figures,
         })
     }
 
+    /// The writer hears of it when there is something to read: most jobs say nothing at first.
     pub(crate) fn open(&self, stream: Stream) {
-        self.commands.post(WriterCommand::Open(stream));
+        // One that cannot be listened to is closed.
+        let _ = self.commands.leave(WriterCommand::Open(stream), |command| match command {
+            WriterCommand::Open(stream) => self.pipes.add(stream),
+            _ => Ok(()),
+        });
     }
 
     pub(crate) fn close(&self, key: u64) {

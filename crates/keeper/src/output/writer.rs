@@ -39,7 +39,7 @@ pub(super) struct Writer {
     events: Arc<Mailbox<WriterEvent>>,
     queue: Arc<ForwardQueue>,
     figures: Figures,
-    epoll: OwnedFd,
+    pipes: Arc<Pipes>,
     streams: HashMap<u64, Stream>,
     sinks: BTreeMap<Owner, LogFile>,
     /// Wait for room in the queue.
@@ -47,6 +47,19 @@ pub(super) struct Writer {
     chunk: Vec<u8>,
     header: Header,
     to_file: Vec<u8>,
+}
+
+/// What the writer sleeps on. The main thread adds the pipes of new processes.
+#[derive(Debug)]
+pub(super) struct Pipes {
+    epoll: OwnedFd,
+}
+
+impl Pipes {
+    pub(super) fn add(&self, stream: &Stream) -> Result<(), Errno> {
+        let data = EventData::new_u64(stream.key);
+        epoll::add(&self.epoll, &stream.fd, data, EventFlags::IN)
+    }
 }
 
 enum Flow {
@@ -70,7 +83,7 @@ impl Writer {
             events,
             queue,
             figures,
-            epoll,
+            pipes: Arc::new(Pipes { epoll }),
             streams: HashMap::new(),
             sinks: BTreeMap::new(),
             paused: Vec::new(),
@@ -80,25 +93,32 @@ impl Writer {
         })
     }
 
+    pub(super) fn pipes(&self) -> Arc<Pipes> {
+        self.pipes.clone()
+    }
+
     pub(super) fn run(mut self) -> Writer {
         let mut events = Vec::with_capacity(64);
         loop {
             events.clear();
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None) {
+            match epoll::wait(&self.pipes.epoll, rustix::buffer::spare_capacity(&mut events), None)
+            {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return self,
             }
             for event in &events {
-                match event.data.u64() {
-                    MAIL => {
-                        if let Flow::Stop { drain } = self.take_commands() {
-                            if drain {
-                                self.drain_all();
-                            }
-                            return self;
-                        }
+                let key = event.data.u64();
+                // A pipe that it has not heard of yet stands among the commands.
+                if !self.streams.contains_key(&key)
+                    && let Flow::Stop { drain } = self.take_commands()
+                {
+                    if drain {
+                        self.drain_all();
                     }
-                    key => self.read(key),
+                    return self;
+                }
+                if key != MAIL {
+                    self.read(key);
                 }
             }
         }
@@ -130,10 +150,7 @@ impl Writer {
     }
 
     pub(super) fn open(&mut self, stream: Stream) {
-        let data = EventData::new_u64(stream.key);
-        if epoll::add(&self.epoll, &stream.fd, data, EventFlags::IN).is_ok() {
-            self.streams.insert(stream.key, stream);
-        }
+        self.streams.insert(stream.key, stream);
     }
 
     /// Reads what the pipe holds now: whoever still holds its other end is not of this job's tree.
@@ -190,7 +207,7 @@ impl Writer {
         let Some(stream) = self.streams.get(&key) else { return };
         if stream.log.forward && stream.owner != Owner::Own && !self.queue.has_room() {
             // Not only without interest: a hang-up would be told again and again.
-            let _ = epoll::delete(&self.epoll, &stream.fd);
+            let _ = epoll::delete(&self.pipes.epoll, &stream.fd);
             self.paused.push(key);
             return;
         }
@@ -202,8 +219,7 @@ impl Writer {
     fn resume(&mut self) {
         for key in std::mem::take(&mut self.paused) {
             if let Some(stream) = self.streams.get(&key) {
-                let data = EventData::new_u64(key);
-                let _ = epoll::add(&self.epoll, &stream.fd, data, EventFlags::IN);
+                let _ = self.pipes.add(stream);
             }
         }
     }

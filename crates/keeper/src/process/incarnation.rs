@@ -398,11 +398,16 @@ pub(crate) fn prepare_files(
     state_files: &StateDir,
     state_name: &Path,
 ) -> ContainerState {
+    job.down = None;
+    let starting = job.state_starting();
+    let in_node = state_name.parent().is_some_and(|dir| !dir.as_os_str().is_empty());
+    if in_node && job.spawns == 1 && state_files.make_dir(job.name.as_str(), 0o700).is_ok() {
+        // Nothing says the same to whoever reads it: not started yet.
+        return starting;
+    }
     if job.control.is_none() {
         let _ = fs::remove_file(job.control_file());
     }
-    job.down = None;
-    let starting = job.state_starting();
     let text = format!("{}\n", starting.to_json());
     let write = || state_files.replace(state_name, 0o644, text.as_bytes());
     let written = match write() {

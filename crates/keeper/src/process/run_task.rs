@@ -25,7 +25,7 @@ use mainstay_core::{
 use mainstay_sys::{
     cookie,
     reap::{self, ExitStatus},
-    spawn::{self, Descriptors, Failure, IntoCgroup},
+    spawn::{Descriptors, Failure, IntoCgroup},
 };
 use mainstay_wire::{
     link::ToAgent,
@@ -85,7 +85,7 @@ impl Keeper {
             Some(IntoCgroup { group: fd.as_fd(), procs: launch::c_path(&group.procs_file()).ok()? })
         });
         let descriptors = Descriptors { stdio, extra: Vec::new(), placed: None };
-        let cloned = spawn::spawn(&program, &descriptors, into.as_ref());
+        let cloned = self.context.window.spawn(&program, &descriptors, into.as_ref());
         let entered = cloned.as_ref().is_ok_and(|cloned| cloned.in_group);
         if let Some(group) = group.as_ref().filter(|_| !entered) {
             group.remove();

@@ -217,7 +217,12 @@ pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     let temporary = path.with_file_name(name);
-    let socket = bind(&temporary, SocketType::STREAM)?;
+    let socket = match nonblocking::bind(&temporary, SocketType::STREAM) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            bind(&temporary, SocketType::STREAM)?
+        }
+        bound => bound?,
+    };
     fs::set_permissions(&temporary, fs::Permissions::from_mode(mode))?;
     rustix::net::listen(&socket, 256)?;
     fs::rename(&temporary, path)?;

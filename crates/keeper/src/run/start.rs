@@ -9,13 +9,14 @@ use crate::{
     process::launch::RunContext,
     run::dirs::{self, RunDir},
 };
-use mainstay_sys::{cgroup, fd, signal::Signals};
+use mainstay_sys::{cgroup, fd, heap, signal::Signals, spawn::Window};
 use std::{os::fd::OwnedFd, path::PathBuf};
 
 /// Set, nothing is put into cgroups: a job's tree is then its process group.
 const NO_CGROUP: &str = "MAINSTAY_NO_CGROUP";
 
 pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
+    heap::leave_out_of_children();
     let dir = RunDir::lock(&options.run_dir)?;
     let shown = dir.path().display().to_string();
     // What a run that was killed left behind, before anything of ours is there.
@@ -37,7 +38,7 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
     // The logs can be read without it, only less easily.
     let _ = dir.remember_state_dir(&state_dir);
     let keeper = || -> std::io::Result<Keeper> {
-        let context = RunContext::new(run, cgroup)?;
+        let context = RunContext::new(run, cgroup, Window::open)?;
         let state_files = dirs::state_files(dir.path())?;
         let resources = Resources {
             api: dirs::listen(&dir.path().join("mainstay.sock"), 0o600)?,

@@ -6,7 +6,7 @@ use super::{
     snapshot::Handover,
 };
 use crate::keeper::Keeper;
-use mainstay_sys::{fd, spawn};
+use mainstay_sys::{fd, heap, spawn};
 use mainstay_wire::link::{KeeperResponse, Upgraded};
 use std::{
     ffi::OsString,
@@ -21,6 +21,7 @@ const SNAPSHOT_FD: RawFd = 3;
 /// In a fresh image: takes over what the environment says was handed to it.
 pub(crate) fn take_over() -> Option<Result<Keeper, TakeOverError>> {
     let variable = std::env::var(VARIABLE).ok()?;
+    heap::leave_out_of_children();
     Some(try_take_over(&variable))
 }
 

@@ -1,33 +1,41 @@
 //! The child between clone and exec. No allocation, no locks, no panics, no library calls that take
-//! either: other threads may have held any lock at the moment of the clone.
+//! either: other threads may have held any lock at the moment of the clone. It reads its stack and
+//! its [`Image`]: there is no heap.
 
-use super::{Descriptors, Failure, MAX_DESCRIPTORS, Program, Step};
-use std::{
-    cell::Cell,
-    mem,
-    os::fd::{AsRawFd, RawFd},
-    ptr,
+use super::{
+    Entered, Failure, Step,
+    image::Image,
+    window::{MAX_SENT, Passage, close_between},
 };
+use std::{mem, os::fd::RawFd, ptr};
 
 const NOFILE: u32 = libc::RLIMIT_NOFILE;
 
-/// The child's side. No allocation, no locks, no panics, no library calls that take either.
+/// The child's side.
 pub(super) struct Child<'a> {
-    pub(super) program: &'a Program,
-    pub(super) argv: *const *const libc::c_char,
-    pub(super) env: *const *const libc::c_char,
-    pub(super) listen_pid: Option<*mut libc::c_char>,
-    pub(super) descriptors: &'a Descriptors<'a>,
-    pub(super) failure: Cell<RawFd>,
+    pub(super) image: &'a Image,
+    pub(super) inherited: Inherited,
+    /// `None`: it has a copy of our table, and all that it inherits is in it.
+    pub(super) passage: Option<Passage>,
     pub(super) parent: u32,
+}
+
+/// Descriptors by their numbers: where each is, and where it has to be.
+pub(super) struct Inherited {
+    /// What tells of failures comes first: it stays beside the others.
+    pub(super) sources: [RawFd; MAX_SENT],
+    /// Ascending.
+    pub(super) targets: [RawFd; MAX_SENT],
+    /// With the first.
+    pub(super) count: usize,
 }
 
 impl Child<'_> {
     /// # Safety
-    /// In the child of a clone without shared memory only.
-    pub(super) unsafe fn run(&self, procs: Option<*const libc::c_char>) -> ! {
+    /// In the child of a clone without shared memory only, and before anything else is done there.
+    pub(super) unsafe fn run(&mut self, entered: Entered) -> ! {
         // SAFETY: the caller's promise.
-        let failure = match unsafe { self.prepare(procs) } {
+        let failure = match unsafe { self.arrive().and_then(|()| self.prepare(entered)) } {
             Err(failure) => failure,
             // SAFETY: the same.
             Ok(()) => unsafe { self.exec() },
@@ -35,52 +43,68 @@ impl Child<'_> {
         let bytes = failure.to_bytes();
         // SAFETY: a buffer of ours and its length; _exit runs nothing of the parent's.
         unsafe {
-            libc::write(self.failure.get(), bytes.as_ptr().cast(), bytes.len());
+            libc::write(self.inherited.sources[0], bytes.as_ptr().cast(), bytes.len());
             libc::_exit(127)
         }
     }
 
-    unsafe fn prepare(&self, procs: Option<*const libc::c_char>) -> Result<(), Failure> {
-        let program = self.program;
+    /// From now on the table of descriptors is its own.
+    unsafe fn arrive(&mut self) -> Result<(), Failure> {
+        let Some(passage) = self.passage else { return Ok(()) };
+        // SAFETY: the caller's promise.
+        let count = unsafe { passage.cross(&mut self.inherited.sources) };
+        if count == 0 {
+            // Nowhere to tell it.
+            // SAFETY: runs nothing of the parent's.
+            unsafe { libc::_exit(127) }
+        }
+        if count < self.inherited.count {
+            return Err(Failure { step: Step::Descriptors, errno: libc::EMFILE });
+        }
+        Ok(())
+    }
+
+    unsafe fn prepare(&mut self, entered: Entered) -> Result<(), Failure> {
+        let image = self.image;
         // SAFETY: raw system calls with arguments that were prepared before the clone; the wrappers
         // used here (sigprocmask, setsid, umask, dup2, fcntl) do nothing more.
         unsafe {
-            for &signal in &program.ignored {
+            for &signal in image.ignored.items() {
                 crate::signal::set_default(signal);
             }
             let mut none: libc::sigset_t = mem::zeroed();
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-            let apart = if program.session { libc::setsid() } else { libc::setpgid(0, 0) };
+            let apart = if image.session { libc::setsid() } else { libc::setpgid(0, 0) };
             check(Step::Session, apart.into())?;
-            if let Some(path) = procs {
-                let fd =
-                    check(Step::Group, libc::open(path, libc::O_WRONLY | libc::O_CLOEXEC).into())?;
+            if entered == Entered::ByItself {
+                let flags = libc::O_WRONLY | libc::O_CLOEXEC;
+                let fd = check(Step::Group, libc::open(image.procs, flags).into())?;
                 check(Step::Group, libc::write(fd, c"0".as_ptr().cast(), 1) as libc::c_long)?;
                 libc::close(fd);
             }
             self.place_descriptors()?;
-            if program.terminal {
+            if image.terminal {
                 let taken = libc::ioctl(libc::STDOUT_FILENO, libc::TIOCSCTTY, 0);
                 check(Step::Terminal, taken.into())?;
             }
-            if let Some(mask) = program.umask {
+            if let Some(mask) = image.umask {
                 libc::umask(mask);
             }
-            if let Some(nice) = program.nice {
+            if let Some(nice) = image.nice {
                 check(
                     Step::Nice,
                     libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, 0, nice),
                 )?;
             }
-            if let Some((soft, hard)) = program.original_nofile {
+            if let Some((soft, hard)) = image.original_nofile {
                 set_limit(NOFILE, soft, hard)?;
             }
-            for (resource, limit) in &program.rlimits {
-                let value = limit.unwrap_or(libc::RLIM_INFINITY);
-                set_limit(resource.0, value, value)?;
+            for (resource, limit) in image.rlimits.items() {
+                set_limit(*resource, *limit, *limit)?;
             }
-            if let Some((uid, gid, groups)) = &program.identity {
+            if let Some((uid, gid, groups)) = &image.identity {
+                let groups = groups.items();
                 check(
                     Step::Groups,
                     libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()),
@@ -88,52 +112,52 @@ impl Child<'_> {
                 check(Step::Gid, libc::syscall(libc::SYS_setresgid, *gid, *gid, *gid))?;
                 check(Step::Uid, libc::syscall(libc::SYS_setresuid, *uid, *uid, *uid))?;
             }
-            if program.die_with_parent {
+            if image.die_with_parent {
                 // After the last change of credentials, which would clear it.
                 check(Step::Parent, libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL).into())?;
                 if u32::try_from(libc::getppid()) != Ok(self.parent) {
                     libc::_exit(127);
                 }
             }
-            if let Some(cwd) = &program.cwd {
-                check(Step::Cwd, libc::chdir(cwd.as_ptr()).into())?;
+            if !image.cwd.is_null() {
+                check(Step::Cwd, libc::chdir(image.cwd).into())?;
             }
-            if let Some(path) = &program.stdin {
+            if !image.stdin.is_null() {
                 let flags = libc::O_RDONLY | libc::O_NOCTTY | libc::O_CLOEXEC;
-                let fd = check(Step::Stdin, libc::open(path.as_ptr(), flags).into())?;
+                let fd = check(Step::Stdin, libc::open(image.stdin, flags).into())?;
                 check(Step::Stdin, libc::dup2(fd, libc::STDIN_FILENO).into())?;
             }
-            if let Some(place) = self.listen_pid {
-                write_number(place, libc::getpid());
+            if !image.listen_pid.is_null() {
+                write_number(image.listen_pid, libc::getpid());
             }
         }
         Ok(())
     }
 
     /// Moves every source above all targets first, so that none is overwritten before its turn.
-    unsafe fn place_descriptors(&self) -> Result<(), Failure> {
-        let extra = &self.descriptors.extra;
-        let placed = self.descriptors.placed.as_ref();
-        let behind = libc::c_int::try_from(3 + extra.len()).unwrap_or(libc::c_int::MAX);
-        let first = placed.map_or(behind, |(_, target)| behind.max(target.saturating_add(1)));
-        let stdio = self.descriptors.stdio.iter().flatten().zip(0..);
-        let all = || {
-            let placed = placed.map(|(source, target)| (source, *target));
-            stdio.clone().chain(extra.iter().zip(3..)).chain(placed)
-        };
-        // SAFETY: as below. What tells of failures must not be overwritten either.
-        let failure = unsafe { libc::fcntl(self.failure.get(), libc::F_DUPFD_CLOEXEC, first) };
-        self.failure.set(check(Step::Descriptors, failure.into())?);
-        // Targets are at most a few: their high copies are found again by counting.
-        let mut high = [-1; MAX_DESCRIPTORS];
-        for ((source, _), place) in all().zip(&mut high) {
+    /// All else is closed: whatever the child waits for from now on, it holds nobody's descriptors.
+    unsafe fn place_descriptors(&mut self) -> Result<(), Failure> {
+        let Inherited { sources, targets, count } = &mut self.inherited;
+        let targets = targets.get(1..*count).unwrap_or_default();
+        let first = targets.last().map_or(3, |last| 3.max(last.saturating_add(1)));
+        for source in sources.iter_mut().take(*count) {
             // SAFETY: fcntl on descriptors that the parent lent us.
-            let copy = unsafe { libc::fcntl(source.as_raw_fd(), libc::F_DUPFD_CLOEXEC, first) };
-            *place = check(Step::Descriptors, copy.into())?;
+            let copy = unsafe { libc::fcntl(*source, libc::F_DUPFD_CLOEXEC, first) };
+            *source = check(Step::Descriptors, copy.into())?;
         }
-        for ((_, target), copy) in all().zip(high) {
+        for (copy, target) in sources.iter().skip(1).zip(targets) {
             // SAFETY: both numbers are ours to use in the child.
-            check(Step::Descriptors, unsafe { libc::dup2(copy, target) }.into())?;
+            check(Step::Descriptors, unsafe { libc::dup2(*copy, *target) }.into())?;
+        }
+        if !self.image.executes_descriptor {
+            let mut next = 3;
+            for target in targets.iter().copied().filter(|target| *target >= 3) {
+                close_between(next, target as libc::c_uint);
+                next = target as libc::c_uint + 1;
+            }
+            let failure = sources[0] as libc::c_uint;
+            close_between(next, failure);
+            close_between(failure + 1, libc::c_uint::MAX);
         }
         Ok(())
     }
@@ -141,10 +165,11 @@ impl Child<'_> {
     /// As execvpe(3) searches: go on after "not there", remember "not allowed".
     unsafe fn exec(&self) -> Failure {
         let mut errno = libc::ENOENT;
-        for candidate in &self.program.candidates {
+        // SAFETY: the image is in the child's copy of our memory.
+        for candidate in unsafe { self.image.candidates.items() } {
             // SAFETY: NUL-terminated strings and null-terminated arrays, prepared by the parent.
             unsafe {
-                libc::execve(candidate.as_ptr(), self.argv, self.env);
+                libc::execve(*candidate, self.image.argv, self.image.env);
             }
             match last_errno() {
                 libc::ENOENT | libc::ENOTDIR => {}

@@ -5,21 +5,26 @@
 //! may have held any lock at the moment of the clone. What fails between clone and exec comes back
 //! as a [`Failure`] through a pipe that exec closes.
 
+mod bare;
 mod child;
+mod image;
 mod program;
+mod window;
 
+pub use bare::Bare;
 pub use program::{Program, Resource};
+pub use window::Window;
 
-use child::Child;
-use program::LISTEN_PID_DIGITS;
+use child::{Child, Inherited};
+use image::Image;
 use std::{
-    cell::Cell,
     ffi::{CString, OsString},
     io, mem,
-    os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     ptr,
     sync::atomic::{AtomicU64, Ordering},
 };
+use window::MAX_SENT;
 
 /// stdio and the sockets of one job.
 pub const MAX_DESCRIPTORS: usize = 64;
@@ -110,6 +115,14 @@ impl Failure {
     }
 }
 
+impl Descriptors<'_> {
+    /// All of them, with the numbers that they get in the child: ascending.
+    fn placed(&self) -> impl Iterator<Item = (BorrowedFd<'_>, RawFd)> {
+        let stdio = self.stdio.iter().flatten().copied().zip(0..);
+        stdio.chain(self.extra.iter().copied().zip(3..)).chain(self.placed)
+    }
+}
+
 /// Starts it in a session or process group of its own. Call this from the main thread only: with
 /// `die_with_parent` the child's life is tied to the calling thread.
 ///
@@ -120,64 +133,94 @@ pub fn spawn(
     descriptors: &Descriptors<'_>,
     into: Option<&IntoCgroup<'_>>,
 ) -> io::Result<Cloned> {
+    start(program, descriptors, into, None)
+}
+
+impl Window {
+    /// As [`spawn()`], without a copy of our table of descriptors if a slot is free.
+    ///
+    /// # Errors
+    /// As [`spawn()`].
+    pub fn spawn(
+        &self,
+        program: &Program,
+        descriptors: &Descriptors<'_>,
+        into: Option<&IntoCgroup<'_>>,
+    ) -> io::Result<Cloned> {
+        start(program, descriptors, into, Some(self))
+    }
+}
+
+fn start(
+    program: &Program,
+    descriptors: &Descriptors<'_>,
+    into: Option<&IntoCgroup<'_>>,
+    window: Option<&Window>,
+) -> io::Result<Cloned> {
     let (failure, failure_write) = rustix::pipe::pipe_with(
         rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK,
     )?;
-    // Out of the way of the numbers that the child gives to what it inherits.
-    let above = RawFd::try_from(MAX_DESCRIPTORS).unwrap_or(RawFd::MAX);
-    // Not to be had where only few descriptors are allowed.
-    let failure_write =
-        rustix::io::fcntl_dupfd_cloexec(&failure_write, above).unwrap_or(failure_write);
-    let argv = pointers(&program.argv);
-    let mut env_bytes: Vec<CString> = program.env.clone();
-    let env = pointers(&env_bytes);
-    let listen_pid = program.listen_pid.and_then(|index| {
-        let entry = env_bytes.get_mut(index)?;
-        let end = entry.as_bytes().len() - LISTEN_PID_DIGITS;
-        // The child writes into its own copy of these bytes.
-        Some(entry.as_ptr().cast_mut().wrapping_add(end))
-    });
-    let child = Child {
-        program,
-        argv: argv.as_ptr(),
-        env: env.as_ptr(),
-        listen_pid,
-        descriptors,
-        failure: Cell::new(failure_write.as_raw_fd()),
+    let (sent, targets): (Vec<BorrowedFd<'_>>, Vec<RawFd>) =
+        std::iter::once((failure_write.as_fd(), -1)).chain(descriptors.placed()).unzip();
+    if sent.len() > MAX_SENT {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let mut inherited =
+        Inherited { sources: [-1; MAX_SENT], targets: [-1; MAX_SENT], count: sent.len() };
+    for (place, (source, target)) in sent.iter().zip(&targets).enumerate() {
+        (inherited.sources[place], inherited.targets[place]) = (source.as_raw_fd(), *target);
+    }
+    // Inherited numbers mean nothing in another table.
+    let window = window.filter(|_| descriptors.stdio.is_some() && !program.executes_descriptor);
+    let image = Image::new(program, into.map(|into| into.procs.as_c_str()))?;
+    let slot = window.and_then(|window| window.send(&sent));
+    let mut child = Child {
+        image: &image,
+        inherited,
+        passage: slot.map(|(_, passage)| passage),
         parent: std::process::id(),
     };
+    crate::heap::mark();
+    let cloned = clone_into(into, if slot.is_some() { libc::CLONE_FILES } else { 0 });
+    if let (Err(_), Some((slot, _))) = (&cloned, slot) {
+        slot.clear();
+    }
+    let (pid, entered) = cloned?;
+    if pid == 0 {
+        // SAFETY: we are the child, and this is the first that it does.
+        unsafe { child.run(entered) }
+    }
+    if let Some((slot, _)) = slot {
+        slot.given_to(pid);
+    }
+    FORKS.fetch_add(1, Ordering::Relaxed);
+    Ok(Cloned { pid, failure, in_group: entered != Entered::Not })
+}
 
-    let mut in_group = into.is_some();
-    let mut pid = match into {
-        Some(into) => clone3(into.group.as_raw_fd()),
-        None => clone(),
+/// How a child comes into its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entered {
+    /// It was cloned into it.
+    Cloned,
+    /// It has to write itself into it.
+    ByItself,
+    /// It stays in ours: none was asked for, or it cannot be entered.
+    Not,
+}
+
+fn clone_into(into: Option<&IntoCgroup<'_>>, flags: libc::c_int) -> io::Result<(u32, Entered)> {
+    let Some(into) = into else { return Ok((clone(flags)?, Entered::Not)) };
+    let error = match clone3(into.group.as_raw_fd(), flags) {
+        Ok(pid) => return Ok((pid, Entered::Cloned)),
+        Err(error) => error,
     };
-    let mut procs = None;
-    if let (Some(into), Err(error)) = (into, &pid) {
-        // Not there, forbidden (seccomp answers ENOSYS), or not into this group.
-        match error.raw_os_error() {
-            Some(libc::ENOSYS | libc::EPERM | libc::EINVAL | libc::E2BIG) => {
-                procs = Some(into.procs.as_ptr())
-            }
-            Some(libc::EACCES | libc::EBUSY | libc::EOPNOTSUPP | libc::ENODEV) => in_group = false,
-            _ => {
-                return Err(io::Error::from_raw_os_error(
-                    error.raw_os_error().unwrap_or(libc::EAGAIN),
-                ));
-            }
-        }
-        pid = clone();
-    }
-    match pid? {
-        0 => {
-            // SAFETY: we are the child; all pointers are to our copies of what the parent prepared.
-            unsafe { child.run(procs) }
-        }
-        pid => {
-            FORKS.fetch_add(1, Ordering::Relaxed);
-            Ok(Cloned { pid, failure, in_group })
-        }
-    }
+    // Not there, forbidden (seccomp answers ENOSYS), or not into this group.
+    let entered = match error.raw_os_error() {
+        Some(libc::ENOSYS | libc::EPERM | libc::EINVAL | libc::E2BIG) => Entered::ByItself,
+        Some(libc::EACCES | libc::EBUSY | libc::EOPNOTSUPP | libc::ENODEV) => Entered::Not,
+        _ => return Err(error),
+    };
+    Ok((clone(flags)?, entered))
 }
 
 static FORKS: AtomicU64 = AtomicU64::new(0);
@@ -192,7 +235,7 @@ fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
     strings.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
 }
 
-fn clone3(group: RawFd) -> io::Result<u32> {
+fn clone3(group: RawFd, flags: libc::c_int) -> io::Result<u32> {
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     /// `struct clone_args` up to its `cgroup` member.
     #[repr(C)]
@@ -211,7 +254,7 @@ fn clone3(group: RawFd) -> io::Result<u32> {
         cgroup: u64,
     }
     let arguments = Arguments {
-        flags: CLONE_INTO_CGROUP,
+        flags: CLONE_INTO_CGROUP | flags as u64,
         exit_signal: libc::SIGCHLD as u64,
         cgroup: u64::try_from(group).unwrap_or(0),
         ..Arguments::default()
@@ -222,12 +265,12 @@ fn clone3(group: RawFd) -> io::Result<u32> {
     })
 }
 
-fn clone() -> io::Result<u32> {
+fn clone(flags: libc::c_int) -> io::Result<u32> {
     // SAFETY: as above; a null stack means our own, copied.
     answer(unsafe {
         libc::syscall(
             libc::SYS_clone,
-            libc::SIGCHLD as libc::c_ulong,
+            (libc::SIGCHLD | flags) as libc::c_ulong,
             0usize,
             0usize,
             0usize,

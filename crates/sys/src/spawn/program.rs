@@ -14,7 +14,10 @@ pub struct Program {
     pub(super) env: Vec<CString>,
     /// Tried one after the other, as a shell searches PATH.
     pub(super) candidates: Vec<CString>,
-    pub(super) listen_pid: Option<usize>,
+    /// The entry of `env` that the child completes, and where its digits begin.
+    pub(super) listen_pid: Option<(usize, usize)>,
+    /// A candidate is a descriptor of ours by its number.
+    pub(super) executes_descriptor: bool,
     pub cwd: Option<CString>,
     pub identity: Option<(u32, u32, Vec<u32>)>,
     pub umask: Option<u32>,
@@ -94,6 +97,7 @@ impl Program {
                 .collect::<Result<_, _>>()?,
             candidates: candidates.into_iter().map(c_string).collect::<Result<_, _>>()?,
             listen_pid: None,
+            executes_descriptor: false,
             cwd: None,
             identity: None,
             umask: None,
@@ -111,11 +115,12 @@ impl Program {
     /// Runs what a descriptor is open on (a binary that may have been replaced or deleted).
     pub fn run_descriptor(&mut self, fd: RawFd) {
         self.candidates = vec![descriptor_path(fd)];
+        self.executes_descriptor = true;
     }
 
     /// Adds LISTEN_PID, which only the child can know.
     pub fn tell_listen_pid(&mut self) {
-        self.listen_pid = Some(self.env.len());
+        self.listen_pid = Some((self.env.len(), LISTEN_PID.count_bytes() - LISTEN_PID_DIGITS));
         self.env.push(LISTEN_PID.to_owned());
     }
 
@@ -128,7 +133,7 @@ impl Program {
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Room for the digits, which the child writes.
 const LISTEN_PID: &std::ffi::CStr = c"LISTEN_PID=0000000000";
-pub(super) const LISTEN_PID_DIGITS: usize = 10;
+const LISTEN_PID_DIGITS: usize = 10;
 
 fn descriptor_path(fd: RawFd) -> CString {
     CString::new(format!("/proc/self/fd/{fd}")).expect("digits hold no NUL")

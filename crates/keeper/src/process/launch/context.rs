@@ -5,7 +5,7 @@ use crate::event_loop::reserve::DescriptorTable;
 use mainstay_core::name::Name;
 use mainstay_sys::{
     cgroup, cookie,
-    spawn::{self, Program},
+    spawn::{self, Program, Window},
 };
 use mainstay_wire::link::Exec;
 use rustix::fs::{Mode, OFlags};
@@ -26,15 +26,23 @@ pub(crate) struct RunContext {
     pub(crate) nofile: Option<(u64, u64)>,
     pub(crate) cgroup: Option<cgroup::Root>,
     pub(crate) null: OwnedFd,
+    /// How children get their descriptors.
+    pub(crate) window: Window,
 }
 
 impl RunContext {
-    pub(crate) fn new(run: String, cgroup: Option<cgroup::Root>) -> io::Result<RunContext> {
+    pub(crate) fn new(
+        run: String,
+        cgroup: Option<cgroup::Root>,
+        window: impl FnOnce(u64) -> Window,
+    ) -> io::Result<RunContext> {
+        let nofile = spawn::raise_nofile();
         Ok(RunContext {
             run,
             env: environment(),
             ignored: mainstay_sys::signal::ignored(),
-            nofile: spawn::raise_nofile(),
+            nofile,
+            window: window(most_descriptors(nofile)),
             cgroup,
             null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
         })
@@ -42,7 +50,7 @@ impl RunContext {
 
     /// Our own table of descriptors, whose limit was raised as far as it goes.
     pub(crate) fn table(&self) -> DescriptorTable {
-        DescriptorTable::new(self.nofile.map_or(u64::MAX, |(_, hard)| hard))
+        DescriptorTable::new(most_descriptors(self.nofile))
     }
 
     /// The program of a job or task, without its descriptors.
@@ -76,6 +84,11 @@ impl RunContext {
         program.ignored.clone_from(&self.ignored);
         Ok(program)
     }
+}
+
+/// How many descriptors we may have, now that the limit was raised as far as it goes.
+pub(crate) fn most_descriptors(nofile: Option<(u64, u64)>) -> u64 {
+    nofile.map_or(u64::MAX, |(_, hard)| hard)
 }
 
 /// Not what we tell ourselves over an upgrade, and not what was meant for us as a service.

@@ -12,7 +12,7 @@ mod context;
 mod descriptors;
 mod prepare;
 
-pub(crate) use context::RunContext;
+pub(crate) use context::{RunContext, most_descriptors};
 pub(crate) use descriptors::Capture;
 
 use crate::process::{
@@ -22,10 +22,7 @@ use crate::process::{
 };
 use descriptors::Endpoints;
 use mainstay_core::exit::Asked;
-use mainstay_sys::{
-    cgroup::Group,
-    spawn::{self, IntoCgroup},
-};
+use mainstay_sys::{cgroup::Group, spawn::IntoCgroup};
 use mainstay_wire::link::Spawn;
 use prepare::Prepared;
 use rustix::pipe::PipeFlags;
@@ -97,7 +94,9 @@ fn clone(
     };
     let descriptors = endpoints.descriptors(context, spawn, &job.sockets)?;
     let oom_before = group.as_ref().map_or(0, Group::oom_kills);
-    let cloned = spawn::spawn(&program, &descriptors, into.as_ref())
+    let cloned = context
+        .window
+        .spawn(&program, &descriptors, into.as_ref())
         .map_err(doing("clone a process for it"))?;
     let process = Process {
         incarnation: spawn.incarnation,

@@ -21,7 +21,7 @@ use crate::{
     output::{Output, OutputState, Stream, WriteEnd},
     process::{
         job::{Job, Phase, Process},
-        launch::RunContext,
+        launch::{RunContext, most_descriptors},
         listen_sockets::HeldSocket,
         task::{CapturedOutput, Leftover, Task},
         tree::Tree,
@@ -33,6 +33,7 @@ use mainstay_sys::{
     cgroup::{self, Group},
     fd,
     signal::Signals,
+    spawn::Window,
     state_dir::StateDir,
 };
 use mainstay_wire::frame::FrameDecoder;
@@ -48,6 +49,7 @@ use std::{
 /// (threads, descriptors) is in here.
 pub(in crate::upgrade) struct FreshResources {
     output: Output,
+    window: Window,
     exe: OwnedFd,
     poller: Poller,
     deadlines: Deadlines,
@@ -81,7 +83,10 @@ impl Handover {
             forward: self.forward.clone().map(Vec::from),
             forward_dropped: self.forward_dropped,
         };
+        // First, so that it gets the lowest numbers.
+        let window = Window::open(most_descriptors(self.nofile));
         Ok(FreshResources {
+            window,
             output: Output::start(self.state_dir.join("logs"), rest)?,
             exe: crate::own_executable()?,
             poller: Poller::new()?,
@@ -93,7 +98,7 @@ impl Handover {
 
     /// A keeper that goes on where the other one stopped.
     pub(in crate::upgrade) fn restore(self, fresh: FreshResources) -> io::Result<Keeper> {
-        let FreshResources { output, exe, poller, deadlines, signals, state_files } = fresh;
+        let FreshResources { window, output, exe, poller, deadlines, signals, state_files } = fresh;
         for held in self.streams {
             output.open(restore_stream(held)?);
         }
@@ -134,6 +139,7 @@ impl Handover {
             nofile: self.nofile,
             cgroup: self.cgroup.map(cgroup::Root::at),
             null: fd::take(self.null)?,
+            window,
         };
         let role = Role::Node(Box::new(node));
         let mut keeper = Keeper::of(poller, deadlines, signals, context, state_files, role)?;
