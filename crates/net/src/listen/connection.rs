@@ -1,6 +1,6 @@
 //! One connection: served until its client leaves, is too slow, or has to go.
 
-use super::{Limits, Secured, Stop, write_timeout::WriteTimeout};
+use super::{Limits, Secured, Stop, handshakes::FailedHandshakes, write_timeout::WriteTimeout};
 use crate::stream::{BoxedStream, Stream};
 use hyper::{
     Request, Response,
@@ -89,7 +89,7 @@ pub(super) enum Accepted {
 
 pub(super) async fn serve<S: Service>(
     accepted: Accepted,
-    tls: Option<Secured>,
+    tls: Option<(Secured, Arc<FailedHandshakes>)>,
     limits: Limits,
     stop: Stop,
     active: Arc<AtomicBool>,
@@ -101,11 +101,14 @@ pub(super) async fn serve<S: Service>(
             let _ = stream.set_nodelay(true);
             (written_within(limits.write, stream), false)
         }
-        (Accepted::Tcp(stream), Some(secured)) => {
+        (Accepted::Tcp(stream), Some((secured, failures))) => {
             let _ = stream.set_nodelay(true);
-            // A client that does not get that far is no news.
-            let Ok(Ok(stream)) = timeout(limits.header, secured.accept(stream)).await else {
-                return;
+            let peer = stream.peer_addr().ok();
+            let stream = match timeout(limits.header, secured.accept(stream)).await {
+                Ok(Ok(Some(stream))) => stream,
+                Ok(Err(error)) => return failures.tell(peer, &error),
+                // A client that does not get that far is no news.
+                Ok(Ok(None)) | Err(_) => return,
             };
             let certified = stream.get_ref().1.peer_certificates().is_some();
             (written_within(limits.write, stream), certified)
@@ -156,17 +159,18 @@ fn written_within<S: Stream + 'static>(limit: Option<Duration>, stream: S) -> Bo
 }
 
 impl Secured {
+    /// `None`: it spoke plain HTTP and was told not to.
     async fn accept(
         &self,
         mut stream: TcpStream,
-    ) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
+    ) -> io::Result<Option<tokio_rustls::server::TlsStream<TcpStream>>> {
         let mut first = [0; 1];
         let plain = stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE;
         if plain {
             stream.write_all(&self.plain_answer).await?;
             stream.shutdown().await?;
-            return Err(io::ErrorKind::InvalidData.into());
+            return Ok(None);
         }
-        self.tls.accept(stream).await
+        self.tls.accept(stream).await.map(Some)
     }
 }

@@ -14,6 +14,7 @@ mod bind;
 mod body;
 mod connection;
 mod connections;
+mod handshakes;
 mod write_timeout;
 
 pub use bind::{Listener, bind_tcp};
@@ -24,6 +25,7 @@ pub use connections::{Connections, Full};
 use crate::tls::ServerTls;
 use connection::Accepted;
 use futures_util::FutureExt;
+use handshakes::FailedHandshakes;
 use std::{io, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::sleep};
 
@@ -84,8 +86,10 @@ impl Endpoint {
     ) {
         let Endpoint { listener, tls, limits, connections, answers_backlog } = self;
         let until = stop.clone();
+        let failures = Arc::new(FailedHandshakes::default());
         let enter = |accepted: Accepted| {
-            let (tls, until, service) = (tls.clone(), until.clone(), service.clone());
+            let tls = tls.clone().map(|tls| (tls, failures.clone()));
+            let (until, service) = (until.clone(), service.clone());
             connections
                 .add(|active| connection::serve(accepted, tls, limits, until, active, service));
         };

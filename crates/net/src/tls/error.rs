@@ -144,6 +144,18 @@ pub(crate) fn requires_certificate(error: &(dyn StdError + 'static)) -> bool {
     )
 }
 
+/// Why a client did not get past the handshake, for those who run the server.
+pub(crate) fn why_refused(error: &io::Error) -> String {
+    match behind(error) {
+        Some(rustls::Error::NoCertificatesPresented) => "it has no certificate".to_owned(),
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            "its certificate is not of the authority in tls.client_ca".to_owned()
+        }
+        Some(other) => other.to_string(),
+        None => error.to_string(),
+    }
+}
+
 /// The TLS error behind another one, however deep.
 fn behind<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a rustls::Error> {
     let mut next = Some(error);

@@ -7,8 +7,9 @@ mod client;
 mod error;
 mod pem;
 mod server;
+mod version1;
 
 pub use client::ClientTls;
 pub use error::{Distrust, TlsError};
-pub(crate) use error::{rejects_certificate, requires_certificate};
+pub(crate) use error::{rejects_certificate, requires_certificate, why_refused};
 pub use server::{ServerTls, TlsFiles};

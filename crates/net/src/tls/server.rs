@@ -1,6 +1,6 @@
 //! TLS of a listener: its certificate, and what it asks of its clients.
 
-use super::{TlsError, pem::PemFile};
+use super::{TlsError, pem::PemFile, version1::AnyVersion};
 use ring::digest;
 use rustls::{
     RootCertStore, ServerConfig, crypto::ring::default_provider, server::WebPkiClientVerifier,
@@ -79,10 +79,11 @@ fn config(
     let builder = match client_ca {
         Some(ca) => {
             let roots = Arc::new(authorities(ca)?);
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+            let algorithms = provider.signature_verification_algorithms;
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider);
             let verifier = if anonymous { verifier.allow_unauthenticated() } else { verifier };
-            let verifier = verifier.build().map_err(|error| authority(ca, error))?;
-            builder.with_client_cert_verifier(verifier)
+            let inner = verifier.build().map_err(|error| authority(ca, error))?;
+            builder.with_client_cert_verifier(Arc::new(AnyVersion { inner, roots, algorithms }))
         }
         None => builder.with_no_client_auth(),
     };
