@@ -7,6 +7,7 @@ mod events;
 mod node;
 pub mod proc;
 mod random;
+mod terminal;
 mod wait;
 mod watched;
 pub mod writer;
@@ -16,6 +17,7 @@ pub use control::Control;
 pub use events::Events;
 pub use node::{Command, Node, Setup};
 pub use random::Random;
+pub use terminal::on_terminal;
 pub use wait::{until, within};
 pub use watched::{Reached, Watched};
 
@@ -48,12 +50,20 @@ impl Default for Scratch {
 impl Scratch {
     #[must_use]
     pub fn new() -> Scratch {
+        Scratch::ending(b"")
+    }
+
+    /// One whose name ends with these bytes.
+    #[must_use]
+    pub fn ending(end: &[u8]) -> Scratch {
+        use std::os::unix::ffi::OsStrExt;
         use std::sync::atomic::{AtomicU64, Ordering};
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!("mainstay-test-{}-{number}", std::process::id());
-            let path = std::env::temp_dir().join(name);
+            let name = [name.as_bytes(), end].concat();
+            let path = std::env::temp_dir().join(std::ffi::OsStr::from_bytes(&name));
             match std::fs::create_dir(&path) {
                 Ok(()) => return Scratch { path },
                 // Left behind by a test that was killed and had the same pid.

@@ -4,6 +4,7 @@ use crate::{Control, Events, Scratch, binary, is_alive, proc, signal, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::{
+    ffi::{OsStr, OsString},
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, ExitStatus, Output, Stdio},
@@ -17,8 +18,8 @@ pub struct Setup {
     config: Option<String>,
     directory: Option<PathBuf>,
     import: Option<(String, PathBuf)>,
-    command: Vec<String>,
-    env: Vec<(String, String)>,
+    command: Vec<OsString>,
+    env: Vec<(String, OsString)>,
     before: Vec<String>,
     own_mounts: bool,
     args: Vec<String>,
@@ -46,13 +47,14 @@ impl Setup {
 
     /// `mainstay run -- COMMAND…`
     #[must_use]
-    pub fn command(command: &[&str]) -> Setup {
-        Setup { command: command.iter().map(ToString::to_string).collect(), ..Setup::default() }
+    pub fn command<S: AsRef<OsStr>>(command: &[S]) -> Setup {
+        let command = command.iter().map(|word| word.as_ref().to_owned()).collect();
+        Setup { command, ..Setup::default() }
     }
 
     #[must_use]
-    pub fn env(mut self, name: &str, value: &str) -> Setup {
-        self.env.push((name.to_owned(), value.to_owned()));
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Setup {
+        self.env.push((name.to_owned(), value.as_ref().to_owned()));
         self
     }
 

@@ -1,9 +1,11 @@
-//! The agent's own log: one plain line each on stderr. The keeper captures and stamps it.
+//! The agent's own log: one plain line each on stderr. The keeper captures and stamps it. What
+//! jobs have said stays within the line that quotes it.
 
 use mainstay_core::{
     event::{Ending, Event, Kind, RunEnd},
     exit::KillReason,
     job::Phase,
+    text::visible,
 };
 use std::{env, io, sync::OnceLock};
 use tracing::{Level, Subscriber};
@@ -56,9 +58,9 @@ where
             Level::DEBUG => "debug: ",
             Level::TRACE => "trace: ",
         };
-        write!(line, "mainstay: {level}")?;
-        context.field_format().format_fields(line.by_ref(), event)?;
-        writeln!(line)
+        let mut text = String::new();
+        context.field_format().format_fields(Writer::new(&mut text), event)?;
+        writeln!(line, "mainstay: {level}{}", visible(&text))
     }
 }
 

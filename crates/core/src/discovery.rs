@@ -2,7 +2,7 @@
 //!
 //! Plain data. `config` makes it, the machines decide with it, the crate `discovery` carries it.
 
-use crate::secret::Secret;
+use crate::text::Secret;
 pub use crate::tls::Tls;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
@@ -60,6 +60,7 @@ impl Default for Consul {
 /// A directory that the nodes of one machine share: a file for each service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileCatalogue {
+    #[serde(with = "crate::text::path")]
     pub directory: PathBuf,
 }
 

@@ -21,6 +21,6 @@ pub use document::Documents;
 pub use mainstay_core::{
     discovery::{Backend, Consul, FileCatalogue, Instance, Query, Registration, Standing, Tls},
     interface::{InterfaceSpec, NoAddress, choose},
-    secret::Secret,
+    text::Secret,
 };
 pub use mainstay_sys::interface::addresses;

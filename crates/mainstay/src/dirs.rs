@@ -1,6 +1,9 @@
 //! Where a node lives: its run directory and its state directory.
 
-use crate::failure::{Failure, USAGE};
+use crate::{
+    failure::{Failure, USAGE},
+    term,
+};
 use rustix::{
     fs::{Access, access},
     process::geteuid,
@@ -38,11 +41,11 @@ pub(crate) fn state_dir(flag: Option<&Path>, run_dir: &Path) -> Result<PathBuf, 
     }
     let tried =
         dir.map_or("without a home".to_owned(), |dir| format!("{} is not writable", dir.display()));
-    eprintln!(
-        "mainstay: no state directory ({tried}): logs go to {} and may not outlive a reboot; \
-         --state-dir names another place",
+    term::tell(&format!(
+        "no state directory ({tried}): logs go to {} and may not outlive a reboot; --state-dir \
+         names another place",
         run_dir.display()
-    );
+    ));
     Ok(run_dir.to_owned())
 }
 

@@ -1,5 +1,6 @@
 //! How a command fails: a text for people and an exit code for scripts.
 
+use crate::term;
 use std::fmt::Display;
 
 pub(crate) const FAILED: i32 = 1;
@@ -36,6 +37,6 @@ impl Failure {
     }
 
     pub(crate) fn tell(&self) {
-        eprintln!("mainstay: {}", self.text);
+        term::tell(&self.text);
     }
 }

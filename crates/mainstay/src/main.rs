@@ -1,5 +1,7 @@
 //! The command `mainstay`: arguments, wiring, and what people read.
 #![forbid(unsafe_code)]
+// What is shown goes through `term`.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod client;

@@ -1,4 +1,5 @@
 //! The command line: exit codes, diagnostics, and streams that go on over an agent's death.
 
 mod codes;
+mod quoted;
 mod streams;

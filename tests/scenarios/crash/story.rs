@@ -21,9 +21,9 @@ impl Story {
         let once = scratch.path().join("once");
         fs::write(&once, "").expect("a scratch directory");
         let mut setup = Setup::config(config(scratch.path()))
-            .env("MAINSTAY_CRASH_ONCE", &once.display().to_string());
+            .env("MAINSTAY_CRASH_ONCE", once.display().to_string());
         if let Some((point, count)) = crash {
-            setup = setup.env("MAINSTAY_CRASH_AT", &format!("{point}:{count}"));
+            setup = setup.env("MAINSTAY_CRASH_AT", format!("{point}:{count}"));
         }
         let mut node = setup.start();
         let mut events = node.events();

@@ -18,8 +18,8 @@ fn the_quickstart_starts_in_order_answers_and_stops_in_order() {
         .port();
     let data = Scratch::new();
     let mut node = Setup::example(example)
-        .env("QUICKSTART_PORT", &port.to_string())
-        .env("QUICKSTART_DATA", &data.path().join("data").display().to_string())
+        .env("QUICKSTART_PORT", port.to_string())
+        .env("QUICKSTART_DATA", data.path().join("data").display().to_string())
         .start();
     let mut events = node.events();
     events.wait_for("web", "healthy");

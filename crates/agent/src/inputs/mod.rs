@@ -209,8 +209,17 @@ fn log_output(id: &TaskId, outcome: &TaskOutcome) {
         TaskOwner::Job { kind: TaskKind::Check(_), .. } => return,
         TaskOwner::Node { purpose } => format!("the command for {purpose}"),
     };
-    if !outcome.output.is_empty() {
-        let cut = if outcome.truncated { " (cut)" } else { "" };
-        tracing::info!("{whose} said{cut}: {}", outcome.output.trim_end());
+    // A line of its own for each, which names who has said it.
+    let mut lines = outcome.output.trim_end().lines();
+    for line in lines.by_ref().take(SAID_LINES) {
+        tracing::info!("{whose} said: {line}");
+    }
+    match (lines.count(), outcome.truncated) {
+        (0, false) => {}
+        (more, false) => tracing::info!("{whose} said {more} more lines"),
+        (more, true) => tracing::info!("{whose} said more than {more} more lines"),
     }
 }
+
+/// So many lines of what a command has said are in our log.
+const SAID_LINES: usize = 20;

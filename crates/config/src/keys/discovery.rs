@@ -11,7 +11,7 @@ use mainstay_core::{
     interface::InterfaceSpec,
     name::Name,
     plan::{Advertise, WatchPlan, Watched},
-    secret::Secret,
+    text::Secret,
 };
 use std::{path::PathBuf, time::Duration};
 use toml::de::DeValue;

@@ -11,6 +11,7 @@ use super::{
 use mainstay_core::{
     name::Name,
     plan::{FileFormat, ForwardFormat, Log},
+    text::visible,
 };
 use rustix::{
     event::epoll::{self, EventData, EventFlags},
@@ -295,7 +296,7 @@ impl Writer {
         let log = Log { format: ForwardFormat::Raw, ..Log::default() };
         let wall = mainstay_sys::clock::wall();
         self.header.set(wall, Channel::Stderr);
-        let text = format!("mainstay: {text}");
+        let text = format!("mainstay: {}", visible(text));
         let piece = Piece { text: text.as_bytes(), whole: true };
         let mut line = Vec::new();
         self.header.to_forward(log.format, "", Channel::Stderr, piece, &mut line);

@@ -19,6 +19,7 @@ use crate::{
     term::{self, print},
 };
 use mainstay_config::Errors;
+use mainstay_core::text::bytes;
 use mainstay_import::Format;
 use mainstay_net::http::Method;
 use serde_json::{Map, Value};
@@ -78,11 +79,7 @@ pub(crate) fn is_called() -> bool {
 }
 
 pub(crate) fn containerpilot() -> Result<i32, Failure> {
-    let mut words = Vec::new();
-    for word in env::args_os().skip(1) {
-        let word = word.into_string();
-        words.push(word.map_err(|word| usage(format!("{} is not UTF-8", word.display())))?);
-    }
+    let words = env::args_os().skip(1).map(|word| bytes::from_os(&word)).collect();
     let flags = Flags::parse(words).map_err(|error| usage(error.to_string()))?;
     if flags.help {
         print(&format!("{USAGE_TEXT}\n"))?;
@@ -93,11 +90,12 @@ pub(crate) fn containerpilot() -> Result<i32, Failure> {
         print(&format!("Version: {VERSION}\nGitHash: {hash}\n"))?;
         return Ok(0);
     }
-    let set = |name| env::var(name).ok().filter(|value: &String| !value.is_empty());
+    let set = |name| env::var_os(name).map(|value| bytes::from_os(&value));
+    let set = |name| set(name).filter(|value: &String| !value.is_empty());
     let Some(config) = flags.config.clone().or_else(|| set("CONTAINERPILOT")) else {
         return Err(usage("-config flag is required, or the variable CONTAINERPILOT".to_owned()));
     };
-    let config = PathBuf::from(config);
+    let config = PathBuf::from(bytes::to_os(&config).into_owned());
     if flags.template {
         return template(&config, flags.out.as_deref());
     }
@@ -124,7 +122,7 @@ pub(crate) fn containerpilot() -> Result<i32, Failure> {
         }
         return Ok(code);
     }
-    let file = config.to_str().unwrap_or_default().to_owned();
+    let file = bytes::from_os(config.as_os_str());
     run::run(RunArgs {
         config: None,
         from: vec![Format::ContainerPilot.to_string(), file],
@@ -141,7 +139,7 @@ fn usage(text: String) -> Failure {
 
 fn tell(errors: &Errors) -> i32 {
     let color = term::stderr_color();
-    eprintln!("{}", errors.render(color).trim_end());
+    term::tell_diagnostics(errors.render(color).trim_end());
     CONFIG
 }
 
@@ -152,7 +150,7 @@ fn template(config: &Path, out: Option<&str>) -> Result<i32, Failure> {
     };
     match out {
         None | Some("" | "-") => print(&text)?,
-        Some(path) => fs::write(path, text)
+        Some(path) => fs::write(bytes::to_os(path), text)
             .map_err(|error| Failure::of(format!("cannot write {path}"), error))?,
     }
     Ok(0)

@@ -4,7 +4,7 @@ use crate::{
     args::CheckArgs,
     context::context,
     failure::{CONFIG, Failure},
-    term::{self, print_json},
+    term::{self, Page, print_json},
 };
 use serde_json::{Value, json};
 
@@ -21,11 +21,13 @@ pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
                 return Ok(0);
             }
             for warning in &loaded.warnings {
-                eprintln!("{}\n", warning.render(color));
+                term::tell_diagnostics(&(warning.render(color) + "\n"));
             }
             let jobs = loaded.plan.jobs.len();
             let noun = if jobs == 1 { "job" } else { "jobs" };
-            term::print(&format!("{} is valid: {jobs} {noun}\n", path.display()))?;
+            let mut page = Page::new();
+            page.line(format!("{} is valid: {jobs} {noun}", path.display()));
+            page.show()?;
             Ok(0)
         }
         Err(errors) => {
@@ -33,7 +35,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
                 let all: Vec<Value> = errors.iter().map(diagnostic).collect();
                 print_json(&json!({ "valid": false, "file": path, "diagnostics": all }))?;
             } else {
-                eprintln!("{}", errors.render(color).trim_end());
+                term::tell_diagnostics(errors.render(color).trim_end());
             }
             Ok(CONFIG)
         }

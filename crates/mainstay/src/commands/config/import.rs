@@ -14,7 +14,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<i32, Failure> {
             Ok(imported) => imported,
             Err(errors) => {
                 let color = term::stderr_color();
-                eprintln!("{}", errors.render(color).trim_end());
+                term::tell_diagnostics(errors.render(color).trim_end());
                 return Ok(CONFIG);
             }
         };
@@ -28,7 +28,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<i32, Failure> {
             continue;
         }
         print(&imported.toml)?;
-        imported.notes.iter().for_each(|note| eprintln!("mainstay: {note}"));
+        imported.notes.iter().for_each(|note| term::tell(&note.to_string()));
     }
     Ok(0)
 }

@@ -5,7 +5,7 @@ use crate::{
     client::{Answer, Client, read},
     commands::jobs::control,
     failure::{CONFIG, Failure},
-    term::{Tint, print, print_json, stdout_color, tinted},
+    term::{self, Page, Tint, print_json},
 };
 use mainstay_core::{explain, plan};
 use mainstay_wire::api::{Change, Changes};
@@ -56,15 +56,14 @@ fn tell(answer: Answer, json: bool, nothing: &str) -> Result<i32, Failure> {
     }
     let changes: Changes = read(done)?;
     if !changes.warnings.is_empty() {
-        eprintln!("{}", changes.warnings.trim_end());
+        term::tell_sent_diagnostics(&changes.warnings);
     }
-    print(&lines(&changes, nothing))?;
+    lines(&changes, nothing).show()?;
     failed.map_or(Ok(0), Err)
 }
 
-fn lines(changes: &Changes, nothing: &str) -> String {
-    let color = stdout_color();
-    let mut text = String::new();
+fn lines(changes: &Changes, nothing: &str) -> Page {
+    let mut page = Page::new();
     for change in &changes.jobs {
         let (mark, tint) = match change.change {
             plan::Change::Added => ('+', Tint::Green),
@@ -79,28 +78,27 @@ fn lines(changes: &Changes, nothing: &str) -> String {
             explain::effect(change.effect, change.change, &change.waits),
             reason(change)
         );
-        text.push_str(&tinted(&line, tint, color));
-        text.push('\n');
+        page.tinted_line(&[(&line, tint)]);
     }
     let (tables, keys): (Vec<&str>, Vec<&str>) =
         changes.node.iter().map(String::as_str).partition(|key| TABLES.contains(key));
     if !keys.is_empty() {
-        text.push_str(&format!("~ [node]  {} applied live\n", keys.join(", ")));
+        page.line(format!("~ [node]  {} applied live", keys.join(", ")));
     }
-    tables.iter().for_each(|table| text.push_str(&format!("~ [{table}]  applied live\n")));
+    tables.iter().for_each(|table| page.line(format!("~ [{table}]  applied live")));
     if !changes.api.is_empty() {
-        text.push_str(&format!("~ [api]  {} applied live\n", changes.api.join(", ")));
+        page.line(format!("~ [api]  {} applied live", changes.api.join(", ")));
     }
     if changes.apps {
-        text.push_str("~ [apps]  applied live\n");
+        page.line("~ [apps]  applied live");
     }
     if changes.ends {
-        text.push_str("the node ends: nothing is left for it to run\n");
+        page.line("the node ends: nothing is left for it to run");
     }
-    if text.is_empty() {
-        text = format!("{nothing}\n");
+    if page.is_empty() {
+        page.line(nothing);
     }
-    text
+    page
 }
 
 /// The keys that differ, or what moves it although none does.

@@ -4,7 +4,7 @@ use crate::{
     args::{AppArgs, ControlArgs, RestartArgs, SignalArgs, StartArgs},
     client::{Answer, Client, PROMPT},
     failure::{FAILED, Failure, USAGE},
-    term::{print, print_json},
+    term::{Page, print_json, tell as tell_stderr},
 };
 use mainstay_net::percent::segment;
 use mainstay_wire::api::{RestartRequest, SignalRequest, StartRequest};
@@ -92,12 +92,14 @@ fn tell(name: &str, answer: &Answer, json: bool) -> Result<i32, Failure> {
     if json {
         print_json(&answer.body)?;
     } else if ok {
-        several(&answer.body).iter().try_for_each(|job| {
+        let mut page = Page::new();
+        for job in several(&answer.body) {
             let name = job["name"].as_str().unwrap_or(name);
-            print(&format!("{name}: {}\n", line(job)))
-        })?;
+            page.line(format!("{name}: {}", line(job)));
+        }
+        page.show()?;
     } else {
-        eprintln!("mainstay: {name}: {}", answer.detail());
+        tell_stderr(&format!("{name}: {}", answer.detail()));
     }
     Ok(if ok { 0 } else { FAILED })
 }

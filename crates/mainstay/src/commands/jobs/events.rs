@@ -7,7 +7,7 @@ use crate::{
     args::EventsArgs,
     client::Client,
     failure::Failure,
-    term::{Tint, print, stdout_color, tinted},
+    term::{Page, Tint, print},
 };
 use mainstay_core::event::{EventName, Tone};
 use serde_json::Value;
@@ -86,7 +86,6 @@ fn show(data: &str, json: bool) -> Result<(), Failure> {
         return print(&format!("{data}\n"));
     }
     let event: Value = serde_json::from_str(data).unwrap_or_default();
-    let color = stdout_color();
     let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
     let name = text("event");
     let time = text("time");
@@ -98,14 +97,17 @@ fn show(data: &str, json: bool) -> Result<(), Failure> {
         Some(Tone::Good) => Tint::Green,
         Some(Tone::Plain) | None => Tint::Plain,
     };
-    print(&format!(
-        "{}  {:>6}  {:<16} {}{}\n",
-        tinted(&time, Tint::Dim, color),
-        event["seq"].as_u64().map_or(String::new(), |seq| seq.to_string()),
-        tinted(&text("source"), Tint::Bold, color),
-        tinted(&name, tint, color),
-        detail(&event["detail"])
-    ))
+    let seq = event["seq"].as_u64().map_or(String::new(), |seq| seq.to_string());
+    let mut page = Page::new();
+    page.tinted_line(&[
+        (&time, Tint::Dim),
+        (&format!("  {seq:>6}  "), Tint::Plain),
+        (&format!("{:<16}", text("source")), Tint::Bold),
+        (" ", Tint::Plain),
+        (&name, tint),
+        (&detail(&event["detail"]), Tint::Plain),
+    ]);
+    page.show()
 }
 
 /// `{"from": "A", "exit": {"code": 1}}` as ` from=A exit.code=1`.

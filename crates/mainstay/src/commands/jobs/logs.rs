@@ -1,13 +1,7 @@
 //! `mainstay logs`: reads the files directly, so it needs neither agent nor keeper. Only for a node
 //! elsewhere is its agent asked.
 
-use crate::{
-    args::LogsArgs,
-    client::Client,
-    dirs,
-    failure::Failure,
-    term::{Tint, stdout_color, tinted},
-};
+use crate::{args::LogsArgs, client::Client, dirs, failure::Failure, term::JobLines};
 use mainstay_net::percent::segment;
 use mainstay_wire::{
     api::LogLine,
@@ -16,7 +10,7 @@ use mainstay_wire::{
 };
 use serde_json::Value;
 use std::{
-    io::{self, BufRead, Write},
+    io::{self, BufRead},
     path::Path,
     thread,
     time::Duration,
@@ -122,11 +116,10 @@ fn remote(args: &LogsArgs, client: &Client) -> Result<i32, Failure> {
 }
 
 struct Printer {
-    out: io::BufWriter<io::Stdout>,
+    out: JobLines,
     /// The one job that was asked for: its lines need no name before them.
     only: Option<String>,
     json: bool,
-    color: bool,
 }
 
 impl Printer {
@@ -135,13 +128,12 @@ impl Printer {
             [one] => Some(one.clone()),
             [] | [_, ..] => None,
         };
-        let out = io::BufWriter::new(io::stdout());
-        Printer { out, only, json: args.json.json, color: stdout_color() }
+        Printer { out: JobLines::new(), only, json: args.json.json }
     }
 
     fn show(&mut self, job: &str, entry: &Entry) -> Result<(), Failure> {
         match self.json {
-            true => told(writeln!(self.out, "{}", LogLine::of(job, entry).to_json())),
+            true => self.out.raw(&LogLine::of(job, entry).to_json()),
             false => self.line(job, &entry.text),
         }
     }
@@ -149,7 +141,7 @@ impl Printer {
     /// A line as the API sends it.
     fn pass(&mut self, line: &str) -> Result<(), Failure> {
         if self.json {
-            return told(writeln!(self.out, "{line}"));
+            return self.out.raw(line);
         }
         let entry: Value = serde_json::from_str(line).unwrap_or_default();
         let text = |key: &str| entry[key].as_str().unwrap_or_default();
@@ -159,28 +151,12 @@ impl Printer {
     fn line(&mut self, job: &str, text: &[u8]) -> Result<(), Failure> {
         let prefix = match &self.only {
             Some(only) if only == job => String::new(),
-            Some(_) | None => {
-                format!("{} ", tinted(&format!("{job} |"), Tint::Cyan, self.color))
-            }
+            Some(_) | None => format!("{job} |"),
         };
-        let written = self.out.write_all(prefix.as_bytes());
-        told(
-            written
-                .and_then(|()| self.out.write_all(text))
-                .and_then(|()| self.out.write_all(b"\n")),
-        )
+        self.out.line(&prefix, text)
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
-        told(self.out.flush())
-    }
-}
-
-/// A reader that went away has seen what it wanted.
-fn told(written: io::Result<()>) -> Result<(), Failure> {
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => Err(Failure::of("cannot write to stdout", error)),
-        Ok(()) => Ok(()),
+        self.out.flush()
     }
 }

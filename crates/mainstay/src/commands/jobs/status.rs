@@ -5,7 +5,7 @@ use crate::{
     client::{Client, read},
     commands::jobs::control::several,
     failure::{Failure, NOT_AS_DESIRED},
-    term::{self, Tint, harmless, print, print_json, stdout_color, table, tinted},
+    term::{self, Page, Tint, print_json},
 };
 use jiff::Timestamp;
 use mainstay_core::{
@@ -27,15 +27,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
             let jobs: Vec<JobStatus> = several(&body).iter().map(read).collect::<Result<_, _>>()?;
             match (args.json.json, jobs.as_slice()) {
                 (true, _) => print_json(&body)?,
-                (false, [job]) => {
-                    let notes: String = notes(job).iter().map(|note| format!("{note}\n")).collect();
-                    let announced = announced(job).unwrap_or_default();
-                    print(&(jobs_table(jobs.iter()) + &checks(job) + &announced + &notes))?;
-                }
-                (false, jobs) => {
-                    let all: Vec<&JobStatus> = jobs.iter().collect();
-                    print(&(jobs_table(jobs.iter()) + &all_notes(&all, None)))?;
-                }
+                (false, jobs) => some(jobs).show()?,
             }
             Ok(code(&jobs))
         }
@@ -44,7 +36,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
             let status: NodeStatus = read(&body)?;
             match args.json.json {
                 true => print_json(&body)?,
-                false => print(&whole(&status, Shown::of(args, &status), room(args)))?,
+                false => whole(&status, Shown::of(args, &status), room(args)).show()?,
             }
             Ok(code(&status.jobs))
         }
@@ -111,35 +103,48 @@ fn divided(jobs: &[&JobStatus], height: Height) -> (usize, Height) {
     (jobs.len().min(room - lines), Some(lines))
 }
 
-fn whole(status: &NodeStatus, shown: Shown, height: Height) -> String {
-    let color = stdout_color();
+/// The jobs that were asked for; of a single one its checks as well.
+fn some(jobs: &[JobStatus]) -> Page {
+    let all: Vec<&JobStatus> = jobs.iter().collect();
+    let mut page = Page::new();
+    jobs_table(&mut page, &all);
+    if let [job] = jobs {
+        checks(&mut page, job);
+        announced(job).iter().for_each(|line| page.line(line));
+    }
+    all_notes(&mut page, &all, None);
+    page
+}
+
+fn whole(status: &NodeStatus, shown: Shown, height: Height) -> Page {
     let (word, tint) = match status.state {
         NodePhase::Starting => ("starting", Tint::Yellow),
         NodePhase::Running => ("running", Tint::Green),
         NodePhase::Maintenance => ("maintenance", Tint::Yellow),
         NodePhase::Stopping => ("stopping", Tint::Yellow),
     };
-    let mut text = format!(
-        "{}  {}  mainstay {}\n",
-        tinted(&status.node, Tint::Bold, color),
-        tinted(word, tint, color),
-        status.version
-    );
+    let mut page = Page::new();
+    page.tinted_line(&[
+        (&status.node, Tint::Bold),
+        ("  ", Tint::Plain),
+        (word, tint),
+        (&format!("  mainstay {}", status.version), Tint::Plain),
+    ]);
     let wanted: Vec<&JobStatus> = status.jobs.iter().filter(|job| shown.shows(job)).collect();
     let (rows, lines) = divided(&wanted, height);
     let listed = &wanted[..rows];
     if !listed.is_empty() {
-        text.push_str(&jobs_table(listed.iter().copied()));
+        jobs_table(&mut page, listed);
     }
-    text.push_str(&all_notes(listed, lines));
+    all_notes(&mut page, listed, lines);
     if wanted.len() > listed.len() {
         let more = wanted.len() - listed.len();
-        text.push_str(&format!("{more} more are not as they should be (--all shows them)\n"));
+        page.line(format!("{more} more are not as they should be (--all shows them)"));
     }
     let others = status.jobs.len() - wanted.len();
     match shown {
         Shown::Notable if others > 0 => {
-            text.push_str(&format!("{others} more are as they should be (--all shows them)\n"));
+            page.line(format!("{others} more are as they should be (--all shows them)"));
         }
         Shown::All | Shown::Notable | Shown::Failed => {}
     }
@@ -147,34 +152,33 @@ fn whole(status: &NodeStatus, shown: Shown, height: Height) -> String {
         [("telemetry", &status.telemetry), ("the ContainerPilot socket", &status.containerpilot)]
     {
         if let Some(ListenerStatus { at, error: Some(error) }) = listener {
-            text.push_str(&format!("{what} is not open at {at}: {error}; it is tried again\n"));
+            page.line(format!("{what} is not open at {at}: {error}; it is tried again"));
         }
     }
-    text.push_str(&watches(&status.watches, height));
+    watches(&mut page, &status.watches, height);
     if let Some(DiscoveryStatus { engine, address, trouble: Some(trouble) }) = &status.discovery {
-        text.push_str(&format!("discovery ({engine} at {address}): {trouble}; jobs go on\n"));
+        page.line(format!("discovery ({engine} at {address}): {trouble}; jobs go on"));
     }
     match &status.strays {
-        None => text
-            .push_str("the keeper did not answer in time: strays and log figures are not shown\n"),
+        None => {
+            page.line("the keeper did not answer in time: strays and log figures are not shown");
+        }
         Some(strays) => {
             for stray in strays {
-                text.push_str(&format!("stray process {}: {}\n", stray.pid, stray.command));
+                page.line(format!("stray process {}: {}", stray.pid, stray.command));
             }
         }
     }
     if let Some(dropped) =
         status.keeper.as_ref().map(|keeper| keeper.forward_dropped).filter(|n| *n > 0)
     {
-        text.push_str(&format!(
-            "{dropped} lines were not forwarded: nobody reads stdout fast enough\n"
-        ));
+        page.line(format!("{dropped} lines were not forwarded: nobody reads stdout fast enough"));
     }
-    text
+    page
 }
 
 /// A table of those that fit, else those that nobody answers.
-fn watches(watches: &[WatchStatus], height: Height) -> String {
+fn watches(page: &mut Page, watches: &[WatchStatus], height: Height) {
     let room = height.map_or(usize::MAX, |height| (height / 3).max(FEW));
     let shown: Vec<&WatchStatus> = match watches.len() <= room {
         true => watches.iter().collect(),
@@ -187,17 +191,12 @@ fn watches(watches: &[WatchStatus], height: Height) -> String {
         vec![plain(it.name.to_string()), health(it.state), plain(instances), plain(trouble)]
     };
     let rows: Vec<_> = shown.iter().map(row).collect();
-    let mut text = match rows.is_empty() {
-        true => String::new(),
-        false => table(&["WATCH", "STATE", "INSTANCES", ""], &rows, stdout_color()),
-    };
-    if watches.len() > shown.len() {
-        text.push_str(&format!(
-            "{} more watches (--all shows them)\n",
-            watches.len() - shown.len()
-        ));
+    if !rows.is_empty() {
+        page.table(&["WATCH", "STATE", "INSTANCES", ""], &rows);
     }
-    text
+    if watches.len() > shown.len() {
+        page.line(format!("{} more watches (--all shows them)", watches.len() - shown.len()));
+    }
 }
 
 /// How others find it.
@@ -206,17 +205,17 @@ fn announced(job: &JobStatus) -> Option<String> {
     let standing = it.standing;
     match (&it.address, &it.trouble) {
         (Some(address), None) => {
-            Some(format!("announced as {} at {address}:{}, {standing}\n", it.id, it.port))
+            Some(format!("announced as {} at {address}:{}, {standing}", it.id, it.port))
         }
-        (_, Some(trouble)) => Some(format!("not announced as {}: {trouble}\n", it.id)),
+        (_, Some(trouble)) => Some(format!("not announced as {}: {trouble}", it.id)),
         (None, None) => None,
     }
 }
 
-fn jobs_table<'a>(jobs: impl Iterator<Item = &'a JobStatus>) -> String {
+fn jobs_table(page: &mut Page, jobs: &[&JobStatus]) {
     let header = ["NAME", "STATE", "PID", "HEALTH", "UPTIME", "RESTARTS", "EXIT"];
-    let rows: Vec<_> = jobs.map(row).collect();
-    table(&header, &rows, stdout_color())
+    let rows: Vec<_> = jobs.iter().map(|job| row(job)).collect();
+    page.table(&header, &rows);
 }
 
 fn row(job: &JobStatus) -> Vec<(String, Tint)> {
@@ -270,7 +269,7 @@ fn exit(exit: &Exit) -> String {
 }
 
 /// Every check of one job.
-fn checks(job: &JobStatus) -> String {
+fn checks(page: &mut Page, job: &JobStatus) {
     let rows: Vec<_> = job
         .checks
         .iter()
@@ -281,29 +280,25 @@ fn checks(job: &JobStatus) -> String {
                 Verdict::Failing => ("failing", Tint::Red),
             };
             let plain = |text: &str| (text.to_owned(), Tint::Plain);
-            let said = harmless(&check.output.replace('\n', " / "));
+            let said = check.output.trim_end().replace('\n', " / ");
             vec![plain(&check.name), (word.to_owned(), tint), plain(&said)]
         })
         .collect();
-    match rows.is_empty() {
-        true => String::new(),
-        false => table(&["CHECK", "STATE", "SAID"], &rows, stdout_color()),
+    if !rows.is_empty() {
+        page.table(&["CHECK", "STATE", "SAID"], &rows);
     }
 }
 
 /// What should not be missed, in so many lines if they are counted; the rest is a number.
-fn all_notes(jobs: &[&JobStatus], lines: Height) -> String {
+fn all_notes(page: &mut Page, jobs: &[&JobStatus], lines: Height) {
     let notes: Vec<String> = jobs.iter().flat_map(|job| notes(job)).collect();
     let fits = lines.unwrap_or(usize::MAX);
     let shown = if notes.len() > fits { fits.saturating_sub(1) } else { notes.len() };
-    let mut text: String = notes[..shown].iter().map(|note| format!("{note}\n")).collect();
+    notes[..shown].iter().for_each(|note| page.line(note));
     if notes.len() > shown {
         let more = notes.len() - shown;
-        text.push_str(&format!(
-            "{more} more notes (--all shows them, `mainstay why JOB` explains)\n"
-        ));
+        page.line(format!("{more} more notes (--all shows them, `mainstay why JOB` explains)"));
     }
-    text
 }
 
 /// What does not fit a column and should not be missed.
@@ -311,7 +306,7 @@ fn notes(job: &JobStatus) -> Vec<String> {
     let name = &job.name;
     let mut notes = Vec::new();
     for check in job.checks.iter().filter(|check| check.state == Verdict::Failing) {
-        let said = harmless(check.output.lines().next().unwrap_or("it says nothing"));
+        let said = check.output.lines().next().unwrap_or("it says nothing");
         notes.push(format!("{name}: check {} fails: {said}", check.name));
     }
     notes.extend(
@@ -330,7 +325,7 @@ fn notes(job: &JobStatus) -> Vec<String> {
         notes.push(format!("{name}: is not announced: {trouble}"));
     }
     if let Some(said) = job.notify.get("STATUS") {
-        notes.push(format!("{name}: {}", harmless(said)));
+        notes.push(format!("{name}: {said}"));
     }
     notes
 }
@@ -365,13 +360,14 @@ mod tests {
 
     #[test]
     fn five_jobs_that_wait_fit_a_screen_with_a_line_each_and_five_hundred_are_counted() {
-        let five = whole(&status(5), Shown::All, Some(24));
+        let whole = |jobs, shown, height| whole(&status(jobs), shown, height).to_string();
+        let five = whole(5, Shown::All, Some(24));
         assert!(five.lines().count() < 24, "{five}");
         assert!(five.contains("job-4: waits for s0 healthy, s1 healthy and 2 more"), "{five}");
-        let many = whole(&status(500), Shown::Notable, Some(24));
+        let many = whole(500, Shown::Notable, Some(24));
         assert!(many.lines().count() < 24, "{many}");
         assert!(many.contains("more are not as they should be (--all shows them)"), "{many}");
-        let all = whole(&status(500), Shown::All, None);
+        let all = whole(500, Shown::All, None);
         assert_eq!(all.matches("waits for").count(), 500);
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     client::Client,
     commands::jobs::control::several,
     failure::Failure,
-    term::{print, print_json},
+    term::{Page, print_json},
 };
 use mainstay_net::percent::segment;
 
@@ -18,8 +18,8 @@ pub(crate) fn why(args: &WhyArgs) -> Result<i32, Failure> {
         return Ok(0);
     }
     let lines = several(&body).iter().filter_map(|job| job["lines"].as_array()).flatten();
-    for line in lines.filter_map(|line| line.as_str()) {
-        print(&format!("{line}\n"))?;
-    }
+    let mut page = Page::new();
+    lines.filter_map(|line| line.as_str()).for_each(|line| page.line(line));
+    page.show()?;
     Ok(0)
 }

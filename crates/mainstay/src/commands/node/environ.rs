@@ -4,7 +4,7 @@ use crate::{
     args::EnvironArgs,
     client::{Client, PROMPT},
     failure::Failure,
-    term::{print, print_json},
+    term::{Page, print_json},
 };
 use serde_json::{Map, Value};
 
@@ -24,17 +24,21 @@ pub(crate) fn environ(args: &EnvironArgs) -> Result<i32, Failure> {
     if args.json.json {
         print_json(&body)?;
     } else if show {
-        print(&lines(&body))?;
+        lines(&body).show()?;
     }
     Ok(0)
 }
 
-fn lines(body: &Value) -> String {
-    let variables = body.as_object().into_iter().flatten();
-    let line = |(name, value): (&String, &Value)| match value.as_str() {
-        Some(value) => format!("{name}={value}\n"),
-        None => format!("{name} is unset\n"),
-    };
-    let lines: String = variables.map(line).collect();
-    if lines.is_empty() { "nothing has been changed\n".to_owned() } else { lines }
+fn lines(body: &Value) -> Page {
+    let mut page = Page::new();
+    for (name, value) in body.as_object().into_iter().flatten() {
+        match value.as_str() {
+            Some(value) => page.line(format!("{name}={value}")),
+            None => page.line(format!("{name} is unset")),
+        }
+    }
+    if page.is_empty() {
+        page.line("nothing has been changed");
+    }
+    page
 }

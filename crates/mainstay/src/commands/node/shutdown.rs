@@ -5,7 +5,7 @@ use crate::{
     client::{Client, PROMPT},
     failure::Failure,
     keeper,
-    term::{print, print_json},
+    term::{print, print_json, tell},
 };
 use mainstay_wire::link::{KeeperRequest, KeeperResponse};
 use serde_json::json;
@@ -40,7 +40,7 @@ pub(crate) fn shutdown(args: &ShutdownArgs) -> Result<i32, Failure> {
 fn without_agent(run_dir: &Path, failure: Failure) -> Result<(), Failure> {
     match keeper::ask(run_dir, &KeeperRequest::Stop, PROMPT) {
         Ok(KeeperResponse::Done { .. }) => {
-            eprintln!("mainstay: no agent answers; the keeper stops the jobs by itself");
+            tell("no agent answers; the keeper stops the jobs by itself");
             Ok(())
         }
         Ok(KeeperResponse::Refused { error }) => Err(Failure::failed(error)),

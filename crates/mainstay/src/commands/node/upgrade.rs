@@ -5,7 +5,7 @@ use crate::{
     dirs,
     failure::{Failure, NO_AGENT},
     keeper,
-    term::{print, print_json},
+    term::{Page, print_json},
 };
 use mainstay_wire::link::{KeeperRequest, KeeperResponse};
 use serde_json::json;
@@ -25,7 +25,11 @@ pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<i32, Failure> {
     };
     match args.json.json {
         true => print_json(&json!({ "version": version }))?,
-        false => print(&format!("the node runs on mainstay {version} now\n"))?,
+        false => {
+            let mut page = Page::new();
+            page.line(format!("the node runs on mainstay {version} now"));
+            page.show()?;
+        }
     }
     Ok(0)
 }

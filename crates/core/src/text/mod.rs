@@ -1,0 +1,15 @@
+//! Text that is not just text: bytes that are none, what others have said, secrets.
+//!
+//! | what | where it is one |
+//! |---|---|
+//! | bytes that are not UTF-8 | arguments, environment and paths are a `String` everywhere between the call that brought them and exec ([`bytes`]); paths in what is stored or sent are written with [`path`] |
+//! | what a job or another machine has said | as it is in JSON and files; [`visible`] where a person sees it beside what we say |
+//! | secrets | [`Secret`] |
+
+pub mod bytes;
+pub mod path;
+mod secret;
+mod visible;
+
+pub use secret::Secret;
+pub use visible::visible;
