@@ -11,7 +11,7 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    plan::{JobPlan, Log, Probe, Restart, RestartOn},
+    plan::{JobPlan, Log, MOST_SOCKETS, Probe, Restart, RestartOn},
 };
 use std::collections::BTreeMap;
 use toml::{
@@ -156,6 +156,11 @@ fn read<'t>(r: &mut Reader<'_>, plan: JobPlan, name: &KeyName<'t>, table: &'t De
 
 /// Sockets are handed over from descriptor 3 on; one to be written to cannot be among them.
 fn sockets_and_fds(r: &mut Reader<'_>, job: &Job) {
+    if let Some(span) = job.sockets.get(MOST_SOCKETS) {
+        let message = format!("{} sockets, more than {MOST_SOCKETS}", job.sockets.len());
+        let help = "a process can be given no more: divide them between jobs";
+        r.within("sockets", |r| r.wrong::<()>(*span, message, help));
+    }
     let sockets = u32::try_from(job.plan.sockets.len()).unwrap_or(u32::MAX);
     for it in &job.checks {
         if let Probe::Fd(fd) = it.check.probe

@@ -448,6 +448,20 @@ fn a_cron_of_a_day_that_there_is_not_is_refused() {
 }
 
 #[test]
+fn a_job_has_as_many_sockets_as_a_process_can_be_given() {
+    let config = |count: usize| {
+        let sockets: String =
+            (0..count).map(|n| format!("s{n} = \"127.0.0.1:{}\"\n", 4000 + n)).collect();
+        format!("[jobs.web]\nexec = \"true\"\n[jobs.web.sockets]\n{sockets}")
+    };
+    assert_eq!(plan(&config(60)).jobs[0].sockets.len(), 60);
+    let told = refused(&config(100));
+    for part in ["100 sockets, more than 60", ":64:", "divide them between jobs"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+#[test]
 fn a_thousand_warnings_never_hide_an_error() {
     let many: String = (0..2000).map(|n| format!("[jobs.j{n}]\nexec = \"a | b\"\n")).collect();
     assert!(refused(&format!("{many}[jobs.x]\nexec = 1\n")).contains("jobs.x.exec"));

@@ -116,6 +116,7 @@ pub struct JobPlan {
     pub group: Option<String>,
     /// Supplementary groups; `None`: those of the user.
     pub groups: Option<Vec<String>>,
+    #[serde(default, with = "crate::text::path")]
     pub cwd: Option<PathBuf>,
     pub env: Vec<(String, String)>,
     pub umask: Option<u32>,
@@ -221,6 +222,9 @@ pub struct Limits {
     pub pids: Option<u64>,
 }
 
+/// So many sockets a process can be given at its start.
+pub const MOST_SOCKETS: usize = 60;
+
 /// A listening socket that the keeper opens and holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Socket {
@@ -247,7 +251,7 @@ pub enum Stdin {
     /// What the node was started with.
     Inherit,
     /// Opened as the job's user; relative to its working directory.
-    File(PathBuf),
+    File(#[serde(with = "crate::text::path")] PathBuf),
 }
 
 fn yes() -> bool {

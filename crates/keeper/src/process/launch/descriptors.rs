@@ -8,7 +8,7 @@ use crate::{
         terminal,
     },
 };
-use mainstay_core::plan::{Stderr, Stdin};
+use mainstay_core::plan::{MOST_SOCKETS, Stderr, Stdin};
 use mainstay_sys::spawn::{Descriptors, MAX_DESCRIPTORS};
 use mainstay_wire::link::Spawn;
 use rustix::io::Errno;
@@ -16,6 +16,9 @@ use std::{
     io,
     os::fd::{AsFd, OwnedFd},
 };
+
+// Beside them stdio and the descriptor on which it says that it is ready.
+const _: () = assert!(MOST_SOCKETS + 4 <= MAX_DESCRIPTORS);
 
 /// Where the output of a process goes.
 pub(crate) enum Capture<'a> {
@@ -79,7 +82,7 @@ impl Endpoints {
                 .zip(spawn.ready_fd)
                 .map(|((_, write), at)| (write.as_fd(), at)),
         };
-        if descriptors.extra.len() + 4 > MAX_DESCRIPTORS {
+        if descriptors.extra.len() > MOST_SOCKETS {
             return Err(doing("pass its sockets")(invalid()));
         }
         let free = i32::try_from(descriptors.extra.len() + 3).unwrap_or(i32::MAX);
