@@ -58,6 +58,7 @@ pub struct TaskSpec {
     pub exec: Vec<String>,
     /// On top of what jobs get.
     pub env: Vec<(String, String)>,
+    #[serde(default, with = "crate::text::path")]
     pub cwd: Option<PathBuf>,
     pub user: Option<String>,
     /// What it reads on stdin: at most [`MAX_INPUT`].

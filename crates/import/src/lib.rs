@@ -20,6 +20,7 @@ mod yaml;
 pub use plan_source::{Loaded, PlanSource, located};
 
 use mainstay_config::{Context, Errors, Source};
+use mainstay_core::text::bytes;
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -100,7 +101,7 @@ impl fmt::Display for Format {
 /// the notes, and files that it includes are looked for beside it.
 pub fn import(format: Format, text: &str, path: &Path, ctx: &Context) -> Result<Imported, Errors> {
     // For its cap on size and its line numbers.
-    let source = Source::text(&path.to_string_lossy(), text)?;
+    let source = Source::text(&bytes::from_os(path.as_os_str()), text)?;
     import_source(format, &source, path, ctx)
 }
 

@@ -2,7 +2,10 @@
 
 use crate::{Format, import_file};
 use mainstay_config::{Context, Errors};
-use mainstay_core::plan::{Plan, Written};
+use mainstay_core::{
+    plan::{Plan, Written},
+    text::bytes,
+};
 use std::{path::PathBuf, sync::Arc};
 
 /// Where the plan of a fresh run comes from.
@@ -38,7 +41,7 @@ impl PlanSource {
             PlanSource::Import { format, file } => {
                 let invalid = |errors: Errors| errors.render(false);
                 let imported = import_file(*format, file, context).map_err(invalid)?;
-                let name = format!("{} (as imported)", file.display());
+                let name = format!("{} (as imported)", bytes::from_os(file.as_os_str()));
                 let loaded =
                     mainstay_config::parse(&name, &imported.toml, context).map_err(invalid)?;
                 let notes = imported.notes.iter().map(|note| format!("mainstay: {note}\n"));

@@ -69,6 +69,7 @@ pub fn give_back(why: &str) -> TakeOverError {
 pub struct HoldOptions {
     pub dir: PathBuf,
     pub stop_timeout: Duration,
+    /// Bytes as `core::text::bytes` writes them.
     pub command: Vec<String>,
 }
 

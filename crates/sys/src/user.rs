@@ -1,14 +1,19 @@
 //! Users and groups, by name or number.
 
-use std::{ffi::CStr, ffi::CString, io, mem, ptr};
+use std::{
+    ffi::{CStr, CString, OsStr, OsString},
+    io, mem,
+    os::unix::ffi::OsStrExt,
+    ptr,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    pub name: String,
+    pub name: OsString,
     pub uid: u32,
     pub gid: u32,
-    pub home: String,
-    pub shell: String,
+    pub home: OsString,
+    pub shell: OsString,
     /// All groups of the user, the first one included.
     pub groups: Vec<u32>,
 }
@@ -34,11 +39,11 @@ pub fn lookup_user(name_or_number: &str) -> io::Result<Option<User>> {
     };
     Ok(found.or_else(|| {
         number.map(|uid| User {
-            name: uid.to_string(),
+            name: uid.to_string().into(),
             uid,
             gid: uid,
-            home: "/".to_owned(),
-            shell: "/bin/sh".to_owned(),
+            home: "/".into(),
+            shell: "/bin/sh".into(),
             groups: vec![uid],
         })
     }))
@@ -84,12 +89,13 @@ fn entry(
     )
 }
 
-fn text(pointer: *const libc::c_char) -> String {
+fn text(pointer: *const libc::c_char) -> OsString {
     if pointer.is_null() {
-        return String::new();
+        return OsString::new();
     }
     // SAFETY: the C library filled the record with C strings that live in our buffer.
-    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+    let bytes = unsafe { CStr::from_ptr(pointer) }.to_bytes();
+    OsStr::from_bytes(bytes).to_owned()
 }
 
 fn groups_of(name: *const libc::c_char, gid: u32) -> Vec<u32> {

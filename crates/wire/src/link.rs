@@ -104,6 +104,7 @@ pub enum ToKeeper {
     /// Re-execute the keeper; `None`: the binary at the path the keeper was started from.
     Upgrade {
         id: u64,
+        #[serde(default, with = "mainstay_core::text::path")]
         binary: Option<PathBuf>,
     },
     /// End the run: kill what is left, exit with this code.
@@ -152,6 +153,7 @@ pub enum ToAgent {
     /// A log file was closed and has this name now.
     Rotated {
         job: Name,
+        #[serde(with = "mainstay_core::text::path")]
         file: PathBuf,
         compress: bool,
     },
@@ -176,7 +178,9 @@ pub struct Welcome {
     pub format: Format,
     /// Identifies this run of the node; 16 hex digits.
     pub run: String,
+    #[serde(with = "mainstay_core::text::path")]
     pub run_dir: PathBuf,
+    #[serde(with = "mainstay_core::text::path")]
     pub state_dir: PathBuf,
     /// How often an agent of this run was replaced.
     pub agent_restarts: u64,
@@ -331,7 +335,7 @@ fn yes() -> bool {
     true
 }
 
-/// What tasks and jobs have in common.
+/// What tasks and jobs have in common. Its texts are bytes (see `core::text::bytes`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exec {
     pub argv: Vec<String>,
@@ -340,6 +344,7 @@ pub struct Exec {
     /// Of that environment, left out.
     #[serde(default)]
     pub unset: Vec<String>,
+    #[serde(default, with = "mainstay_core::text::path")]
     pub cwd: Option<PathBuf>,
     pub identity: Option<Identity>,
     pub umask: Option<u32>,
@@ -386,7 +391,10 @@ pub struct LogFigures {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeeperRequest {
-    Upgrade { binary: Option<PathBuf> },
+    Upgrade {
+        #[serde(default, with = "mainstay_core::text::path")]
+        binary: Option<PathBuf>,
+    },
     Stop,
     Figures,
 }

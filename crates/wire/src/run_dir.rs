@@ -28,6 +28,7 @@ pub struct RunFile {
     pub run: String,
     pub pid: u32,
     pub boot: String,
+    #[serde(default, with = "mainstay_core::text::path")]
     pub cgroup: Option<PathBuf>,
     pub version: String,
 }

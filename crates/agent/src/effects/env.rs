@@ -13,6 +13,7 @@ use mainstay_core::{
     interface::choose,
     name::Name,
     plan::{JobPlan, SourceRef, Trigger, Watched},
+    text::bytes,
 };
 use mainstay_discovery::addresses as addresses_here;
 
@@ -48,7 +49,7 @@ impl Agent {
                 Watched::Service { .. } => self.watch_files.path(&watch.name),
                 Watched::File(path) => path.clone(),
             };
-            env.set.push((format!("{word}_FILE"), file.display().to_string()));
+            env.set.push((format!("{word}_FILE"), bytes::from_os(file.as_os_str())));
         }
         if self.node.plan().containerpilot.is_some() {
             env.set.extend(addresses(CONTAINERPILOT, &self.addresses));

@@ -6,6 +6,7 @@ use mainstay_core::{
     name::Name,
     plan::{JobPlan, Probe, Reload},
     task::{Bytes, TaskId, TaskKind, TaskOwner, TaskSpec},
+    text::bytes,
 };
 use mainstay_sys::user::{User, lookup_group, lookup_user};
 use mainstay_wire::{
@@ -203,7 +204,7 @@ fn exec(plan: &JobPlan, argv: &[String], env: Env) -> Result<Exec, LookupError> 
 fn of_user(user: &User) -> impl Iterator<Item = (String, String)> {
     let all = [("HOME", &user.home), ("USER", &user.name), ("LOGNAME", &user.name)];
     let given = all.into_iter().filter(|(_, value)| !value.is_empty());
-    given.map(|(name, value)| (name.to_owned(), value.clone()))
+    given.map(|(name, value)| (name.to_owned(), bytes::from_os(value)))
 }
 
 /// `None`: it runs as we do, and nothing has to be changed (which only root may).

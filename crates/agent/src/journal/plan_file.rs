@@ -17,6 +17,7 @@ struct PlanFile<P> {
     #[serde(flatten)]
     format: Format,
     run: String,
+    #[serde(with = "mainstay_core::text::path")]
     state_dir: PathBuf,
     plan: P,
 }

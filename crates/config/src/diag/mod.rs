@@ -21,6 +21,7 @@ pub use nearest::nearest;
 pub use spot::Spot;
 
 use crate::source::Source;
+use mainstay_core::text::visible;
 use std::{fmt, ops::Range};
 
 /// A file with more mistakes than this is the wrong file.
@@ -86,7 +87,7 @@ impl Diagnostic {
 
     #[must_use]
     pub fn file(mut self, file: impl AsRef<str>) -> Diagnostic {
-        self.file = Some(printable(file.as_ref()));
+        self.file = Some(visible(file.as_ref()).into_owned());
         self
     }
 
@@ -101,7 +102,7 @@ impl Diagnostic {
     /// Another place it is about, and what is there; said after [`Diagnostic::at`].
     #[must_use]
     pub(crate) fn beside(mut self, source: &Source, span: Range<usize>, label: &str) -> Diagnostic {
-        let file = printable(&source.name);
+        let file = visible(&source.name).into_owned();
         let spot = source.spot(span);
         let own = self.spot.as_ref().filter(|_| self.file.as_ref() == Some(&file));
         let between = own

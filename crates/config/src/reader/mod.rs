@@ -13,6 +13,7 @@ use crate::{
     keys::Table,
     source::Sources,
 };
+use mainstay_core::text::bytes;
 use std::{
     collections::BTreeSet,
     ops::Range,
@@ -141,7 +142,8 @@ impl<'a> Reader<'a> {
     /// The directory that relative paths in the file being read start from.
     pub(crate) fn directory(&self) -> PathBuf {
         let name = self.sources.get(self.file).map_or("", |source| source.name.as_str());
-        Path::new(name).parent().map(Path::to_owned).unwrap_or_default()
+        let name = bytes::to_os(name);
+        Path::new(&name).parent().map(Path::to_owned).unwrap_or_default()
     }
 
     pub(crate) fn not_yet(&mut self, name: &str, span: Range<usize>) {

@@ -2,6 +2,7 @@
 //! `/etc/mainstay/`. A place that was named is never passed over in silence.
 
 use crate::Context;
+use mainstay_core::text::bytes;
 use std::path::{Path, PathBuf};
 
 const HERE: &str = "./mainstay.toml";
@@ -26,7 +27,7 @@ fn find_in(
         return named(path, "given with -c");
     }
     if let Some(path) = ctx.env.get("MAINSTAY_CONFIG").filter(|path| !path.is_empty()) {
-        return named(Path::new(path), "given with MAINSTAY_CONFIG");
+        return named(Path::new(&bytes::to_os(path)), "given with MAINSTAY_CONFIG");
     }
     [here, system].into_iter().find(|path| path.exists()).map(Path::to_owned).ok_or_else(|| {
         format!(

@@ -7,6 +7,7 @@ pub use find::find;
 pub(crate) use small::read_small;
 
 use crate::diag::{Diagnostic, Errors, Spot};
+use mainstay_core::text::bytes;
 use std::{
     fs,
     io::{self, Read},
@@ -51,7 +52,7 @@ impl Sources {
         let files = toml_files(path).map_err(|error| unreadable(path, &error))?;
         if files.is_empty() {
             let none = Diagnostic::error("no *.toml file in this directory")
-                .file(path.to_string_lossy())
+                .file(bytes::from_os(path.as_os_str()))
                 .help("put the configuration there, or name another place with -c");
             return Err(none.into());
         }
@@ -66,7 +67,7 @@ impl Sources {
                 Err(errors) => unread.extend(errors.iter().cloned()),
             }
             if total > LARGEST_TOTAL {
-                return Err(too_large(&path.to_string_lossy()).into());
+                return Err(too_large(&bytes::from_os(path.as_os_str())).into());
             }
         }
         Ok(Sources { files: sources, unread })
@@ -105,10 +106,10 @@ impl Source {
         Ok(Source::new(name.to_owned(), text.to_owned()))
     }
 
-    /// The text of one file.
+    /// The text of one file. Its name may be any bytes.
     pub fn read(path: &Path) -> Result<Source, Errors> {
-        let name = path.to_string_lossy().into_owned();
-        let mut bytes = Vec::new();
+        let name = bytes::from_os(path.as_os_str());
+        let mut content = Vec::new();
         let meta = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
         // A pipe that nobody writes to would be waited for. What the caller has opened itself is
         // its own affair.
@@ -117,12 +118,12 @@ impl Source {
             return Err(unreadable(path, &error).into());
         }
         fs::File::open(path)
-            .and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes))
+            .and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut content))
             .map_err(|error| unreadable(path, &error))?;
-        if bytes.len() as u64 > LARGEST_FILE {
+        if content.len() as u64 > LARGEST_FILE {
             return Err(too_large(&name).into());
         }
-        let bad = match String::from_utf8(bytes) {
+        let bad = match String::from_utf8(content) {
             Ok(text) => return Ok(Source::new(name, text)),
             Err(bad) => bad,
         };
@@ -190,7 +191,7 @@ fn toml_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(format!("cannot read the configuration: {error}"))
-        .file(path.to_string_lossy())
+        .file(bytes::from_os(path.as_os_str()))
         .help("check the path and its permissions")
 }
 

@@ -12,6 +12,7 @@ pub struct ApiPlan {
     /// `None`: only the unix socket.
     pub listen: Option<SocketAddr>,
     /// Holds the token that clients have to know. The plan never holds the token itself.
+    #[serde(default, with = "crate::text::path")]
     pub token_file: Option<PathBuf>,
     pub tls: Option<ApiTls>,
     /// Whoever can connect may do everything.
@@ -23,9 +24,12 @@ pub struct ApiPlan {
 /// Files in PEM.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiTls {
+    #[serde(with = "crate::text::path")]
     pub cert: PathBuf,
+    #[serde(with = "crate::text::path")]
     pub key: PathBuf,
     /// Clients with a certificate of this authority are let in.
+    #[serde(default, with = "crate::text::path")]
     pub client_ca: Option<PathBuf>,
 }
 

@@ -47,12 +47,14 @@ pub struct Http {
     /// A regular expression that the body (its first 64 KiB) must match.
     pub body_matches: Option<String>,
     /// Connect to this unix socket instead of the host of the URL.
+    #[serde(default, with = "crate::text::path")]
     pub unix: Option<PathBuf>,
     pub tls: HttpTls,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpTls {
+    #[serde(default, with = "crate::text::path")]
     pub ca: Option<PathBuf>,
     /// Written down by the user: do not verify the certificate.
     pub insecure: bool,

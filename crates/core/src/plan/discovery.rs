@@ -50,7 +50,7 @@ pub enum Watched {
         dc: Option<String>,
     },
     /// Up while it exists, changed when its content is.
-    File(PathBuf),
+    File(#[serde(with = "crate::text::path")] PathBuf),
 }
 
 impl Advertise {

@@ -60,5 +60,6 @@ impl MetricKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerPilotPlan {
     /// Its control socket; `None`: only at our own.
+    #[serde(default, with = "crate::text::path")]
     pub socket: Option<PathBuf>,
 }

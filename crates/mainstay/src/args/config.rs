@@ -1,6 +1,6 @@
 //! What can be typed about configurations and about the command itself.
 
-use super::{DirArgs, JsonArgs, NodeArgs, WaitArgs};
+use super::{DirArgs, JsonArgs, NodeArgs, WaitArgs, any_bytes};
 use clap::Args;
 use clap_complete::Shell;
 use mainstay_import::Format;
@@ -18,7 +18,8 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["command", "from"])]
     pub(crate) config: Option<PathBuf>,
     /// Run a file of another supervisor: procfile, supervisord, process-compose or containerpilot
-    #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"], conflicts_with = "command")]
+    #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"],
+          value_parser = any_bytes(), conflicts_with = "command")]
     pub(crate) from: Vec<String>,
     #[command(flatten)]
     pub(crate) node: DirArgs,
@@ -30,7 +31,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "RULE", requires = "command")]
     pub(crate) restart: Option<String>,
     /// One command to run instead of a configuration
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", value_parser = any_bytes())]
     pub(crate) command: Vec<String>,
 }
 

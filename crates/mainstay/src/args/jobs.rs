@@ -1,6 +1,6 @@
 //! What can be typed about jobs and apps.
 
-use super::{JsonArgs, NodeArgs, duration};
+use super::{JsonArgs, NodeArgs, any_bytes, duration};
 use clap::{Args, ValueEnum};
 use mainstay_config::since;
 use mainstay_core::{plan::SignalTarget, signal::Signal};
@@ -79,7 +79,7 @@ pub(crate) struct StartArgs {
     #[arg(long)]
     pub(crate) now: bool,
     /// Added to the command of the job
-    #[arg(last = true, value_name = "ARGS")]
+    #[arg(last = true, value_name = "ARGS", value_parser = any_bytes())]
     pub(crate) args: Option<Vec<String>>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct RestartArgs {
     #[command(flatten)]
     pub(crate) control: ControlArgs,
     /// Added to the command of the job, in place of those it was started with
-    #[arg(last = true, value_name = "ARGS")]
+    #[arg(last = true, value_name = "ARGS", value_parser = any_bytes())]
     pub(crate) args: Option<Vec<String>>,
 }
 

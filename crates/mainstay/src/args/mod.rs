@@ -18,7 +18,11 @@ pub(crate) use node::{
 };
 pub(crate) use target::{DirArgs, NodeArgs, RemoteArgs};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{
+    Args, Parser, Subcommand,
+    builder::{OsStringValueParser, TypedValueParser},
+};
+use mainstay_core::text::bytes;
 use std::time::Duration;
 
 /// Keeps processes running.
@@ -99,6 +103,11 @@ pub(crate) struct JsonArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// An argument that may be any bytes, as `core::text::bytes` writes them.
+fn any_bytes() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|text| bytes::from_os(&text))
 }
 
 fn duration(text: &str) -> Result<Duration, mainstay_config::DurationError> {

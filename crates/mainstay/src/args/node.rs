@@ -1,7 +1,7 @@
 //! What can be typed about the node as a whole.
 
-use super::{DirArgs, JsonArgs, NodeArgs, duration};
-use clap::{Args, ValueEnum};
+use super::{DirArgs, JsonArgs, NodeArgs, any_bytes, duration};
+use clap::{Args, ValueEnum, builder::TypedValueParser};
 use std::{path::PathBuf, time::Duration};
 
 #[derive(Debug, Args)]
@@ -13,7 +13,7 @@ pub(crate) struct HoldArgs {
     #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
     pub(crate) stop_timeout: Duration,
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required = true, value_name = "COMMAND", value_parser = any_bytes())]
     pub(crate) command: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct MaintenanceArgs {
 Nothing is restarted. A job's own env wins. `mainstay reload` sees the change in ${VAR}.")]
 pub(crate) struct EnvironArgs {
     /// Variables to set
-    #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
+    #[arg(value_name = "NAME=VALUE", value_parser = any_bytes().try_map(assignment))]
     pub(crate) set: Vec<(String, String)>,
     /// A variable to take away; may be given several times
     #[arg(long, value_name = "NAME")]
@@ -100,7 +100,7 @@ pub(crate) struct VersionArgs {
     pub(crate) json: JsonArgs,
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
+fn assignment(text: String) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => Err(format!("write {text}=VALUE, or --unset {text}")),

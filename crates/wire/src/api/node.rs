@@ -20,7 +20,11 @@ pub struct NodeStatus {
     pub state: NodePhase,
     /// Identifies this run of the node.
     pub run: String,
+    #[serde(with = "mainstay_core::text::path")]
+    #[schemars(with = "String")]
     pub run_dir: PathBuf,
+    #[serde(with = "mainstay_core::text::path")]
+    #[schemars(with = "String")]
     pub state_dir: PathBuf,
     pub agent_restarts: u64,
     /// `null`: the keeper did not answer in time.

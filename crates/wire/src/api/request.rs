@@ -53,6 +53,8 @@ pub struct MaintenanceRequest {
 #[schemars(rename = "Upgrade")]
 pub struct UpgradeRequest {
     /// Default: the path that the keeper was started from.
+    #[serde(default, with = "mainstay_core::text::path")]
+    #[schemars(with = "Option<String>")]
     pub binary: Option<PathBuf>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::c_path;
 use crate::event_loop::reserve::DescriptorTable;
-use mainstay_core::name::Name;
+use mainstay_core::{name::Name, text::bytes};
 use mainstay_sys::{
     cgroup, cookie,
     spawn::{self, Program, Window},
@@ -10,6 +10,7 @@ use mainstay_sys::{
 use mainstay_wire::link::Exec;
 use rustix::fs::{Mode, OFlags};
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     io,
@@ -60,22 +61,23 @@ impl RunContext {
         job: Option<&Name>,
         more: &[(String, String)],
     ) -> io::Result<Program> {
-        let mut env: BTreeMap<&OsStr, &OsStr> = BTreeMap::new();
+        let mut env: BTreeMap<Cow<'_, OsStr>, Cow<'_, OsStr>> = BTreeMap::new();
         for (name, value) in &self.env {
-            env.insert(name, value);
+            env.insert(name.into(), value.into());
         }
         for name in &exec.unset {
-            env.remove(OsStr::new(name));
+            env.remove(&bytes::to_os(name));
         }
-        for (name, value) in exec.env.iter().chain(more) {
-            env.insert(name.as_ref(), value.as_ref());
+        let own = [(cookie::RUN, self.run.as_str())];
+        let own = own.into_iter().chain(job.map(|job| (cookie::JOB, job.as_str())));
+        let given =
+            exec.env.iter().chain(more).map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in given.chain(own) {
+            env.insert(bytes::to_os(name), bytes::to_os(value));
         }
-        env.insert(cookie::RUN.as_ref(), self.run.as_ref());
-        if let Some(job) = job {
-            env.insert(cookie::JOB.as_ref(), job.as_str().as_ref());
-        }
-        let argv: Vec<&OsStr> = exec.argv.iter().map(OsStr::new).collect();
-        let mut program = Program::new(&argv, &env.into_iter().collect::<Vec<_>>())?;
+        let env: Vec<_> = env.into_iter().collect();
+        let argv: Vec<_> = exec.argv.iter().map(|word| bytes::to_os(word)).collect();
+        let mut program = Program::new(&argv, &env)?;
         program.cwd = exec.cwd.as_deref().map(c_path).transpose()?;
         program.identity = exec.identity.as_ref().map(|id| (id.uid, id.gid, id.groups.clone()));
         program.umask = exec.umask;

@@ -6,6 +6,7 @@ use crate::{
     dirs,
     failure::{Failure, USAGE},
 };
+use mainstay_core::text::bytes;
 use mainstay_import::{PlanSource, UnknownFormat};
 use mainstay_wire::run_dir::Dirs;
 
@@ -17,7 +18,7 @@ pub(crate) fn agent(args: RunArgs) -> Result<i32, Failure> {
             format: format
                 .parse()
                 .map_err(|no: UnknownFormat| Failure::new(USAGE, no.to_string()))?,
-            file: file.into(),
+            file: bytes::to_os(file).into_owned().into(),
         },
         (_, true) => PlanSource::Config(args.config),
         (_, false) => PlanSource::Command { command: args.command, restart: args.restart },

@@ -5,6 +5,7 @@ use crate::{
     dirs,
     failure::{Failure, USAGE},
 };
+use mainstay_core::text::bytes;
 use mainstay_import::{Format, UnknownFormat};
 use mainstay_keeper::{HoldOptions, RunOptions};
 use std::{ffi::OsString, path::Path};
@@ -23,7 +24,7 @@ pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
         let format: Format = format
             .parse()
             .map_err(|unknown: UnknownFormat| Failure::new(USAGE, unknown.to_string()))?;
-        let file = dirs::made_absolute(Path::new(file))?;
+        let file = dirs::made_absolute(Path::new(&bytes::to_os(file)))?;
         agent_args.extend(["--from".into(), format.to_string().into(), file.into()]);
     }
     if let Some(rule) = args.restart {
@@ -31,7 +32,7 @@ pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
     }
     if !args.command.is_empty() {
         agent_args.push("--".into());
-        agent_args.extend(args.command.into_iter().map(OsString::from));
+        agent_args.extend(args.command.iter().map(|word| bytes::to_os(word).into_owned()));
     }
     Ok(mainstay_keeper::run(RunOptions { run_dir, state_dir, agent_args }))
 }
