@@ -166,9 +166,36 @@ pub(super) fn refused(answer: &Answer) -> String {
     format!("the server answers {}{pause}{}{hint}", answer.status, said.join(" "))
 }
 
+#[derive(Debug, Deserialize)]
+struct KnownCheck {
+    /// Agents before 1.7 do not say it.
+    #[serde(default, rename = "Type")]
+    kind: String,
+}
+
+/// Whether the list of an agent's checks is without that of a service, or has another one there
+/// that cannot be told anything.
+pub(super) fn lacks_check(list: &[u8], service: &str) -> bool {
+    let Ok(checks) = serde_json::from_slice::<BTreeMap<String, KnownCheck>>(list) else {
+        return false;
+    };
+    let check = checks.get(&format!("service:{service}"));
+    check.is_none_or(|check| !["", "ttl"].contains(&check.kind.as_str()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_check_that_is_not_listed_or_cannot_be_told_anything_is_missing() {
+        let list = br#"{"service:a":{"Type":"ttl"},"service:b":{"Type":"http"},"service:c":{}}"#;
+        assert_eq!(
+            ["a", "b", "c", "d"].map(|it| lacks_check(list, it)),
+            [false, true, false, true]
+        );
+        assert!(!lacks_check(b"No cluster leader", "a"), "that says nothing");
+    }
 
     #[test]
     fn a_question_carries_tag_data_centre_and_index() {
