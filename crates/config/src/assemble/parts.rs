@@ -1,7 +1,7 @@
 //! The tables of all files: each text parsed, its tables sorted by what they are about, and those
 //! that several files have a part of read as one.
 
-use crate::reader::{Place, Reader, Span};
+use crate::reader::{Outline, Place, Reader, Span};
 use std::collections::BTreeMap;
 use toml::{
     Spanned,
@@ -19,13 +19,14 @@ pub(super) fn tree<'t>(r: &mut Reader<'_>, text: &'t str) -> DeTable<'t> {
     match DeTable::parse(text) {
         Ok(tree) => tree.into_inner(),
         Err(first) if text.len() > RECOVERED => {
-            r.syntax(first.span(), first.message());
+            r.syntax(&Outline::of(text), first.span(), first.message());
             DeTable::new()
         }
         Err(_) => {
             let (tree, errors) = DeTable::parse_recoverable(text);
+            let outline = Outline::of(text);
             for error in errors {
-                r.syntax(error.span(), error.message());
+                r.syntax(&outline, error.span(), error.message());
             }
             tree.into_inner()
         }

@@ -3,8 +3,10 @@
 //! It never stops at a mistake. A value that cannot be used is reported and left at its default;
 //! the plan is thrown away in the end, but everything else in the file has been looked at.
 
+mod outline;
 mod value;
 
+pub(crate) use outline::Outline;
 pub(crate) use value::{Place, Span, Value, as_i64};
 
 use crate::{
@@ -14,6 +16,7 @@ use crate::{
     source::Sources,
 };
 use mainstay_core::text::bytes;
+use outline::Mistake;
 use std::{
     collections::BTreeSet,
     ops::Range,
@@ -51,20 +54,6 @@ pub(crate) enum Secret {
     Allowed,
     /// Allowed, and the string holds one.
     Used,
-}
-
-/// The line with the longest dotted key: what is too deep without brackets.
-fn deepest(text: &str) -> Range<usize> {
-    let mut start = 0;
-    let mut found = (0, 0..0);
-    for line in text.split_inclusive('\n') {
-        let dots = line.bytes().filter(|byte| *byte == b'.').count();
-        if dots > found.0 {
-            found = (dots, start..start + line.trim_end().len());
-        }
-        start += line.len();
-    }
-    found.1
 }
 
 impl<'a> Reader<'a> {
@@ -232,31 +221,33 @@ impl<'a> Reader<'a> {
     }
 
     /// Reports that the text is no TOML here.
-    pub(crate) fn syntax(&mut self, span: Option<Range<usize>>, message: &str) {
+    pub(crate) fn syntax(&mut self, outline: &Outline, span: Option<Range<usize>>, message: &str) {
         let text = self.sources.get(self.file).map_or("", |source| source.text.as_str());
-        let too_deep = message.contains("recurs");
-        let span = match span {
-            None if too_deep => deepest(text),
-            None => text.len()..text.len(),
-            Some(span) => span,
-        };
-        let found = match message {
-            "duplicate key" => Diagnostic::error(message).help("remove one of them"),
-            // Said of anything that is no value, even of nothing.
-            _ if message.starts_with("string values must be quoted") && span.is_empty() => {
+        let mistake = outline.mistake(text, span.as_ref());
+        let mut span = span.unwrap_or(text.len()..text.len());
+        let mut beside = None;
+        let found = match mistake {
+            Mistake::DuplicateKey { first } => {
+                beside = Some((Place { file: self.file, span: first.into() }, "first here"));
+                Diagnostic::error("duplicate key").help("remove one of them")
+            }
+            Mistake::NoValue => {
                 Diagnostic::error("a value is missing").help("write one, or remove the key")
             }
-            _ if message.starts_with("string values must be quoted") => {
+            Mistake::UnquotedText => {
                 Diagnostic::error("this is not a value").help("put text in quotes")
             }
-            _ if too_deep => Diagnostic::error("too many levels inside each other")
-                .help("no configuration needs so many: is this the right file?"),
-            _ => Diagnostic::error(message),
+            Mistake::TooDeep(at) => {
+                span = at;
+                Diagnostic::error("too many levels inside each other")
+                    .help("no configuration needs so many: is this the right file?")
+            }
+            Mistake::Syntax => Diagnostic::error(message),
         };
         let line = self.sources.get(self.file).map_or(0, |source| source.line(span.start));
         // One line gives one report: the rest of them would be about the recovery from the first.
         if !self.broken.contains(&(self.file, line)) {
-            self.report(span, found, None);
+            self.report(span, found, beside);
             self.broken.insert((self.file, line));
         }
     }
