@@ -39,11 +39,11 @@ pub static ALL: &[Target] = &[
         name: "toml",
         run: toml,
         seeds: texts![
-            include_str!("../../crates/config/tests/testdata/valid.toml"),
-            include_str!("../../crates/config/tests/testdata/whole.toml"),
-            include_str!("../../crates/config/tests/testdata/health.toml"),
-            include_str!("../../crates/config/tests/testdata/when.toml"),
-            include_str!("../../crates/config/tests/testdata/instances.toml"),
+            include_str!("../../crates/config/tests/testdata/whole/valid.toml"),
+            include_str!("../../crates/config/tests/testdata/whole/whole.toml"),
+            include_str!("../../crates/config/tests/testdata/jobs/health.toml"),
+            include_str!("../../crates/config/tests/testdata/jobs/when.toml"),
+            include_str!("../../crates/config/tests/testdata/jobs/instances.toml"),
         ],
         tokens: &[
             "[jobs.x]\n",

@@ -1,14 +1,12 @@
-//! Each `testdata/NAME.toml` and, beside it, what a user is told about it.
+//! Each `testdata/*/NAME.toml` and, beside it, what a user is told about it.
 //! `MAINSTAY_GOLDEN=write` writes the latter anew.
 
 use std::{fs, path::Path};
 
 #[test]
 fn every_mistake_is_told_as_written_down() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testdata");
     let write = std::env::var_os("MAINSTAY_GOLDEN").is_some_and(|it| it == "write");
-    let mut paths: Vec<_> = fs::read_dir(dir).unwrap().map(|it| it.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|ext| ext == "toml"));
+    let mut paths = super::testdata();
     paths.sort();
     assert!(!paths.is_empty());
     let mut different = Vec::new();

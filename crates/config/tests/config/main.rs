@@ -9,7 +9,11 @@ mod whatever;
 
 use mainstay_config::{Context, Loaded};
 use mainstay_core::plan::{JobPlan, Plan};
-use std::sync::Arc;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 fn context() -> Context {
     let env = [("GREETING", "hello world"), ("EMPTY", "")];
@@ -18,6 +22,14 @@ fn context() -> Context {
         env: env.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
         ..Context::default()
     }
+}
+
+/// Every `testdata/*/NAME.toml`.
+fn testdata() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testdata");
+    let entries = |dir: PathBuf| fs::read_dir(dir).unwrap().map(|it| it.unwrap().path());
+    let files = entries(dir).flat_map(entries);
+    files.filter(|path| path.extension().is_some_and(|ext| ext == "toml")).collect()
 }
 
 fn loaded(text: &str) -> Loaded {

@@ -12,19 +12,18 @@ fn the_schema_accepts_whatever_loads() {
     let schema = jsonschema::draft202012::new(&schema()).unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut seen = 0;
-    for dir in [root.join("tests/testdata"), root.join("../../examples")] {
-        for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-            if path.extension().is_none_or(|ext| ext != "toml")
-                || mainstay_config::load(&path, &super::context()).is_err()
-            {
-                continue;
-            }
-            let instance = instance(&fs::read_to_string(&path).unwrap());
-            let wrong: Vec<String> =
-                schema.iter_errors(&instance).map(|error| error.to_string()).collect();
-            assert!(wrong.is_empty(), "{}: {wrong:?}", path.display());
-            seen += 1;
+    let examples = fs::read_dir(root.join("../../examples")).unwrap();
+    let examples = examples.map(|entry| entry.unwrap().path());
+    let examples = examples.filter(|path| path.extension().is_some_and(|ext| ext == "toml"));
+    for path in super::testdata().into_iter().chain(examples) {
+        if mainstay_config::load(&path, &super::context()).is_err() {
+            continue;
         }
+        let instance = instance(&fs::read_to_string(&path).unwrap());
+        let wrong: Vec<String> =
+            schema.iter_errors(&instance).map(|error| error.to_string()).collect();
+        assert!(wrong.is_empty(), "{}: {wrong:?}", path.display());
+        seen += 1;
     }
     assert!(seen >= 3, "only {seen} files were tried");
 }

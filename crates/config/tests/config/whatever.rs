@@ -6,7 +6,7 @@ use mainstay_core::plan::JobPlan;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const VALID: &str = include_str!("../testdata/valid.toml");
+const VALID: &str = include_str!("../testdata/whole/valid.toml");
 
 fn survives(text: &str) {
     match parse("x.toml", text, &context()) {

@@ -66,14 +66,18 @@ fn files_become_configurations_that_load() {
 
 #[test]
 fn every_mistake_is_told_at_its_place_in_the_file() {
-    compared(&dir().join("wrong"), "expected", |path| {
-        let errors = import_file(Format::ContainerPilot, path, &context())
-            .expect_err(&path.display().to_string());
-        for error in &errors {
-            assert!(error.help.is_some() && error.spot.is_some(), "{error:?}");
-        }
-        format!("{errors}\n")
-    });
+    for kind in ["jobs", "text", "when"] {
+        compared(&dir().join("wrong").join(kind), "expected", told);
+    }
+}
+
+fn told(path: &Path) -> String {
+    let errors = import_file(Format::ContainerPilot, path, &context())
+        .expect_err(&path.display().to_string());
+    for error in &errors {
+        assert!(error.help.is_some() && error.spot.is_some(), "{error:?}");
+    }
+    format!("{errors}\n")
 }
 
 #[test]
