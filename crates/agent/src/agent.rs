@@ -161,7 +161,7 @@ impl Agent {
             if let Err(end) = self.run_once().await {
                 return end;
             }
-            // Clients have their turn, however much the keeper has to say.
+            // Clients are served, however much the keeper has to say.
             tokio::task::yield_now().await;
         }
     }

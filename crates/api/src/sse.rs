@@ -1,7 +1,7 @@
 //! Events as they are sent: written once, shared by all who read them.
 //!
 //! Readers wait for this instead of the event log itself: however fast events come, a thousand readers
-//! are not woken for each of them, and the agent has its turn in between.
+//! are not woken for each of them, and the agent goes on in between.
 
 use bytes::Bytes;
 use mainstay_agent::EventLog;

@@ -121,7 +121,7 @@ fn id(other: u64) -> String {
     format!("other{other}")
 }
 
-/// Somebody is there always: another tag, and now and then one that goes until its next turn.
+/// Somebody is there always: another tag, and now and then one that goes until it comes next.
 fn change(consul: &Consul, number: u64) {
     let other = number % OTHERS;
     match other != 0 && number % 5 == 4 {

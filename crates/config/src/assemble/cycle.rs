@@ -48,8 +48,8 @@ pub fn find(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
                     let mut circle: Vec<usize> =
                         path.iter().map(|(at, _)| *at).skip_while(|at| *at != to).collect();
                     let first = circle.iter().enumerate().min_by_key(|(_, at)| **at);
-                    let turn = first.map_or(0, |(position, _)| position);
-                    circle.rotate_left(turn);
+                    let shift = first.map_or(0, |(position, _)| position);
+                    circle.rotate_left(shift);
                     found.push(circle);
                 }
             }

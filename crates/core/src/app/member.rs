@@ -99,7 +99,7 @@ impl<'a> Facts<'a> {
         self.members.iter().find(|member| member.name == name)
     }
 
-    /// Those whose turn it is, if all of them are to stop: nothing that is there needs them, and
+    /// Those that come next, if all of them are to stop: nothing that is there needs them, and
     /// nothing before them in the order of the app is left.
     pub(super) fn next_to_stop(&self, plan: &AppPlan) -> Vec<&Member<'a>> {
         let with = |process: MemberProcess| {

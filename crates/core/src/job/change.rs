@@ -57,7 +57,7 @@ impl Job {
         }
     }
 
-    /// What it follows goes down: it does so before, in its turn, and comes back after it.
+    /// What it follows goes down: it does so before, in its order, and comes back after it.
     pub(super) fn restart_along(&mut self) {
         if self.may_restart_along() {
             self.pending_restart = PendingRestart::Due;
@@ -77,7 +77,7 @@ impl Job {
         }
     }
 
-    /// It is gone from the plan. What has a process is stopped when its turn has come: after what
+    /// It is gone from the plan. What has a process is stopped when it comes next: after what
     /// needs it.
     pub(super) fn leave(&mut self, ctx: &mut JobCtx<'_>) {
         if self.phase().is_up() {
@@ -88,7 +88,7 @@ impl Job {
         }
     }
 
-    /// The turn of its pending restart has come.
+    /// Its pending restart comes next.
     pub(super) fn begin_pending_restart(&mut self, ctx: &mut JobCtx<'_>) {
         if ctx.leaving {
             self.stop(ctx, Force::Grace);

@@ -58,7 +58,7 @@ impl Job {
                 self.pending_restart = PendingRestart::None;
                 match asked {
                     Asked::Stop | Asked::Kill => self.end_desire(ctx, State::Stopped),
-                    // Before its turn to be stopped has come.
+                    // Before it was told to stop.
                     Asked::None if ctx.leaving => self.end_desire(ctx, State::Stopped),
                     Asked::None => self.follow_policy(ctx, exit, expected),
                 }

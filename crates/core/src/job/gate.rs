@@ -1,7 +1,7 @@
 //! What lies between the wish to run and the launch.
 //!
 //! A job that is desired and has no process *waits* (`Job::waits`). The node knows whether what it
-//! waits for has come (latches, the source it follows, its turn in an app) and gives a [`Permit`];
+//! waits for has come (latches, the source it follows, its place in an app) and gives a [`Permit`];
 //! what concerns the job alone is kept here:
 //!
 //! - its trigger: one that comes too early or during a run is kept, once; the run that follows
@@ -57,7 +57,7 @@ pub(crate) enum Permit {
     },
     /// Everything has come but its trigger.
     Idle,
-    /// Something is missing; `in_line`: nothing but its turn in a reload.
+    /// Something is missing; `in_line`: nothing but its place in a reload.
     Wait {
         in_line: bool,
     },

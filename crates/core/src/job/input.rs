@@ -105,15 +105,15 @@ pub(crate) enum JobInput<'a> {
     PlanRestarts {
         before: Option<&'a JobPlan>,
     },
-    /// It is gone from the plan. What has a process is stopped when its turn has come: after what
+    /// It is gone from the plan. What has a process is stopped when it comes next: after what
     /// needs it.
     PlanRemoves,
     /// It is gone from the plan together with a job whose end it is to run for: it goes after it.
     PlanLingers,
     /// From now on it follows something that is not there.
     PlanLosesSource,
-    /// What it follows goes down for the plan: it does so before, in its turn, and comes back after.
+    /// What it follows goes down for the plan: it does so before, in its order, and comes back after.
     RestartAlong,
-    /// The turn of its pending restart has come.
-    RestartTurn,
+    /// Its pending restart comes next.
+    BeginRestart,
 }

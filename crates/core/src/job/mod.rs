@@ -264,7 +264,7 @@ impl Job {
             JobInput::PlanRemoves => self.leave(ctx),
             JobInput::PlanLosesSource => self.lose_source(ctx),
             JobInput::RestartAlong => self.restart_along(),
-            JobInput::RestartTurn => self.begin_pending_restart(ctx),
+            JobInput::BeginRestart => self.begin_pending_restart(ctx),
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A new process for a new plan, in its turn among others: what needs a job stops before it and
+//! A new process for a new plan, in its order among others: what needs a job stops before it and
 //! comes back after it.
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(super) enum PendingRestart {
     #[default]
     None,
-    /// Its turn has not come: the process of before goes on.
+    /// Others come first: the process of before goes on.
     Due,
     /// That one was told to stop, and the new one is not up yet.
     UnderWay,

@@ -94,7 +94,7 @@ impl Job {
         }
     }
 
-    /// Its turn in its app has come.
+    /// Its app has come to it.
     pub(super) fn order(&mut self, ctx: &mut JobCtx<'_>) {
         match (self.run.state(), self.desired()) {
             (State::Stopped | State::Exited { .. } | State::Fatal, Desired::Rest) => {
@@ -133,7 +133,7 @@ impl Job {
         }
     }
 
-    /// What the node lets it do while it waits. What waits for something else than its turn in a
+    /// What the node lets it do while it waits. What waits for something else than its place in a
     /// reload does not hold up others.
     pub(super) fn permitted(&mut self, ctx: &mut JobCtx<'_>, permit: Permit) {
         match permit {

@@ -201,7 +201,7 @@ impl Node {
         Some(self.apps.entry(app.name.clone()).or_default())
     }
 
-    /// A job that is new in the plan has its turn at once if its app has started.
+    /// A job that is new in the plan is let go at once if its app has started.
     pub(super) fn is_ordered_at_once(&self, job: &JobPlan) -> bool {
         match (&job.app, self.jobs.plan().app_of(job)) {
             (None, _) => true,

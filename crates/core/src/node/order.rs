@@ -1,7 +1,7 @@
 //! In which order a node stops.
 //!
 //! A job is told to stop when nothing that is still there needs it: the reverse of the `when` and
-//! `while` edges, also across jobs that are down already. Among those whose turn it is, apps go by
+//! `while` edges, also across jobs that are down already. Among those that come next, apps go by
 //! `stop_sequence`, inside an app its jobs by theirs (or the mirror of the start), and jobs without
 //! an app go last; the rest together. Each gets its signal in time whatever it waits for (`Job`
 //! sees to that), so a circle costs time and nothing else.
@@ -25,7 +25,7 @@ enum Level {
 }
 
 impl Node {
-    /// Tells those to stop whose turn has come.
+    /// Tells those to stop that come next.
     pub(super) fn go_on_stopping(&mut self, out: &mut Outbox) {
         match &self.state.stage {
             NodeStage::Starting | NodeStage::Running => return,
@@ -52,7 +52,7 @@ impl Node {
             next = restarting;
         }
         for id in next {
-            self.step_job(out, id, JobInput::RestartTurn);
+            self.step_job(out, id, JobInput::BeginRestart);
         }
     }
 
@@ -99,7 +99,7 @@ impl Node {
         None
     }
 
-    /// Those of them whose turn it is, if all of them are to stop.
+    /// Those of them that come next, if all of them are to stop.
     pub(super) fn next_to_stop(&self, among: &[JobId]) -> Vec<JobId> {
         let untold: Vec<JobId> =
             among.iter().copied().filter(|id| self.jobs[*id].is_untold()).collect();

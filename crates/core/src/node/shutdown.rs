@@ -64,7 +64,7 @@ impl Node {
         }
     }
 
-    /// Has its turn later, or waits for the end of another job.
+    /// Is told later, or waits for the end of another job.
     fn is_left_alone(&self, id: JobId) -> bool {
         let job = &self.jobs[id];
         match job.phase() {

@@ -2,7 +2,10 @@
 //! the node says. After a change on purpose, `MAINSTAY_TRANSCRIPTS=write cargo test` writes the
 //! answers anew, and the difference is for people to read.
 
-use crate::script::{self, Line};
+use crate::{
+    journaled::{journal, recorded, written},
+    script::{self, Line},
+};
 use mainstay_core::{
     clock::{Mono, Now},
     event::{Event, Kind},
@@ -12,7 +15,7 @@ use mainstay_core::{
     name::Name,
     node::{Command, Input, JobPreview, Node, Outcome, ReloadPreview, Request, Token, Wait},
     plan::JobPlan,
-    record::{Memory, Record},
+    record::Memory,
     task::{TaskKind, TaskOwner},
 };
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path, sync::Arc};
@@ -239,27 +242,6 @@ fn assert_honest(before: &(u64, BTreeMap<Name, String>), node: &Node, outcome: &
         .filter(|name| jobs.get(*name) != after.get(*name))
         .collect();
     assert_eq!(recorded(outcome), changed, "records are exact");
-}
-
-/// A record as a journal gives it back.
-fn written(record: &Record) -> Record {
-    let text = serde_json::to_string(record).expect("a record");
-    serde_json::from_str(&text).expect("a record")
-}
-
-/// The jobs that a step has records of.
-fn recorded(outcome: &Outcome) -> Vec<&Name> {
-    let jobs = outcome.records.iter().filter_map(|record| match record {
-        Record::Job(name, _) => Some(name),
-        _ => None,
-    });
-    jobs.collect()
-}
-
-fn journal(node: &Node) -> BTreeMap<Name, String> {
-    node.jobs()
-        .map(|(plan, job)| (plan.name.clone(), serde_json::to_string(job).expect("a job")))
-        .collect()
 }
 
 fn show(plan: &JobPlan, job: &Job) -> String {

@@ -111,7 +111,7 @@ impl Client {
         }
     }
 
-    /// Reads once: whoever talks without end has to wait for its turn like everybody.
+    /// Reads once: whoever talks without end has to wait like everybody.
     pub(crate) fn read(&mut self) -> ClientInput {
         let mut bytes = [0; 4096];
         let mut events = Vec::new();

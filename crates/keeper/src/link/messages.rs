@@ -25,7 +25,7 @@ use mainstay_wire::{
 };
 use std::{collections::BTreeMap, time::Duration};
 
-/// Frames handled in one turn, so that spawning a thousand jobs does not keep the dead waiting.
+/// Frames handled at a time, so that spawning a thousand jobs does not keep the dead waiting.
 const FRAMES: usize = 16;
 /// Between the end of the link and the end of the agent.
 const DYING: Duration = Duration::from_millis(500);
@@ -41,7 +41,7 @@ impl Keeper {
         }
     }
 
-    /// What is done once after every turn.
+    /// What is done once after each of these.
     pub(crate) fn after_events(&mut self) {
         self.flush_agent();
         // Only to an agent that has read what came before, so after that was sent.

@@ -21,7 +21,7 @@ const KNOWN: [&str; 9] = [
 /// Only STATUS is free text; it is for people.
 const LONGEST_STATUS: usize = 256;
 const LONGEST_VALUE: usize = 32;
-/// Datagrams taken in one turn, so that no job keeps the others waiting.
+/// Datagrams taken at a time, so that no job keeps the others waiting.
 const NOTIFICATIONS: usize = 32;
 
 /// One datagram: who sent it, and its assignments.

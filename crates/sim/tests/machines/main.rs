@@ -2,5 +2,7 @@
 //! exhaustively in small ones (`exhaustive`), and beside what was told of a reload (`preview`).
 
 mod exhaustive;
+#[path = "../../../core/tests/machines/journaled.rs"]
+mod journaled;
 mod preview;
 mod properties;

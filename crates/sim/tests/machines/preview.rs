@@ -28,7 +28,7 @@ use std::{
 
 /// More than any story needs that comes to an end.
 const LONGEST: usize = 400;
-/// Of up to four jobs, the one whose turn it always is.
+/// Of up to four jobs, the one that always comes next.
 const FIRST: usize = 0;
 const LAST: usize = 59;
 const SEED: u64 = 1;

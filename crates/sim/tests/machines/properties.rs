@@ -1,5 +1,6 @@
 //! Chance: inputs that make no sense at all, and long walks through larger worlds that do.
 
+use crate::journaled::{journal, recorded, written};
 use mainstay_core::{
     clock::{Mono, Now},
     discovery::Instance,
@@ -13,7 +14,7 @@ use mainstay_core::{
         Probe, Reload, Restart, RestartOn, SignalTarget, SourceRef, Trigger, WatchPlan, Watched,
         While,
     },
-    record::{Memory, Record},
+    record::Memory,
     signal::Signal,
     task::{TaskId, TaskKind, TaskOutcome, TaskOwner},
 };
@@ -183,27 +184,6 @@ fn through_the_journal(node: &Node) -> Node {
     let mut memory = Memory::default();
     node.snapshot().iter().for_each(|record| memory.take(written(record)));
     memory.restore(node.plan().clone())
-}
-
-/// A record as a journal gives it back.
-fn written(record: &Record) -> Record {
-    let text = serde_json::to_string(record).expect("a record");
-    serde_json::from_str(&text).expect("a record")
-}
-
-/// The jobs that a step has records of.
-fn recorded(outcome: &Outcome) -> Vec<&Name> {
-    let jobs = outcome.records.iter().filter_map(|record| match record {
-        Record::Job(name, _) => Some(name),
-        _ => None,
-    });
-    jobs.collect()
-}
-
-fn journal(node: &Node) -> BTreeMap<Name, String> {
-    node.jobs()
-        .map(|(plan, job)| (plan.name.clone(), serde_json::to_string(job).expect("a job")))
-        .collect()
 }
 
 /// What holds whatever comes in.

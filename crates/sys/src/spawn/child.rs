@@ -134,7 +134,7 @@ impl Child<'_> {
         Ok(())
     }
 
-    /// Moves every source above all targets first, so that none is overwritten before its turn.
+    /// Moves every source above all targets first, so that none is overwritten before it is moved.
     /// All else is closed: whatever the child waits for from now on, it holds nobody's descriptors.
     unsafe fn place_descriptors(&mut self) -> Result<(), Failure> {
         let Inherited { sources, targets, count } = &mut self.inherited;
