@@ -185,7 +185,7 @@ impl Node {
         });
         self.wiring = Wiring::new(&self.jobs);
         self.revision += 1;
-        self.replanned |= differs;
+        self.step.replanned |= differs;
         self.forget_what_is_not_planned();
         self.admit(added);
         before
@@ -194,7 +194,7 @@ impl Node {
     fn touch_if_added(&mut self, id: JobId, change: Change) {
         match change {
             Change::Added => {
-                self.touched.insert(id, None);
+                self.step.touched.insert(id, None);
             }
             Change::Removed | Change::Unchanged | Change::Live | Change::Restart => {}
         }
@@ -219,7 +219,7 @@ impl Node {
         self.jobs.forget(&gone);
         self.wiring = Wiring::new(&self.jobs);
         self.revision += 1;
-        self.gone = gone;
+        self.step.gone = gone;
         out.command(Command::Applied);
     }
 }

@@ -71,20 +71,26 @@ pub struct Node {
     apps: BTreeMap<Name, App>,
     watches: JournaledMap<Watch>,
     wiring: Wiring,
-    /// The jobs that this step has changed, as they were before it; `None`: not there.
-    touched: BTreeMap<JobId, Option<Job>>,
-    /// The jobs that are gone in this step.
-    gone: Vec<Name>,
-    /// In this step another plan has come into force.
-    replanned: bool,
-    /// In this step something has come to another phase: the node may have come to its end.
-    moved: bool,
-    /// In this step a process was renewed: who waits for it is looked at again.
-    restarted: bool,
+    step: StepState,
     /// Why nothing can progress any more, once that has ended the node.
     stuck: Vec<StuckJob>,
     /// Another one with every plan: what was compared with an earlier one no longer holds.
     revision: u64,
+}
+
+/// What the step under way has done so far; empty between two of them.
+#[derive(Debug, Clone, Default)]
+struct StepState {
+    /// The jobs that it has changed, as they were before it; `None`: not there.
+    touched: BTreeMap<JobId, Option<Job>>,
+    /// The jobs that are gone.
+    gone: Vec<Name>,
+    /// Another plan has come into force.
+    replanned: bool,
+    /// Something has come to another phase: the node may have come to its end.
+    moved: bool,
+    /// A process was renewed: who waits for it is looked at again.
+    restarted: bool,
 }
 
 impl Node {
@@ -148,8 +154,7 @@ impl Node {
         let answer = self.take(&mut out, input);
         self.propagate(&mut out);
         self.exit_if_empty(&mut out, was_over);
-        self.moved = false;
-        let touched = std::mem::take(&mut self.touched);
+        let touched = std::mem::take(&mut self.step.touched);
         let touched: Vec<Name> = touched
             .into_iter()
             .filter(|(id, before)| Some(&self.jobs[*id]) != before.as_ref())
@@ -158,6 +163,7 @@ impl Node {
         self.forget_those_gone(&mut out);
         (self.seq, self.tasks) = (out.seq, out.tasks);
         let records = self.take_records(&touched);
+        self.step = StepState::default();
         Outcome { events: out.events, commands: out.commands, records, answer }
     }
 
@@ -326,17 +332,17 @@ impl Node {
         {
             Node::process_ended(&mut self.state, plan, exit);
         }
-        self.restarted |= before.has_pending_restart() && !job.has_pending_restart();
+        self.step.restarted |= before.has_pending_restart() && !job.has_pending_restart();
         if !job.rests()
             && let Some(app) = plan.app.as_ref().and_then(|app| self.apps.get_mut(app))
         {
             app.release(&plan.name);
         }
         // Whoever waited for its hook run waits for its end now.
-        self.moved |= before.is_hook_run() && !job.is_hook_run();
+        self.step.moved |= before.is_hook_run() && !job.is_hook_run();
         if *job != before {
             self.jobs.changed(id, &before);
-            self.touched.entry(id).or_insert(Some(before));
+            self.step.touched.entry(id).or_insert(Some(before));
         }
         answer
     }

@@ -32,10 +32,10 @@ impl Node {
             if self.jobs.census().any_restart_due() {
                 self.go_on_restarting(out);
             }
-            if std::mem::take(&mut self.restarted) {
+            if std::mem::take(&mut self.step.restarted) {
                 self.try_launch_all(out);
             }
-            if self.moved {
+            if self.step.moved {
                 self.go_on_with_apps(out);
             }
             self.go_on_stopping(out);
@@ -94,7 +94,7 @@ impl Node {
 
     /// A job is in another phase.
     fn has_moved(&mut self, out: &mut Outbox, id: JobId) {
-        self.moved = true;
+        self.step.moved = true;
         self.tell_app_of_failure(out, id);
         self.try_launch(out, id);
         self.attend_hooks(out, id);
@@ -212,7 +212,7 @@ impl Node {
 
     /// After a takeover: what the last agent may have left waiting is looked at again.
     pub(super) fn look_again(&mut self, out: &mut Outbox) {
-        self.moved = true;
+        self.step.moved = true;
         self.try_launch_all(out);
         for id in self.jobs.ids() {
             self.attend_hooks(out, id);

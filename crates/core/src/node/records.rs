@@ -1,6 +1,6 @@
 //! What of a node is journaled: everything at one moment, and what one step has changed.
 
-use super::{Node, NodeState, jobs::Jobs, wiring::Wiring};
+use super::{Node, NodeState, StepState, jobs::Jobs, wiring::Wiring};
 use crate::{
     app::{App, AppStage},
     environ::Environ,
@@ -11,7 +11,6 @@ use crate::{
     task::Tasks,
     watch::Watch,
 };
-use std::collections::BTreeMap;
 
 impl Node {
     /// A node as an earlier agent left it. A job without a record is new.
@@ -37,11 +36,7 @@ impl Node {
             tasks: Journaled::new(memory.tasks),
             apps: memory.apps.into_iter().map(app).collect(),
             watches: JournaledMap::new(memory.watches),
-            touched: BTreeMap::new(),
-            gone: Vec::new(),
-            replanned: false,
-            moved: false,
-            restarted: false,
+            step: StepState::default(),
             stuck: Vec::new(),
             revision: 0,
         };
@@ -95,7 +90,7 @@ impl Node {
     /// What this step has changed: `jobs`, and what knows by itself that it has changed.
     pub(super) fn take_records(&mut self, jobs: &[Name]) -> Vec<Record> {
         let mut records = Vec::new();
-        if std::mem::take(&mut self.replanned) {
+        if self.step.replanned {
             records.push(self.plan_record());
             records.extend(self.leaving_records());
         }
@@ -112,7 +107,7 @@ impl Node {
         }
         let watches = self.watches.take_changes().into_iter();
         records.extend(watches.filter_map(|(name, watch)| Some(Record::Watch(name, watch?))));
-        records.extend(std::mem::take(&mut self.gone).into_iter().map(Record::JobGone));
+        records.extend(std::mem::take(&mut self.step.gone).into_iter().map(Record::JobGone));
         records
     }
 }

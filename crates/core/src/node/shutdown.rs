@@ -161,7 +161,7 @@ impl Node {
     pub(super) fn end_if_stuck(&mut self, out: &mut Outbox) -> bool {
         match self.state.stage {
             NodeStage::Starting | NodeStage::Stopping(_) => return false,
-            NodeStage::Running if !std::mem::take(&mut self.moved) => return false,
+            NodeStage::Running if !std::mem::take(&mut self.step.moved) => return false,
             NodeStage::Running => {}
         }
         let code = match self.jobs.plan().node.exit {
