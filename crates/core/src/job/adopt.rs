@@ -12,7 +12,7 @@ use crate::{
 
 impl Job {
     pub(super) fn attached(&mut self, ctx: &mut JobCtx<'_>, found: Takeover) {
-        match found.keeper {
+        match found.keeper() {
             Keeper::Ahead { highest } => self.catch_up(ctx, highest),
             Keeper::Behind => self.never_spawned(ctx),
             Keeper::Level if found.is_over() && self.holds() => {}
@@ -21,11 +21,11 @@ impl Job {
         if found.is_over() && self.holds() {
             self.end_was_lost(ctx, "its end was lost");
         }
-        if let Some((incarnation, pid)) = found.live {
+        if let Some((incarnation, pid)) = found.live() {
             self.found_alive(ctx, incarnation, pid);
         }
         let rests = self.phase().is_at_rest() && self.desired() != Desired::Run;
-        if found.open && rests {
+        if found.is_open() && rests {
             ctx.rest(self.incarnation());
         }
         self.gate.rearm(ctx, self.run.incarnation());

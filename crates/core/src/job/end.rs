@@ -270,15 +270,12 @@ impl Job {
         if stage == StopStage::Killed {
             self.run.note_kill(kill_reason(ctx, force));
         }
-        self.run.enter(ctx, State::Stopping { pid: target.pid, stage });
+        self.run.enter(ctx, State::Stopping { pid: self.pid(), stage });
     }
 
     pub(super) fn stop_target(&self, now: Mono) -> StopTarget {
-        StopTarget {
-            incarnation: self.incarnation(),
-            pid: self.pid(),
-            withdrawing_until: self.announcement.withdrawing_until(now),
-        }
+        let withdrawing_until = self.announcement.withdrawing_until(now);
+        StopTarget::new(self.incarnation(), self.pid(), withdrawing_until)
     }
 
     /// Something has happened to a stop that is under way; `why`: the reason if it comes to a kill.

@@ -39,11 +39,21 @@ pub enum StopStage {
 /// The process that is being stopped.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StopTarget {
-    pub(super) incarnation: u64,
+    incarnation: u64,
     /// `None`: its exec is not confirmed yet.
-    pub(super) pid: Option<u32>,
+    pid: Option<u32>,
     /// Until when its withdrawal is waited for, if it is being withdrawn.
-    pub(super) withdrawing_until: Option<Mono>,
+    withdrawing_until: Option<Mono>,
+}
+
+impl StopTarget {
+    pub(super) fn new(
+        incarnation: u64,
+        pid: Option<u32>,
+        withdrawing_until: Option<Mono>,
+    ) -> StopTarget {
+        StopTarget { incarnation, pid, withdrawing_until }
+    }
 }
 
 impl StopStage {

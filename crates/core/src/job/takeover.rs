@@ -24,13 +24,13 @@ use std::cmp::Ordering;
 /// What the keeper has of a job, seen from the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Takeover {
-    pub(super) keeper: Keeper,
+    keeper: Keeper,
     /// The keeper has no process of it, and no record of an end that would follow.
-    pub(super) silent: bool,
+    silent: bool,
     /// The incarnation that is alive, and its pid.
-    pub(super) live: Option<(u64, u32)>,
+    live: Option<(u64, u32)>,
     /// Its control socket is open.
-    pub(super) open: bool,
+    open: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,19 @@ impl Takeover {
         };
         let silent = live.is_none() && !held.is_some_and(|held| held.pending);
         Takeover { keeper, silent, live, open: held.is_some_and(|held| held.open) }
+    }
+
+    pub(super) fn keeper(self) -> Keeper {
+        self.keeper
+    }
+
+    /// The incarnation that is alive, and its pid.
+    pub(super) fn live(self) -> Option<(u64, u32)> {
+        self.live
+    }
+
+    pub(super) fn is_open(self) -> bool {
+        self.open
     }
 
     /// A process that the journal knows of is gone without a word.
