@@ -1,6 +1,9 @@
 //! An agent against a keeper that is played by the test: killed at every step of its loop, and
 //! followed by one that goes on.
 
+mod keeper;
+
+use keeper::Keeper;
 use mainstay_agent::{Agent, Crash, End, Handle, Link, Options, Point, PrepareListeners, boot};
 use mainstay_config::Context;
 use mainstay_core::{
@@ -8,31 +11,17 @@ use mainstay_core::{
     exit::{Asked, Exit},
     job::Phase,
     name::Name,
-    node::Request,
+    node::{Refusal, Request},
     plan::ApiPlan,
     signal::Signal,
-    task::TaskOutcome,
+    task::{Bytes, TaskSpec},
 };
 use mainstay_import::PlanSource;
 use mainstay_wire::{
     api::{Gone, JobStatus, ReloadError, Selection},
-    format::Format,
-    frame::{self, FrameDecoder},
-    link::{ExitRecord, HeldJob, LiveProcess, ToAgent, ToKeeper, TreeKind, Welcome},
     run_dir::Dirs,
-    task::{TaskDone, TaskKey},
 };
-use std::{
-    collections::BTreeMap,
-    convert::Infallible,
-    fs,
-    io::{Read, Write},
-    os::{fd::OwnedFd, unix::net::UnixStream},
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard},
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+use std::{convert::Infallible, fs, path::PathBuf, time::Duration};
 
 const CONFIG: &str = r#"
 [jobs.web]
@@ -53,174 +42,6 @@ exec = "old"
 /// What the configuration says later: `old` is gone, `fresh` is new.
 fn later() -> String {
     CONFIG.replace("old", "fresh")
-}
-
-/// What a keeper holds over the deaths of agents.
-#[derive(Default)]
-struct World {
-    run_dir: PathBuf,
-    agent_restarts: u64,
-    jobs: BTreeMap<Name, (u64, Option<u64>)>,
-    records: Vec<ExitRecord>,
-    next_record: u64,
-    signals: Vec<(u64, Signal)>,
-    next_token: u64,
-    /// Every spawn, in order; a second one of the same incarnation would be a second process.
-    spawned: Vec<(Name, u64)>,
-    tasks: Vec<TaskKey>,
-    heard: Vec<&'static str>,
-    link: Option<UnixStream>,
-    serving: Option<JoinHandle<()>>,
-}
-
-impl World {
-    fn say(&mut self, message: &ToAgent) {
-        if let Some(link) = &mut self.link {
-            // A dead agent hears nothing; the next one is told.
-            let _ = link.write_all(&frame::encode(message).expect("short"));
-        }
-    }
-
-    fn hear(&mut self, message: ToKeeper) {
-        match message {
-            ToKeeper::Hello { .. } => self.welcome(),
-            ToKeeper::Spawn(spawn) => self.spawn(spawn.job.clone(), spawn.incarnation),
-            ToKeeper::Stop { job, incarnation, signal, .. } => {
-                self.end(&job, incarnation, Exit::Signal { signal, oom: false }, Asked::Stop);
-            }
-            ToKeeper::Kill { job, incarnation } => {
-                let exit = Exit::Signal { signal: Signal::KILL, oom: false };
-                self.end(&job, incarnation, exit, Asked::Kill);
-            }
-            ToKeeper::RunTask(task) => {
-                self.tasks.push(task.id.clone());
-                let exit = Exit::Code { code: 0 };
-                let outcome = TaskOutcome { exit, output: String::new(), truncated: false };
-                self.say(&ToAgent::TaskDone(TaskDone { id: task.id, outcome }));
-            }
-            ToKeeper::TaskTaken { .. } => {}
-            ToKeeper::Ack { record } => self.records.retain(|kept| kept.record != record),
-            ToKeeper::Taken { token } => self.signals.retain(|(kept, _)| *kept != token),
-            ToKeeper::Ready { .. } => self.heard.push("ready"),
-            ToKeeper::Forget { job } => {
-                let live = self.jobs.remove(&job).and_then(|(_, live)| live);
-                assert_eq!(live, None, "{job} is forgotten and runs");
-            }
-            ToKeeper::UpdateSettings { .. } | ToKeeper::Rest { .. } => {}
-            other => panic!("not expected: {other:?}"),
-        }
-    }
-
-    fn welcome(&mut self) {
-        let jobs = self.jobs.iter().map(|(job, (highest, live))| HeldJob {
-            job: job.clone(),
-            highest: *highest,
-            live: live.map(|incarnation| LiveProcess {
-                incarnation,
-                pid: 100,
-                tree: TreeKind::Group,
-                unenforced: Vec::new(),
-                spawned: true,
-                notified: Default::default(),
-                settings: None,
-            }),
-            open: live.is_some(),
-        });
-        let welcome = Welcome {
-            format: Format::OURS,
-            run: "0123456789abcdef".into(),
-            run_dir: self.run_dir.clone(),
-            state_dir: PathBuf::new(),
-            agent_restarts: self.agent_restarts,
-            upgraded: Vec::new(),
-            jobs: jobs.collect(),
-            records: self.records.clone(),
-            signals: self.signals.clone(),
-            asked: Vec::new(),
-        };
-        self.say(&ToAgent::Welcome(Box::new(welcome)));
-    }
-
-    fn spawn(&mut self, job: Name, incarnation: u64) {
-        let (highest, live) = self.jobs.entry(job.clone()).or_default();
-        if incarnation <= *highest {
-            return;
-        }
-        assert!(live.is_none(), "{job} has a live incarnation already");
-        (*highest, *live) = (incarnation, Some(incarnation));
-        self.spawned.push((job.clone(), incarnation));
-        let (tree, unenforced) = (TreeKind::Group, Vec::new());
-        self.say(&ToAgent::Spawned { job, incarnation, pid: 100, tree, unenforced });
-    }
-
-    fn end(&mut self, job: &Name, incarnation: u64, exit: Exit, asked: Asked) {
-        let Some((_, live)) = self.jobs.get_mut(job) else { return };
-        if *live != Some(incarnation) {
-            return;
-        }
-        *live = None;
-        self.next_record += 1;
-        let record = ExitRecord {
-            record: self.next_record,
-            job: job.clone(),
-            incarnation,
-            exit,
-            asked,
-            fenced: false,
-            ended: 0,
-            cpu_user_us: 0,
-            cpu_system_us: 0,
-            max_rss_kib: 0,
-        };
-        self.records.push(record.clone());
-        self.say(&ToAgent::Exited(record));
-    }
-
-    fn signal(&mut self, signal: Signal) {
-        self.next_token += 1;
-        self.signals.push((self.next_token, signal));
-        self.say(&ToAgent::Signalled { token: self.next_token, signal });
-    }
-}
-
-#[derive(Clone, Default)]
-struct Keeper(Arc<Mutex<World>>);
-
-impl Keeper {
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.0.lock().expect("the keeper lives")
-    }
-
-    /// A link to a new agent, served by a thread until the agent is gone.
-    fn link(&self) -> OwnedFd {
-        self.hear_out();
-        let (ours, theirs) = UnixStream::pair().expect("a socket pair");
-        let keeper = self.clone();
-        let link = ours.try_clone().expect("a descriptor");
-        let serving = thread::spawn(move || keeper.serve(ours));
-        let mut world = self.world();
-        (world.link, world.serving) = (Some(link), Some(serving));
-        theirs.into()
-    }
-
-    /// Takes in all that an agent has said before it went away.
-    fn hear_out(&self) {
-        let serving = self.world().serving.take();
-        if let Some(serving) = serving {
-            serving.join().expect("the keeper lives");
-        }
-    }
-
-    fn serve(&self, mut link: UnixStream) {
-        let mut decoder = FrameDecoder::default();
-        let mut bytes = [0; 4096];
-        while let Ok(length @ 1..) = link.read(&mut bytes) {
-            decoder.push(&bytes[..length]);
-            while let Ok(Some(message)) = decoder.next() {
-                self.world().hear(message);
-            }
-        }
-    }
 }
 
 struct Dir(PathBuf);
@@ -349,6 +170,9 @@ async fn live(keeper: &Keeper, dir: &Dir, handle: &Handle) -> bool {
     if !changes_environment(dir, handle).await {
         return false;
     }
+    if !runs_a_task(handle).await {
+        return false;
+    }
     let stop = Request::Stop { job: name("hooked") };
     if handle.request(stop).await.is_err() {
         return false;
@@ -373,6 +197,40 @@ async fn live(keeper: &Keeper, dir: &Dir, handle: &Handle) -> bool {
     }
     // The rest happens by itself.
     std::future::pending().await
+}
+
+/// A task of the node itself, asked for until one agent has journaled it; whichever hears of its
+/// end tells it.
+async fn runs_a_task(handle: &Handle) -> bool {
+    let spec = TaskSpec {
+        exec: vec!["audit".to_owned()],
+        input: Bytes(b"now".to_vec()),
+        ..TaskSpec::default()
+    };
+    let (purpose, timeout) = ("audit".to_owned(), Duration::from_secs(60));
+    let request = Request::RunTask { purpose, timeout, task: Box::new(spec) };
+    let mut changes = handle.events().subscribe();
+    let mut asked = false;
+    loop {
+        changes.mark_unchanged();
+        let events = handle.events().after(0, usize::MAX).events;
+        if events
+            .iter()
+            .any(|event| matches!(&event.kind, Kind::TaskEnded { task, .. } if task == "audit"))
+        {
+            return true;
+        }
+        if !std::mem::replace(&mut asked, true) {
+            match handle.request(request.clone()).await {
+                Ok(Ok(_) | Err(Refusal::TaskUnderWay)) => continue,
+                Ok(Err(refusal)) => panic!("{refusal}"),
+                Err(Gone) => return false,
+            }
+        }
+        if changes.changed().await.is_err() {
+            return false;
+        }
+    }
 }
 
 /// What a user was told is taken, every later agent has.
@@ -451,6 +309,8 @@ fn an_undisturbed_life_reads_as_expected() {
     let spawned: Vec<String> =
         told.spawned.iter().map(|(job, run)| format!("{job}-{run}")).collect();
     assert_eq!(spawned, ["web-1", "flaky-1", "hooked-1", "old-1", "flaky-2", "fresh-1"]);
+    let task = told.story.iter().find(|line| line.contains("TaskEnded")).expect("the node's task");
+    assert!(task.contains("audit") && task.contains("[110, 111, 119]"), "{task}");
     let failures = told.story.iter().filter(|line| line.contains("ExitFailed")).count();
     assert!(failures >= 1, "{:#?}", told.story);
 }
