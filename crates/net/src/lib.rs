@@ -15,6 +15,7 @@
 mod connect;
 pub mod files;
 pub mod http;
+mod judged_writes;
 pub mod listen;
 pub mod percent;
 mod stream;

@@ -1,7 +1,10 @@
 //! One connection, on which one request at a time is made.
 
 use super::HttpError;
-use crate::stream::Stream;
+use crate::{
+    judged_writes::{JudgeWrites, JudgedWrites},
+    stream::Stream,
+};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{
@@ -12,17 +15,13 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use std::{
     io,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    task::AbortHandle,
-};
+use tokio::task::AbortHandle;
 
 /// A request with all that a connection needs.
 #[must_use]
@@ -68,7 +67,7 @@ impl Connection {
         S: Stream + 'static,
     {
         let writing_failed = Arc::new(AtomicBool::new(false));
-        let stream = Noted { stream, writing_failed: writing_failed.clone() };
+        let stream = JudgedWrites::new(stream, NoteFailure(writing_failed.clone()));
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(|source| {
             HttpError::Exchange { address: address.to_owned(), unsent: true, source }
         })?;
@@ -163,57 +162,24 @@ impl Answer {
     }
 }
 
-/// A stream that remembers that something could not be written.
-struct Noted<S> {
-    stream: S,
-    writing_failed: Arc<AtomicBool>,
-}
+/// Remembers that something could not be written.
+#[derive(Debug)]
+struct NoteFailure(Arc<AtomicBool>);
 
-impl<S> Noted<S> {
-    fn note<T>(&self, written: io::Result<T>) -> io::Result<T> {
-        written.inspect_err(|_| self.writing_failed.store(true, Ordering::Relaxed))
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
-        Poll::Ready(self.note(written))
+impl JudgeWrites for NoteFailure {
+    fn written<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        _: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if let Poll::Ready(Err(_)) = written {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        written
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, parts));
-        Poll::Ready(self.note(written))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = ready!(Pin::new(&mut self.stream).poll_flush(cx));
-        Poll::Ready(self.note(flushed))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    /// All that was to be written is.
+    fn shut(&mut self, shut: Poll<io::Result<()>>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        shut
     }
 }

@@ -153,7 +153,7 @@ pub(super) async fn closed(closing: &mut Option<watch::Receiver<bool>>) {
 
 fn written_within<S: Stream + 'static>(limit: Option<Duration>, stream: S) -> BoxedStream {
     match limit {
-        Some(limit) => Box::new(WriteTimeout::new(stream, limit)),
+        Some(limit) => Box::new(WriteTimeout::on(stream, limit)),
         None => Box::new(stream),
     }
 }

@@ -1,31 +1,30 @@
-//! A stream whose other end has to take what it is sent: one that takes nothing for too long is
-//! given up, so that nobody holds a connection by asking and not reading.
+//! The patience with the other end of a stream, which has to take what it is sent: one that takes
+//! nothing for too long is given up, so that nobody holds a connection by asking and not reading.
 
+use crate::judged_writes::{JudgeWrites, JudgedWrites};
 use std::{
     io,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Sleep, sleep},
-};
+use tokio::time::{Sleep, sleep};
 
 #[derive(Debug)]
-pub(super) struct WriteTimeout<S> {
-    stream: S,
+pub(super) struct WriteTimeout {
     limit: Duration,
     /// Runs while the other end takes nothing.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> WriteTimeout<S> {
-    pub(super) fn new(stream: S, limit: Duration) -> WriteTimeout<S> {
-        WriteTimeout { stream, limit, waiting: None }
+impl WriteTimeout {
+    pub(super) fn on<S>(stream: S, limit: Duration) -> JudgedWrites<S, WriteTimeout> {
+        JudgedWrites::new(stream, WriteTimeout { limit, waiting: None })
     }
+}
 
-    fn judge<T>(
+impl JudgeWrites for WriteTimeout {
+    fn written<T>(
         &mut self,
         written: Poll<io::Result<T>>,
         cx: &mut Context<'_>,
@@ -41,37 +40,6 @@ impl<S> WriteTimeout<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.judge(written, cx)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.judge(flushed, cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.judge(shut, cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,7 +48,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_end_that_takes_nothing_is_given_up_and_one_that_is_slow_is_not() {
         let (near, mut far) = tokio::io::duplex(8);
-        let mut near = WriteTimeout::new(near, Duration::from_secs(30));
+        let mut near = WriteTimeout::on(near, Duration::from_secs(30));
         near.write_all(b"12345678").await.expect("there is room");
         let written = tokio::spawn(async move {
             let first = near.write_all(b"abc").await;
