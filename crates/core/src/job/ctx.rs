@@ -6,7 +6,7 @@ use crate::{
     event::{Kind, Source},
     node::{Command, Token, Wait},
     outbox::Outbox,
-    plan::{JobPlan, SignalTarget, Trigger},
+    plan::{Awaited, JobPlan, SignalTarget, Trigger},
     signal::Signal,
     task::{OpenTask, TaskKind, TaskOwner},
 };
@@ -23,7 +23,17 @@ pub(crate) struct JobCtx<'a> {
     pub(crate) maintenance: bool,
     /// It is gone from the plan, and from here once its process is gone.
     pub(crate) leaving: bool,
-    pub(crate) out: &'a mut Outbox,
+    pub(crate) effects: Effects<'a>,
+}
+
+/// What the parts of a job want done. It only takes: no part sees what another has said.
+#[derive(Debug)]
+pub(crate) struct Effects<'a>(&'a mut Outbox);
+
+impl<'a> Effects<'a> {
+    pub(crate) fn new(out: &'a mut Outbox) -> Effects<'a> {
+        Effects(out)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,55 +55,65 @@ impl Shutting {
 
 impl JobCtx<'_> {
     pub(super) fn mono(&self) -> Mono {
-        self.out.now.mono
+        self.effects.0.now.mono
     }
 
     /// Wall clock, ns.
     pub(super) fn wall(&self) -> i64 {
-        self.out.now.wall
+        self.effects.0.now.wall
+    }
+
+    /// How many events there are, for [`JobCtx::said_since`].
+    pub(super) fn events(&self) -> usize {
+        self.effects.0.events.len()
+    }
+
+    /// Those of the latest events that others may wait for.
+    pub(super) fn said_since(&self, events: usize) -> impl Iterator<Item = Awaited> {
+        self.effects.0.events[events..].iter().filter_map(|it| it.kind.awaited())
     }
 
     pub(super) fn emit(&mut self, kind: Kind) {
-        self.out.emit(Source::Job(self.plan.name.clone()), kind);
+        self.effects.0.emit(Source::Job(self.plan.name.clone()), kind);
     }
 
     pub(super) fn spawn(&mut self, incarnation: u64, args: &[String]) {
         let job = self.plan.name.clone();
-        self.out.command(Command::Spawn { job, incarnation, args: args.to_vec() });
+        self.effects.0.command(Command::Spawn { job, incarnation, args: args.to_vec() });
     }
 
     pub(super) fn stop(&mut self, incarnation: u64) {
         let (job, signal, to) = (self.plan.name.clone(), self.plan.stop.signal, self.plan.stop.to);
-        self.out.command(Command::Stop { job, incarnation, signal, to });
+        self.effects.0.command(Command::Stop { job, incarnation, signal, to });
     }
 
     pub(super) fn kill(&mut self, incarnation: u64) {
         let job = self.plan.name.clone();
-        self.out.command(Command::Kill { job, incarnation });
+        self.effects.0.command(Command::Kill { job, incarnation });
     }
 
     pub(super) fn rest(&mut self, incarnation: u64) {
         let job = self.plan.name.clone();
-        self.out.command(Command::Rest { job, incarnation });
+        self.effects.0.command(Command::Rest { job, incarnation });
     }
 
     pub(super) fn signal(&mut self, incarnation: u64, signal: Signal, to: SignalTarget) {
         let job = self.plan.name.clone();
-        self.out.command(Command::Signal { job, incarnation, signal, to });
+        self.effects.0.command(Command::Signal { job, incarnation, signal, to });
     }
 
     pub(super) fn run_task(&mut self, incarnation: u64, kind: TaskKind, deadline: Mono) {
         let owner = TaskOwner::Job { job: self.plan.name.clone(), incarnation, kind };
-        self.out.run_task(OpenTask { owner, deadline, spec: None });
+        self.effects.0.run_task(OpenTask { owner, deadline, spec: None });
     }
 
     pub(super) fn probe(&mut self, incarnation: u64, check: usize, deadline: Mono) {
         let job = self.plan.name.clone();
-        self.out.command(Command::Probe { job, incarnation, check, deadline });
+        self.effects.0.command(Command::Probe { job, incarnation, check, deadline });
     }
 
     pub(super) fn arm_cron(&mut self) {
-        self.out.command(Command::ArmCron { job: self.plan.name.clone() });
+        self.effects.0.command(Command::ArmCron { job: self.plan.name.clone() });
     }
 
     /// The time that its cron expression named has come: on to the next. `false`: it has none.
@@ -109,15 +129,15 @@ impl JobCtx<'_> {
 
     pub(super) fn announce(&mut self, standing: Standing, note: String) {
         let job = self.plan.name.clone();
-        self.out.command(Command::Announce { job, standing, note });
+        self.effects.0.command(Command::Announce { job, standing, note });
     }
 
     pub(super) fn withdraw(&mut self) {
-        self.out.command(Command::Withdraw { job: self.plan.name.clone() });
+        self.effects.0.command(Command::Withdraw { job: self.plan.name.clone() });
     }
 
     pub(super) fn wake(&mut self, incarnation: u64, wait: Wait, at: Mono) {
         let token = Token::Job { job: self.plan.name.clone(), incarnation, wait };
-        self.out.command(Command::SetTimer { token, at });
+        self.effects.0.command(Command::SetTimer { token, at });
     }
 }

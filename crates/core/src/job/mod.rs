@@ -36,7 +36,8 @@
 //! A job has one entry, `Job::step`. It is made of parts that own their state and that nobody else
 //! looks into: its `run` (which incarnation, how far), the `wish`, the `gate` before its launch, its
 //! `checks`, the stages of a `stop`, its restart `budget`, its `announce`ment, its
-//! `pending_restart`, and what a `takeover` finds. What goes from one part to another is decided in
+//! `pending_restart`, and what a `takeover` finds. What a part wants done it gives to the `ctx`,
+//! which only takes ([`Effects`](ctx::Effects)). What goes from one part to another is decided in
 //! `start` (from the wish to RUNNING), `end` (from RUNNING to rest), `adopt` (what a new agent
 //! finds), `change` (another plan), and `requests`.
 
@@ -60,7 +61,7 @@ mod wish;
 pub(crate) use budget::STABLE;
 pub(crate) use checks::Notification;
 pub use checks::{CheckState, Verdict};
-pub(crate) use ctx::{JobCtx, Shutting};
+pub(crate) use ctx::{Effects, JobCtx, Shutting};
 pub(crate) use gate::{HookRun, Permit, is_triggered};
 pub(crate) use input::JobInput;
 pub(crate) use stop::Force;
@@ -190,9 +191,9 @@ impl Job {
         ctx: &mut JobCtx<'_>,
         input: JobInput<'_>,
     ) -> Result<(), Refusal> {
-        let told = ctx.out.events.len();
+        let told = ctx.events();
         let taken = self.take(ctx, input);
-        let said = ctx.out.events[told..].iter().filter_map(|it| it.kind.awaited());
+        let said = ctx.said_since(told);
         said.for_each(|event| self.history.note(event));
         let mut announcement = self.announcement;
         let plan = ctx.plan;

@@ -45,7 +45,7 @@ use crate::{
     discovery::Instance,
     environ::Environ,
     event::{EventName, Kind, Source},
-    job::{Job, JobCtx, JobInput, Notification},
+    job::{Effects, Job, JobCtx, JobInput, Notification},
     name::Name,
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
@@ -325,7 +325,7 @@ impl Node {
             shutting: self.state.shutting(),
             maintenance: self.state.maintenance,
             leaving,
-            out,
+            effects: Effects::new(out),
         };
         let answer = job.step(ctx, input);
         if let Some(exit) = job.last_exit().filter(|_| job.ended() > before.ended() && !job.holds())
