@@ -109,19 +109,7 @@ impl Outcome {
     /// of the plan elsewhere may be out of date.
     #[must_use]
     pub fn changes_plan(&self) -> bool {
-        self.records.iter().any(|record| match record {
-            Record::Plan(_) | Record::JobGone(_) => true,
-            Record::Seq(_)
-            | Record::Node(_)
-            | Record::Environ(_)
-            | Record::Tasks(_)
-            | Record::Job(..)
-            | Record::Leaving(_)
-            | Record::Leaves(_)
-            | Record::App(..)
-            | Record::Rest(..)
-            | Record::Watch(..)
-            | Record::Unknown => false,
-        })
+        let changes = |record: &Record| matches!(record, Record::Plan(_) | Record::JobGone(_));
+        self.records.iter().any(changes)
     }
 }
