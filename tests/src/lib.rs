@@ -4,6 +4,7 @@
 mod consul;
 mod control;
 mod events;
+mod frozen;
 mod node;
 pub mod proc;
 mod random;
@@ -15,6 +16,7 @@ pub mod writer;
 pub use consul::Consul;
 pub use control::Control;
 pub use events::Events;
+pub use frozen::{FrozenDisk, no_frozen_disk};
 pub use node::{Command, Node, Setup};
 pub use random::Random;
 pub use terminal::on_terminal;

@@ -102,6 +102,7 @@ impl Keeper {
         if let Role::Node(node) = &role {
             poller.add(node.resources.output.events_fd(), Source::Writer, 0, Interest::Read)?;
             poller.add(&node.resources.socket, Source::KeeperSocket, 0, Interest::Read)?;
+            poller.add(node.resources.opener.fd(), Source::Opener, 0, Interest::Read)?;
         }
         Ok(Keeper {
             poller,
@@ -151,26 +152,24 @@ impl Keeper {
         }
     }
 
-    /// Runs until the end (the exit code) or until an upgrade is due (`None`).
-    pub(crate) fn run(&mut self) -> Option<i32> {
+    /// Runs until the end; the exit code.
+    pub(crate) fn run(&mut self) -> i32 {
         loop {
             for deadline in self.deadlines.take_due() {
                 self.due(deadline);
             }
             self.after_events();
             // Whoever has not read the last word yet has a second for it.
-            if self.exit.is_some() && self.clients.is_empty() {
-                return self.exit;
+            if let (Some(code), true) = (self.exit, self.clients.is_empty()) {
+                return code;
             }
-            if self.upgrade_is_due() {
-                return None;
-            }
+            self.try_upgrade();
             self.deadlines.arm();
             match self.poller.wait(self.link_has_more()) {
                 Ok(ready) => self.dispatch(&ready),
                 Err(error) => {
                     self.log(format!("cannot wait for events: {error}"));
-                    return Some(1);
+                    return 1;
                 }
             }
         }
@@ -195,6 +194,7 @@ impl Keeper {
                 Source::ReadyPipe => self.read_ready_pipe(event.id),
                 Source::Task => self.task_ready(event.id),
                 Source::Check => self.check_ready(),
+                Source::Opener => self.binary_opened(),
             }
         }
         if self.link_has_more() {
@@ -259,6 +259,8 @@ impl Keeper {
                 WriterEvent::Closed { job, file, compress } => {
                     self.send(&ToAgent::Rotated { job, file, compress });
                 }
+                // Who waits for that looks after every turn.
+                WriterEvent::Changed => {}
             }
         }
     }
@@ -278,6 +280,8 @@ impl Keeper {
             Deadline::Linger { client } => self.drop_client(client),
             Deadline::NodeStop => self.end_own_stop(),
             Deadline::Last => self.last(),
+            Deadline::LastOutput => self.look_at_last_output(),
+            Deadline::Upgrade => self.upgrade_late(),
             Deadline::Check { pid } => self.check_late(pid),
         }
     }

@@ -29,14 +29,6 @@ pub fn take(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Forgets that these were taken: nobody owns them, and they can be taken again.
-pub fn release(numbers: &[RawFd]) {
-    let mut taken = TAKEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    for number in numbers {
-        taken.get_or_insert_default().remove(number);
-    }
-}
-
 /// As [`keep_on_exec`], for a descriptor known by its number; one that is not open is passed over.
 pub fn keep_number_on_exec(number: RawFd, keep: bool) {
     let flags = if keep { 0 } else { libc::FD_CLOEXEC };

@@ -1,5 +1,6 @@
 //! Linux, as far as Mainstay needs it. The only crate with unsafe code; each block says why it holds.
 
+pub mod apart;
 pub mod cgroup;
 pub mod clock;
 pub mod cookie;
@@ -9,6 +10,7 @@ pub mod heap;
 pub mod interface;
 pub mod memory;
 pub mod nonblocking;
+pub mod offload;
 pub mod proc;
 pub mod reap;
 pub mod signal;

@@ -9,9 +9,16 @@ fn read(pid: u32, file: &str, cap: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The direct children of this process's main thread, adopted orphans included.
+/// The direct children of this process's main thread, adopted orphans included, and not those that
+/// do our own work.
 #[must_use]
 pub fn own_children() -> Vec<u32> {
+    let mut children = all_children();
+    children.retain(|pid| !crate::apart::is_worker(*pid));
+    children
+}
+
+fn all_children() -> Vec<u32> {
     let own = crate::signal::own_pid();
     match fs::read_to_string(format!("/proc/{own}/task/{own}/children")) {
         Ok(text) => text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),

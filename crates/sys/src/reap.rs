@@ -48,25 +48,13 @@ pub fn is_dead(pid: u32) -> bool {
 /// # Errors
 /// As wait4(2); a child that is not dead yet is an error too.
 pub fn reap(pid: u32) -> io::Result<Death> {
-    wait(pid, libc::WNOHANG)
-}
-
-/// Waits until a child is dead and reaps it.
-///
-/// # Errors
-/// As wait4(2).
-pub fn wait_for(pid: u32) -> io::Result<Death> {
-    wait(pid, 0)
-}
-
-fn wait(pid: u32, flags: i32) -> io::Result<Death> {
     let target = i32::try_from(pid).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: wait4 fills both out-parameters.
     let (status, usage) = unsafe {
         let mut status = 0;
         let mut usage: libc::rusage = mem::zeroed();
         loop {
-            match libc::wait4(target, &raw mut status, flags, &raw mut usage) {
+            match libc::wait4(target, &raw mut status, libc::WNOHANG, &raw mut usage) {
                 0 => return Err(io::Error::from(io::ErrorKind::WouldBlock)),
                 found if found == target => break (status, usage),
                 _ => {

@@ -191,6 +191,95 @@ fn a_full_state_directory_costs_the_oldest_archives_then_lines_and_one_line_tell
 }
 
 #[test]
+fn a_log_that_somebody_has_emptied_holds_no_zeros_after_a_full_disk() {
+    needs_root();
+    let node = Setup::config(SPEAKER).with_mounts(
+        "mkfifo say; mkdir -p \"$MAINSTAY_STATE_DIR\"
+         mount -t tmpfs -o size=256k,mode=755 none \"$MAINSTAY_STATE_DIR\"",
+    );
+    let mut speaker = Speaker { node: node.start(), said: 0 };
+    let current = speaker.node.state_dir().join("logs/speaker/current");
+    let filling = speaker.node.state_dir().join("filling");
+    speaker.say(300);
+    OpenOptions::new().write(true).open(&current).and_then(|it| it.set_len(0)).expect("emptied");
+    while speaker.dropped() == 0 {
+        fill(&filling);
+        speaker.say(200);
+        assert!(speaker.said < 60_000, "the disk does not get full");
+    }
+    fs::remove_file(&filling).expect("our own file");
+    let dropped = speaker.dropped();
+    speaker.say(10);
+    let text = fs::read(&current).expect("a log");
+    assert!(!text.contains(&0), "{} zeros", text.iter().filter(|byte| **byte == 0).count());
+    let log = speaker.log();
+    assert_eq!(log.last(), Some(&Ok(speaker.said)));
+    assert_eq!(told(&log).iter().sum::<u64>(), dropped);
+}
+
+/// Our stdout is a file on a disk with little room.
+fn forwarding() -> (Speaker, PathBuf, PathBuf) {
+    needs_root();
+    let node = Setup::config(SPEAKER.replace("forward = false", "forward = true")).with_mounts(
+        "mkfifo say; mkdir out; mount -t tmpfs -o size=3m,mode=755 none out; exec >out/stdout",
+    );
+    let node = node.start();
+    node.running("speaker");
+    let out = node.seen("out");
+    (Speaker { node, said: 0 }, out.join("stdout"), out.join("filling"))
+}
+
+/// Waits until a line was forwarded; the numbers, and how many are said to be missing in between.
+fn forwarded(file: &Path, last: u64) -> (Vec<u64>, u64) {
+    let text = until("the last line was forwarded", || {
+        let text = fs::read_to_string(file).expect("text");
+        text.contains(&format!("line {last:09} of")).then_some(text)
+    });
+    let (mut numbers, mut missing) = (Vec::new(), 0);
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("speaker | line ") {
+            assert!(rest.ends_with(" of some length, so that they add up"), "cut: {line}");
+            numbers.push(rest[..9].parse().expect("a number"));
+        } else {
+            let count = line.strip_prefix("mainstay | ").and_then(|rest| rest.split(' ').next());
+            missing += count.and_then(|it| it.parse::<u64>().ok()).expect("what is missing");
+        }
+    }
+    (numbers, missing)
+}
+
+#[test]
+fn a_stdout_on_a_disk_that_was_full_goes_on_where_it_was_and_lacks_nothing() {
+    let (mut speaker, file, filling) = forwarding();
+    speaker.say(10);
+    fill(&filling);
+    speaker.say(2000);
+    fs::remove_file(&filling).expect("our own file");
+    speaker.say(10);
+    let (numbers, missing) = forwarded(&file, speaker.said);
+    assert_eq!((numbers, missing), ((1..=2020).collect(), 0));
+}
+
+#[test]
+fn a_stdout_on_a_disk_that_is_full_for_long_says_how_much_it_lacks() {
+    let (mut speaker, file, filling) = forwarding();
+    fill(&filling);
+    speaker.say(30_000);
+    let status = speaker.node.status();
+    let dropped = status["keeper"]["forward_dropped"].as_u64().expect("a count");
+    assert!(dropped > 1000, "{dropped}");
+    fs::remove_file(&filling).expect("our own file");
+    until("what was kept is forwarded", || {
+        let text = fs::read_to_string(&file).expect("text");
+        (text.matches(", so that they add up\n").count() as u64 + dropped == 30_000).then_some(())
+    });
+    speaker.say(10);
+    let (numbers, missing) = forwarded(&file, speaker.said);
+    assert_eq!((numbers.len() as u64 + dropped, missing), (30_010, dropped));
+    assert!(numbers.is_sorted());
+}
+
+#[test]
 fn a_short_line_does_not_slip_in_before_the_word_about_those_that_are_missing() {
     needs_root();
     let config = r#"

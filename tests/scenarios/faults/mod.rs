@@ -5,6 +5,7 @@ mod clock;
 mod commands;
 mod connections;
 mod foreign;
+mod frozen_disk;
 mod full_disk;
 mod leftovers;
 mod misbehaviour;

@@ -7,7 +7,7 @@ use crate::{
     },
     keeper::{Keeper, Role},
     link::node::Node,
-    upgrade::{BinaryCheck, UpgradeRequester},
+    upgrade::{Upgrade, UpgradeRequester},
 };
 use mainstay_core::signal::Signal;
 use mainstay_sys::credentials;
@@ -32,7 +32,7 @@ impl Node {
         if self.keeper_clients.len() < MAX_KEEPER_CLIENTS {
             return;
         }
-        let waits = self.check.as_ref().and_then(BinaryCheck::waiting_client);
+        let waits = self.upgrade.as_ref().and_then(Upgrade::waiting_client);
         let oldest = self.keeper_clients.keys().copied().find(|id| Some(*id) != waits);
         if let Some(client) = oldest.and_then(|id| self.keeper_clients.remove(&id)) {
             poller.remove(&client.fd);

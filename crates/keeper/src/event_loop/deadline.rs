@@ -56,6 +56,10 @@ pub(crate) enum Deadline {
     NodeStop,
     /// The end of the time that the last steps of a run may take.
     Last,
+    /// Look again whether the last output is written.
+    LastOutput,
+    /// Look again whether the next binary can take over.
+    Upgrade,
     /// The new binary had its time to look at what it would take over.
     Check {
         pid: u32,

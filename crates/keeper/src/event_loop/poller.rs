@@ -41,6 +41,8 @@ sources! {
     ReadyPipe,
     Task,
     Check,
+    /// A new binary was opened.
+    Opener,
 }
 
 const SOURCE_SHIFT: u32 = 56;

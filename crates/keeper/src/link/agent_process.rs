@@ -8,7 +8,7 @@ use crate::{
     keeper::{Child, Keeper, Role},
     link::{agent::Agent, succession::AfterDeath},
     output::{Channel, Owner, Stream, WriteEnd},
-    process::{launch, tree},
+    process::tree,
 };
 use mainstay_core::plan::{ForwardFormat, Log};
 use mainstay_sys::{
@@ -26,7 +26,8 @@ use std::{
 impl Keeper {
     pub(crate) fn start_agent(&mut self) {
         let Some(node) = self.node() else { return };
-        if node.agent.is_some() || node.stopping_alone || node.ending.is_some() {
+        let no_more = node.stopping_alone || node.ending.is_some() || node.becomes_another();
+        if node.agent.is_some() || no_more {
             return;
         }
         if let Err(error) = self.try_start_agent() {
@@ -43,7 +44,7 @@ impl Keeper {
         };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        let (read, write) = launch::pipe()?;
+        let (half, write) = node.resources.output.pipe(&Owner::Own, Channel::Stderr)?;
         let argv: Vec<OsString> =
             std::iter::once("mainstay".into()).chain(node.options.agent_args.clone()).collect();
         let mut program = Program::new(&argv, &context.env)?;
@@ -61,11 +62,11 @@ impl Keeper {
         children.insert(cloned.pid, Child::Agent);
         let log = Log { format: ForwardFormat::Raw, ..Log::default() };
         node.resources.output.open(Stream {
-            key,
+            key: half.key.unwrap_or(key),
             owner: Owner::Own,
             channel: Channel::Stderr,
             log,
-            fd: read,
+            end: half.end,
             write_end: WriteEnd::Pipe,
             partial: Vec::new(),
         });
@@ -87,7 +88,7 @@ impl Keeper {
 
     fn agent_failed(&mut self, was_ready: bool, how: reap::ExitStatus) {
         let Some(node) = self.node() else { return };
-        if node.ending.is_some() || node.stopping_alone {
+        if node.ending.is_some() || node.stopping_alone || node.becomes_another() {
             return;
         }
         match node.succession.died(was_ready, how, clock::boottime()) {
@@ -120,15 +121,16 @@ impl Keeper {
         }
     }
 
-    /// Ends the agent and forgets it.
+    /// Ends the agent. It may take its time to die, in a disk that does not answer.
     pub(crate) fn kill_agent(&mut self) {
-        let Some(pid) = self.node().and_then(|node| node.agent.as_ref()).map(|agent| agent.pid)
-        else {
-            return;
-        };
-        let _ = signal::send(pid, tree::KILL);
-        let _ = reap::wait_for(pid);
-        self.children.remove(&pid);
+        if let Some(agent) = self.node().and_then(|node| node.agent.as_ref()) {
+            let _ = signal::send(agent.pid, tree::KILL);
+        }
+    }
+
+    /// Ends the agent and forgets it: nothing that it says from now on counts.
+    pub(crate) fn forget_agent(&mut self) {
+        self.kill_agent();
         self.drain_link();
         if let Some(agent) = self.node().and_then(|node| node.agent.take()) {
             self.poller.remove(agent.fd());

@@ -6,10 +6,11 @@ use crate::{
     link::{agent::Agent, log_gaps::LogGaps, succession::Succession},
     output::Output,
     process::outcomes::Outcomes,
-    run::dirs::RunDir,
-    upgrade::BinaryCheck,
+    run::{dirs::RunDir, shutdown::LastOutput},
+    upgrade::{OpenedBinary, Upgrade},
 };
 use mainstay_core::signal::Signal;
+use mainstay_sys::offload::Offload;
 use mainstay_wire::link::{ControlRequest, ExitRecord, Upgraded};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -42,16 +43,21 @@ pub(crate) struct Node {
     pub(crate) notifications: BTreeMap<(u64, u64), BTreeMap<String, String>>,
     pub(crate) outcomes: Outcomes,
     pub(crate) stop_timeout: Duration,
+    /// When a signal first asked for the end (CLOCK_BOOTTIME, ns).
+    pub(crate) stop_asked: Option<u64>,
+    /// A second one did.
+    pub(crate) impatient: bool,
     /// The keeper carries out a node stop by itself.
     pub(crate) stopping_alone: bool,
     /// How the main job ended, should the keeper have to end the run.
     pub(crate) main_exit: Option<i32>,
     /// The run ends with this code as soon as everything is gone.
     pub(crate) ending: Option<i32>,
+    pub(crate) last_output: Option<LastOutput>,
     /// Killed at the end, and told of.
     pub(crate) strays: HashSet<u32>,
     pub(crate) keeper_clients: BTreeMap<u64, KeeperClient>,
-    pub(crate) check: Option<BinaryCheck>,
+    pub(crate) upgrade: Option<Upgrade>,
     pub(crate) frames_left: bool,
 }
 
@@ -67,6 +73,8 @@ pub(crate) struct Resources {
     /// `keeper.sock`.
     pub(crate) socket: OwnedFd,
     pub(crate) output: Output,
+    /// Opens new binaries, which may lie anywhere.
+    pub(crate) opener: Offload<OpenedBinary>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,14 +108,22 @@ impl Node {
             notifications: BTreeMap::new(),
             outcomes: Outcomes::default(),
             stop_timeout: FIRST_STOP_TIMEOUT,
+            stop_asked: None,
+            impatient: false,
             stopping_alone: false,
             main_exit: None,
             ending: None,
+            last_output: None,
             strays: HashSet::new(),
             keeper_clients: BTreeMap::new(),
-            check: None,
+            upgrade: None,
             frames_left: false,
         }
+    }
+
+    /// The next binary takes over in a moment: until then there is no agent.
+    pub(crate) fn becomes_another(&self) -> bool {
+        self.upgrade.as_ref().is_some_and(Upgrade::is_imminent)
     }
 
     pub(crate) fn await_agent(&mut self, pending: PendingRequest) -> u64 {

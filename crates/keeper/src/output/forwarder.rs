@@ -2,18 +2,24 @@
 //!
 //! A reader that is slow slows the jobs that write (their pipes fill up). A reader that takes
 //! nothing for a second is stuck: from then on lines are dropped and counted until it moves again,
-//! and no job waits for it. Our stdout is never made non-blocking: it may be shared with others.
+//! and no job waits for it. So is a file whose disk is full: it is tried again, from where the last
+//! write ended. Our stdout is never made non-blocking: it may be shared with others.
 
 use super::{
-    lock,
-    mailbox::{quiet, wake_reader},
+    WriterCommand, WriterEvent, lock,
+    mailbox::{Mailbox, quiet, wake_reader},
 };
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use mainstay_sys::apart::Apart;
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
+    fs::FileType,
+    io::Errno,
+};
 use std::{
     collections::VecDeque,
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Condvar, Mutex},
+    sync::{Condvar, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -22,8 +28,11 @@ const FULL: usize = 512 << 10;
 /// Past this, lines are dropped whatever else holds.
 const MOST: usize = 2 << 20;
 const STUCK_AFTER: Duration = Duration::from_secs(1);
+/// Until a file that takes nothing is tried again.
+const TRY_AGAIN: Duration = Duration::from_millis(250);
 /// A pipe that polls as writable takes this much without blocking.
 const PIECE: usize = 4096;
+const LARGE_PIECE: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
@@ -42,22 +51,34 @@ pub(super) struct ForwardQueue {
 struct Inner {
     queues: [Queue; 2],
     dropped: u64,
-    /// Dropped and not yet told in the output itself.
-    untold: u64,
     writer_waits: bool,
-    stopping: bool,
-    stopped: bool,
+    /// Bytes that were ever taken from us.
+    moved: u64,
+    rest_wanted: bool,
+    at_rest: bool,
+    /// Somebody waits until everything is written.
+    finishing: bool,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     blocks: VecDeque<Vec<u8>>,
-    /// WriteReport bytes of the first block.
+    /// Written bytes of the first block.
     offset: usize,
     bytes: usize,
     stuck: bool,
     /// Nobody reads any more.
     closed: bool,
+    /// Lines that were dropped, and are not yet told in the output itself.
+    untold: u64,
+}
+
+/// What has not been written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ForwardState {
+    pub(crate) rest: [Vec<u8>; 2],
+    pub(crate) untold: [u64; 2],
+    pub(crate) dropped: u64,
 }
 
 impl Queue {
@@ -82,12 +103,24 @@ impl Queue {
     fn close(&mut self) {
         *self = Queue { closed: true, ..Queue::default() };
     }
+
+    /// Nothing to write, or nobody who takes it.
+    fn is_drained(&self) -> bool {
+        self.blocks.is_empty() || self.stuck || self.closed
+    }
+
+    fn rest(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.blocks.iter().flatten().copied().collect();
+        bytes.drain(..self.offset.min(bytes.len()));
+        bytes
+    }
 }
 
 impl ForwardQueue {
-    pub(super) fn new(rest: [Vec<u8>; 2], dropped: u64) -> io::Result<ForwardQueue> {
-        let mut inner = Inner { dropped, ..Inner::default() };
-        for (queue, block) in inner.queues.iter_mut().zip(rest) {
+    pub(super) fn new(state: ForwardState) -> io::Result<ForwardQueue> {
+        let mut inner = Inner { dropped: state.dropped, ..Inner::default() };
+        for ((queue, block), untold) in inner.queues.iter_mut().zip(state.rest).zip(state.untold) {
+            queue.untold = untold;
             if !block.is_empty() {
                 queue.push(block);
             }
@@ -100,23 +133,23 @@ impl ForwardQueue {
     pub(super) fn push(&self, exit: Destination, block: Vec<u8>, lines: u64) {
         let first = {
             let mut inner = lock(&self.inner);
-            let untold = inner.untold;
             let queue = &mut inner.queues[exit as usize];
             if queue.closed
                 || (queue.stuck && queue.bytes >= FULL)
                 || queue.bytes + block.len() > MOST
             {
-                let closed = queue.closed;
+                queue.untold += if queue.closed { 0 } else { lines };
                 inner.dropped += lines;
-                inner.untold += if closed { 0 } else { lines };
                 return;
             }
             let first = queue.blocks.is_empty();
-            if untold > 0 && exit == Destination::Stdout {
-                queue.push(format!("mainstay | {untold} lines were not forwarded\n").into_bytes());
-                inner.untold = 0;
+            let untold = std::mem::take(&mut queue.untold);
+            if untold > 0 {
+                let sign = if exit == Destination::Stdout { " |" } else { ":" };
+                let text = format!("mainstay{sign} {untold} lines were not forwarded\n");
+                queue.push(text.into_bytes());
             }
-            inner.queues[exit as usize].push(block);
+            queue.push(block);
             first
         };
         if first {
@@ -137,82 +170,103 @@ impl ForwardQueue {
         lock(&self.inner).dropped
     }
 
+    /// Bytes that were ever taken from us.
+    pub(super) fn moved(&self) -> u64 {
+        lock(&self.inner).moved
+    }
+
     /// The forwarder's life.
-    pub(super) fn forward(&self, room_again: impl Fn()) {
-        let mut moved = [Instant::now(); 2];
-        let large = [rustix::stdio::stdout(), rustix::stdio::stderr()].map(takes_large_pieces);
+    pub(super) fn forward(
+        &self,
+        commands: &Mailbox<WriterCommand>,
+        events: &Mailbox<WriterEvent>,
+    ) -> ! {
+        let mut ways = [rustix::stdio::stdout(), rustix::stdio::stderr()].map(Way::new);
         loop {
+            quiet(self.wake.as_fd());
+            self.rest(|| events.post(WriterEvent::Changed));
             let waiting = self.waiting();
-            let Some(waiting) = waiting else { break };
-            let ready = self.wait(waiting);
-            for (index, ready) in ready.into_iter().enumerate() {
-                if ready {
-                    moved[index] = Instant::now();
-                    self.write(index, if large[index] { 64 << 10 } else { PIECE });
+            let ready = self.wait(waiting, &ways);
+            for (index, way) in ways.iter_mut().enumerate() {
+                if ready[index] {
+                    self.write(index, way);
                 } else if !waiting[index] {
-                    moved[index] = Instant::now();
+                    way.moved = Instant::now();
                 }
-                self.note_stuck(index, moved[index].elapsed() >= STUCK_AFTER);
+                let stuck = way.blocked.is_some() || way.moved.elapsed() >= STUCK_AFTER;
+                lock(&self.inner).queues[index].stuck = stuck;
             }
             if self.take_room_again() {
-                room_again();
+                commands.post(WriterCommand::Resume);
+            }
+            if lock(&self.inner).finishing && self.is_drained() {
+                events.post(WriterEvent::Changed);
             }
         }
-        let mut inner = lock(&self.inner);
-        inner.stopped = true;
-        self.changed.notify_all();
     }
 
-    /// Which of the two have something to write; `None`: stop.
-    fn waiting(&self) -> Option<[bool; 2]> {
-        quiet(self.wake.as_fd());
+    /// Which of the two have something to write.
+    fn waiting(&self) -> [bool; 2] {
         let inner = lock(&self.inner);
-        (!inner.stopping).then(|| [0, 1].map(|index: usize| inner.queues[index].next().is_some()))
+        [0, 1].map(|index: usize| inner.queues[index].next().is_some())
     }
 
-    fn wait(&self, waiting: [bool; 2]) -> [bool; 2] {
-        let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
-        let interest = |wanted: bool| if wanted { PollFlags::OUT } else { PollFlags::empty() };
+    /// Rests for as long as that is wanted.
+    fn rest(&self, tell: impl FnOnce()) {
+        let mut inner = lock(&self.inner);
+        if !inner.rest_wanted {
+            return;
+        }
+        inner.at_rest = true;
+        tell();
+        while inner.rest_wanted {
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        inner.at_rest = false;
+    }
+
+    fn wait(&self, waiting: [bool; 2], ways: &[Way; 2]) -> [bool; 2] {
+        let asked = [0, 1].map(|index: usize| waiting[index] && !ways[index].is_to_wait());
         let mut fds = vec![PollFd::new(&self.wake, PollFlags::IN)];
-        for (fd, wanted) in [(&stdout, waiting[0]), (&stderr, waiting[1])] {
-            if wanted {
-                fds.push(PollFd::new(fd, interest(wanted)));
-            }
+        for way in ways.iter().zip(asked).filter_map(|(way, asked)| asked.then_some(way)) {
+            fds.push(PollFd::from_borrowed_fd(way.fd, PollFlags::OUT));
         }
         // Without work there is nothing to be stuck on, and nothing to wake up for.
-        let timeout = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
-        let timeout = waiting.contains(&true).then_some(&timeout);
+        let longest = if asked == waiting { STUCK_AFTER } else { TRY_AGAIN };
+        let longest = rustix::time::Timespec {
+            tv_sec: i64::try_from(longest.as_secs()).unwrap_or(1),
+            tv_nsec: longest.subsec_nanos().into(),
+        };
         let mut ready = [false; 2];
-        if poll(&mut fds, timeout).is_err() {
+        if poll(&mut fds, waiting.contains(&true).then_some(&longest)).is_err() {
             return ready;
         }
         let mut answers = fds.iter().skip(1).map(|fd| !fd.revents().is_empty());
         for index in [0, 1] {
-            ready[index] = waiting[index] && answers.next().unwrap_or(false);
+            ready[index] = asked[index] && answers.next().unwrap_or(false);
         }
         ready
     }
 
-    fn write(&self, index: usize, most: usize) {
+    fn write(&self, index: usize, way: &mut Way) {
         let piece: Vec<u8> = {
             let inner = lock(&self.inner);
             let Some(next) = inner.queues[index].next() else { return };
-            next[..next.len().min(most)].to_vec()
+            next[..next.len().min(way.piece())].to_vec()
         };
-        let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
-        let answer = rustix::io::write(if index == 0 { stdout } else { stderr }, &piece);
+        let answer = way.write(&piece);
         let mut inner = lock(&self.inner);
         match answer {
-            Ok(count) => inner.queues[index].advance(count),
+            Ok(count) => {
+                inner.queues[index].advance(count);
+                inner.moved += count as u64;
+            }
             // Somebody else made it non-blocking, or a signal came: poll again.
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            // A file that cannot be written now may be later.
+            Err(_) if way.blocked.is_some() => {}
             Err(_) => inner.queues[index].close(),
         }
-        self.changed.notify_all();
-    }
-
-    fn note_stuck(&self, index: usize, stuck: bool) {
-        lock(&self.inner).queues[index].stuck = stuck;
     }
 
     fn take_room_again(&self) -> bool {
@@ -222,42 +276,79 @@ impl ForwardQueue {
         room && std::mem::take(&mut inner.writer_waits)
     }
 
-    /// Waits until everything is written, as long as the reader takes something.
-    pub(super) fn drain(&self, most: Duration) {
-        let end = Instant::now() + most;
-        let mut inner = lock(&self.inner);
-        while inner.queues.iter().any(|queue| !queue.blocks.is_empty() && !queue.stuck) {
-            let Some(left) = end.checked_duration_since(Instant::now()) else { return };
-            let Ok((next, _)) = self.changed.wait_timeout(inner, left) else { return };
-            inner = next;
-        }
-    }
-
-    pub(super) fn stop(&self, most: Duration) {
-        let mut inner = lock(&self.inner);
-        inner.stopping = true;
+    /// Has it told when everything is written that somebody takes.
+    pub(super) fn finish(&self) {
+        lock(&self.inner).finishing = true;
         wake_reader(self.wake.as_fd());
-        if !inner.stopped {
-            let _ = self.changed.wait_timeout_while(inner, most, |inner| !inner.stopped);
-        }
     }
 
-    /// What has not been written.
-    pub(super) fn take(&self) -> ([Vec<u8>; 2], u64) {
-        let mut inner = lock(&self.inner);
-        let dropped = inner.dropped;
-        let rest = std::mem::take(&mut inner.queues).map(|queue| {
-            let mut bytes: Vec<u8> = queue.blocks.into_iter().flatten().collect();
-            bytes.drain(..queue.offset.min(bytes.len()));
-            bytes
-        });
-        (rest, dropped)
+    pub(super) fn is_drained(&self) -> bool {
+        lock(&self.inner).queues.iter().all(Queue::is_drained)
+    }
+
+    /// Between two writes, until [`ForwardQueue::go_on`].
+    pub(super) fn want_rest(&self) {
+        lock(&self.inner).rest_wanted = true;
+        wake_reader(self.wake.as_fd());
+    }
+
+    pub(super) fn go_on(&self) {
+        lock(&self.inner).rest_wanted = false;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn is_at_rest(&self) -> bool {
+        lock(&self.inner).at_rest
+    }
+
+    /// What has not been written. A write under way counts as none.
+    pub(super) fn state(&self) -> ForwardState {
+        let inner = lock(&self.inner);
+        ForwardState {
+            rest: inner.queues.each_ref().map(Queue::rest),
+            untold: inner.queues.each_ref().map(|queue| queue.untold),
+            dropped: inner.dropped,
+        }
     }
 }
 
-/// Files take what they are given; whoever reads a pipe or a terminal may be slow.
-fn takes_large_pieces(fd: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstat(fd).is_ok_and(|stat| {
-        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile
-    })
+/// One of the two ways out, as the forwarder knows it.
+struct Way {
+    fd: BorrowedFd<'static>,
+    /// Files take what they are given, but may be on a disk that hangs; whoever reads a pipe or a
+    /// terminal may be slow.
+    disk: Option<Apart>,
+    moved: Instant,
+    /// When a file took nothing.
+    blocked: Option<Instant>,
+}
+
+impl Way {
+    fn new(fd: BorrowedFd<'static>) -> Way {
+        let is_file = rustix::fs::fstat(fd)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        Way { fd, disk: is_file.then(Apart::new), moved: Instant::now(), blocked: None }
+    }
+
+    fn piece(&self) -> usize {
+        if self.disk.is_some() { LARGE_PIECE } else { PIECE }
+    }
+
+    fn is_to_wait(&self) -> bool {
+        self.blocked.is_some_and(|at| at.elapsed() < TRY_AGAIN)
+    }
+
+    fn write(&mut self, piece: &[u8]) -> Result<usize, Errno> {
+        let fd = self.fd;
+        let answer = match &mut self.disk {
+            Some(disk) => disk.run(|| rustix::io::write(fd, piece)),
+            None => rustix::io::write(fd, piece),
+        };
+        let is_blocked = self.disk.is_some() && !matches!(answer, Ok(1..));
+        self.blocked = is_blocked.then(Instant::now);
+        if answer.is_ok() && !is_blocked {
+            self.moved = Instant::now();
+        }
+        answer
+    }
 }

@@ -5,6 +5,7 @@
 
 use mainstay_core::plan::{FileFormat, Keep};
 use mainstay_wire::stamp;
+use rustix::fs::OFlags;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
@@ -191,6 +192,8 @@ impl LogFile {
             .append(true)
             .create(true)
             .mode(0o640)
+            // Not through somebody's link, and not waiting for who reads a FIFO.
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(self.dir.join("current"))?;
         let metadata = file.metadata()?;
         let mut size = metadata.len();
@@ -236,21 +239,38 @@ impl CurrentFile {
             return false;
         }
         self.looked_at = wall;
-        self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+        let Ok(metadata) = self.file.metadata() else { return false };
+        if metadata.len() < self.before + self.size {
+            // Somebody has cut it off: there is more room in it than we thought.
+            (self.before, self.size) = (0, metadata.len());
+        }
+        metadata.nlink() == 0
     }
 }
 
 /// Whole or not at all: what a full disk cut short is taken back.
 fn write_whole(current: &mut CurrentFile, entries: &[u8]) -> io::Result<()> {
-    match current.file.write_all(entries) {
-        Ok(()) => {
-            current.size += entries.len() as u64;
-            Ok(())
+    let mut left = entries;
+    while !left.is_empty() {
+        match current.file.write(left) {
+            Ok(count @ 1..) => left = &left[count..],
+            Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                take_back(&current.file, entries.len() - left.len());
+                return Err(error);
+            }
         }
-        Err(error) => {
-            let _ = current.file.set_len(current.before + current.size);
-            Err(error)
-        }
+    }
+    current.size += entries.len() as u64;
+    Ok(())
+}
+
+/// Cuts off what was written last. How long the file is it says itself: somebody may have cut it
+/// off as well, and would find zeros where we believe its end to be.
+fn take_back(file: &File, count: usize) {
+    if let (1.., Ok(metadata)) = (count, file.metadata()) {
+        let _ = file.set_len(metadata.len().saturating_sub(count as u64));
     }
 }
 

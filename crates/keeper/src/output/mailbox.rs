@@ -51,6 +51,31 @@ impl<T> Mailbox<T> {
         Ok(())
     }
 
+    /// Puts it in the place of what it makes superfluous, if that still waits.
+    pub(super) fn replace(&self, superfluous: impl Fn(&T) -> bool, item: T) {
+        let mut items = lock(&self.items);
+        match items.all.iter().position(superfluous) {
+            Some(index) => items.all[index] = item,
+            None => {
+                drop(items);
+                self.post(item);
+            }
+        }
+    }
+
+    /// Gives back what was taken, before what has come since.
+    pub(super) fn put_back(&self, taken: impl IntoIterator<Item = T>) {
+        let mut items = lock(&self.items);
+        items.all.splice(0..0, taken);
+        items.woken = true;
+        wake_reader(self.wake.as_fd());
+    }
+
+    /// What waits to be taken.
+    pub(super) fn look<R>(&self, look: impl FnOnce(&[T]) -> R) -> R {
+        look(&lock(&self.items).all)
+    }
+
     pub(super) fn take(&self) -> Vec<T> {
         quiet(self.wake.as_fd());
         let mut items = lock(&self.items);
@@ -63,7 +88,7 @@ impl<T> Mailbox<T> {
     }
 }
 
-/// Makes an eventfd readable. It cannot fail in a way that matters: full resources readable already.
+/// Makes an eventfd readable. It cannot fail in a way that matters: full means readable already.
 pub(super) fn wake_reader(fd: BorrowedFd<'_>) {
     let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
 }

@@ -6,180 +6,196 @@
 //!                 └──► queue ─► forwarder thread ──► stdout, stderr      a stuck reader costs lines
 //! ```
 //!
-//! The main thread only commands commands and reads what is posted back. Both threads can be stopped
-//! with nothing lost: what they hold comes back as [`OutputState`] and goes through an upgrade.
+//! The main thread only posts commands and reads what is posted back: it waits for neither thread.
+//! Both can be brought to rest with nothing lost: what they hold then goes through an upgrade as
+//! [`OutputState`]. A disk that hangs holds up the writer alone, and not the end of the process
+//! (`sys::apart`).
 
+mod activity;
 mod forwarder;
+mod held;
 mod lines;
 mod log_file;
 mod mailbox;
+mod reused;
+mod stream;
 mod writer;
 
-use forwarder::ForwardQueue;
+use activity::Activity;
+pub(crate) use forwarder::ForwardState;
+use forwarder::{Destination, ForwardQueue};
+pub(crate) use held::HeldOutput;
 pub(crate) use log_file::Gap;
 use mailbox::Mailbox;
 use mainstay_core::{name::Name, plan::Log};
 use mainstay_wire::link::LogFigures;
+use reused::LastStreams;
+pub(crate) use reused::ReadHalf;
 use std::{
+    cell::{Cell, RefCell},
     collections::BTreeMap,
     io,
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::BorrowedFd,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread::JoinHandle,
-    time::Duration,
 };
+pub(crate) use stream::{Channel, Owner, ReadEnd, Stream, WriteEnd};
 use writer::{Pipes, Writer};
 
-/// Whose output it is: a job's, or our own (keeper and agent).
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-)]
-pub(crate) enum Owner {
-    Job(Name),
-    Own,
-}
-
-impl Owner {
-    pub(crate) fn as_str(&self) -> &str {
-        match self {
-            Owner::Job(name) => name.as_str(),
-            Owner::Own => "mainstay",
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Channel {
-    Stdout,
-    Stderr,
-}
-
-impl Channel {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Channel::Stdout => "stdout",
-            Channel::Stderr => "stderr",
-        }
-    }
-}
-
-/// What the job writes to.
-#[derive(Debug)]
-pub(crate) enum WriteEnd {
-    Pipe,
-    /// Its lines end with `\r\n`. We keep its end open until the job is gone.
-    Terminal(Option<OwnedFd>),
-}
-
-/// The read end of one pipe or terminal, and what becomes of what comes out of it.
-#[derive(Debug)]
-pub(crate) struct Stream {
-    pub(crate) key: u64,
-    pub(crate) owner: Owner,
-    pub(crate) channel: Channel,
-    pub(crate) log: Log,
-    pub(crate) fd: OwnedFd,
-    pub(crate) write_end: WriteEnd,
-    /// The beginning of a line whose end has not come yet.
-    pub(crate) partial: Vec<u8>,
-}
+/// Lines of our own log that wait for a writer that hangs.
+const MOST_NOTES: usize = 1000;
 
 #[derive(Debug)]
 enum WriterCommand {
     Open(Stream),
-    /// The process is gone: read what is there, then close.
-    Close(u64),
-    Log(String),
+    /// This user of a stream is gone: read what is there, then close.
+    Close {
+        key: u64,
+        user: u32,
+    },
+    /// A line of our own log; and whether it was forwarded already.
+    Log {
+        text: String,
+        forwarded: bool,
+    },
     /// Another `log` for what the job writes from now on.
     Change(Name, Log),
     Rotate,
     Forget(Name),
     /// Room in the queue again.
     Resume,
-    Stop {
-        drain: bool,
-    },
+    Rest,
+    Finish,
 }
 
-/// What the writer has to tell.
+/// What the threads have to tell.
 #[derive(Debug)]
 pub(crate) enum WriterEvent {
-    Gap { job: Name, lines: u64 },
-    Closed { job: Name, file: PathBuf, compress: bool },
+    Gap {
+        job: Name,
+        lines: u64,
+    },
+    Closed {
+        job: Name,
+        file: PathBuf,
+        compress: bool,
+    },
+    /// One of them has come to rest, or to the end of its work.
+    Changed,
 }
 
-/// What the threads held when they were stopped.
+/// What the threads begin with.
 #[derive(Debug, Default)]
 pub(crate) struct OutputState {
-    pub(crate) streams: Vec<Stream>,
     pub(crate) figures: BTreeMap<Name, LogFigures>,
     pub(crate) gaps: Vec<(Owner, Gap)>,
-    /// What nobody has read yet.
-    pub(crate) events: Vec<WriterEvent>,
-    pub(crate) forward: [Vec<u8>; 2],
-    pub(crate) forward_dropped: u64,
+    pub(crate) forward: ForwardState,
 }
 
 type Figures = Arc<Mutex<BTreeMap<Name, LogFigures>>>;
 
 pub(crate) struct Output {
+    logs: PathBuf,
     commands: Arc<Mailbox<WriterCommand>>,
     pipes: Arc<Pipes>,
     events: Arc<Mailbox<WriterEvent>>,
     queue: Arc<ForwardQueue>,
+    activity: Arc<Activity>,
     figures: Figures,
-    writer: JoinHandle<Writer>,
-    forwarder: JoinHandle<()>,
+    last: RefCell<LastStreams>,
+    /// It was said that the writer hangs.
+    told: Cell<bool>,
 }
 
 impl Output {
-    pub(crate) fn start(logs: PathBuf, rest: OutputState) -> io::Result<Output> {
+    pub(crate) fn start(logs: PathBuf, state: OutputState) -> io::Result<Output> {
         let commands = Arc::new(Mailbox::new()?);
         let events = Arc::new(Mailbox::new()?);
-        let queue = Arc::new(ForwardQueue::new(rest.forward, rest.forward_dropped)?);
-        let figures: Figures = Arc::new(Mutex::new(rest.figures));
-        let mut writer =
-            Writer::new(logs, commands.clone(), events.clone(), queue.clone(), figures.clone())?;
+        let queue = Arc::new(ForwardQueue::new(state.forward)?);
+        let activity = Arc::new(Activity::new());
+        let figures: Figures = Arc::new(Mutex::new(state.figures));
+        let mut writer = Writer::new(
+            logs.clone(),
+            (commands.clone(), events.clone()),
+            queue.clone(),
+            activity.clone(),
+            figures.clone(),
+        )?;
         let pipes = writer.pipes();
-        for stream in rest.streams {
-            if pipes.add(&stream).is_ok() {
-                writer.open(stream);
-            }
-        }
-        for (owner, gap) in rest.gaps {
+        for (owner, gap) in state.gaps {
             writer.resume_gap(&owner, gap);
         }
-        let (waker, to_write) = (commands.clone(), queue.clone());
-        Ok(Output {
-            writer: thread("writer", move || writer.run())?,
-            forwarder: thread("forwarder", move || {
-                to_write.forward(|| waker.post(WriterCommand::Resume))
-            })?,
-            commands,
-            pipes,
-            events,
-            queue,
-            figures,
-        })
+        let (to_writer, to_main, to_write) = (commands.clone(), events.clone(), queue.clone());
+        thread("writer", move || writer.run())?;
+        thread("forwarder", move || to_write.forward(&to_writer, &to_main))?;
+        let (last, told) = (RefCell::default(), Cell::default());
+        Ok(Output { logs, commands, pipes, events, queue, activity, figures, last, told })
+    }
+
+    /// A pipe for what somebody writes, from now on or again.
+    pub(crate) fn pipe(
+        &self,
+        owner: &Owner,
+        channel: Channel,
+    ) -> io::Result<(ReadHalf, std::os::fd::OwnedFd)> {
+        if self.hangs()
+            && let Some(again) = self.last.borrow().again(owner, channel)
+        {
+            return Ok(again);
+        }
+        let (read, write) = crate::process::launch::pipe()?;
+        Ok((ReadHalf::new(read), write))
+    }
+
+    /// Whether a terminal can be made for a job: each needs two descriptors, and cannot be used again.
+    pub(crate) fn has_taken_terminal(&self, owner: &Owner) -> bool {
+        !self.hangs() || !self.last.borrow().has_terminal(owner)
     }
 
     /// The writer hears of it when there is something to read: most jobs say nothing at first.
     pub(crate) fn open(&self, stream: Stream) {
-        // One that cannot be listened to is closed.
-        let _ = self.commands.leave(WriterCommand::Open(stream), |command| match command {
-            WriterCommand::Open(stream) => self.pipes.add(stream),
-            _ => Ok(()),
-        });
+        let is_known = self.last.borrow_mut().note(&stream);
+        match &stream.owner {
+            Owner::Job(job) if is_known => {
+                let is_same = |waiting: &WriterCommand| matches!(waiting, WriterCommand::Change(name, _) if name == job);
+                self.commands.replace(is_same, WriterCommand::Change(job.clone(), stream.log));
+            }
+            Owner::Own if is_known => {}
+            Owner::Job(_) | Owner::Own => {
+                // One that cannot be listened to is closed.
+                let _ = self.commands.leave(WriterCommand::Open(stream), |command| match command {
+                    WriterCommand::Open(stream) => self.pipes.add(stream),
+                    _ => Ok(()),
+                });
+            }
+        }
     }
 
-    pub(crate) fn close(&self, key: u64) {
-        self.commands.post(WriterCommand::Close(key));
+    /// The process of a job is gone, and with it who wrote into this stream.
+    pub(crate) fn close(&self, job: &Name, key: u64) {
+        let user = self.last.borrow().user(job, key);
+        let close = WriterCommand::Close { key, user };
+        if self.activity.hangs() {
+            let is_same = |waiting: &WriterCommand| matches!(waiting, WriterCommand::Close { key: other, .. } if *other == key);
+            self.commands.replace(is_same, close);
+        } else {
+            self.commands.post(close);
+        }
     }
 
     /// A line of our own log.
     pub(crate) fn log(&self, text: impl Into<String>) {
-        self.commands.post(WriterCommand::Log(text.into()));
+        let text = text.into();
+        // While the writer hangs nobody would hear of it otherwise.
+        let forwarded = self.activity.hangs();
+        if forwarded {
+            let line = format!("mainstay: {text}\n").into_bytes();
+            self.queue.push(Destination::Stderr, line, 1);
+            if self.commands.look(<[_]>::len) > MOST_NOTES {
+                return;
+            }
+        }
+        self.commands.post(WriterCommand::Log { text, forwarded });
     }
 
     pub(crate) fn change(&self, job: Name, log: Log) {
@@ -191,6 +207,7 @@ impl Output {
     }
 
     pub(crate) fn forget(&self, job: Name) {
+        self.last.borrow_mut().forget(&job);
         self.commands.post(WriterCommand::Forget(job));
     }
 
@@ -211,33 +228,75 @@ impl Output {
         self.queue.dropped()
     }
 
-    /// Stops both threads and gives back what they held, lines in the middle included.
-    pub(crate) fn stop(self) -> OutputState {
-        self.commands.post(WriterCommand::Stop { drain: false });
-        let writer = self.writer.join();
-        // A reader that is stuck in spite of poll cannot be waited for: an exec ends the thread.
-        self.queue.stop(Duration::from_millis(200));
-        let (forward, forward_dropped) = self.queue.take();
-        let (streams, gaps) = writer.map(Writer::into_rest).unwrap_or_default();
-        let figures = std::mem::take(&mut *lock(&self.figures));
-        OutputState { streams, figures, gaps, events: self.events.take(), forward, forward_dropped }
+    /// Whether the writer is at something that does not come to an end; says so once.
+    pub(crate) fn hangs(&self) -> bool {
+        let hangs = self.activity.hangs();
+        if hangs && !self.told.replace(hangs) {
+            let dir = self.logs.display();
+            self.log(format!("logs cannot be written: the disk of {dir} does not answer"));
+        }
+        self.told.set(hangs);
+        hangs
     }
 
-    /// Writes out everything; gives a reader that takes nothing a bounded time.
-    pub(crate) fn finish(self) {
-        self.commands.post(WriterCommand::Stop { drain: true });
-        let _ = self.writer.join();
-        self.queue.drain(Duration::from_secs(2));
-        self.queue.stop(Duration::from_millis(200));
-        drop(self.forwarder);
+    /// Wants both threads to rest; [`WriterEvent::Changed`] tells when one does.
+    pub(crate) fn want_rest(&self) {
+        self.activity.want_rest();
+        self.commands.post(WriterCommand::Rest);
+        self.queue.want_rest();
+    }
+
+    /// Ends a rest, or calls it off.
+    pub(crate) fn go_on(&self) {
+        self.activity.go_on();
+        self.queue.go_on();
+    }
+
+    pub(crate) fn is_writer_at_rest(&self) -> bool {
+        self.activity.at_rest(|_| ()).is_some()
+    }
+
+    pub(crate) fn is_forwarder_at_rest(&self) -> bool {
+        self.queue.is_at_rest()
+    }
+
+    /// What the threads hold, if the writer is at rest; with what it has not been able to do yet.
+    pub(crate) fn held<Described>(
+        &self,
+        describe: impl Fn(&Stream, &Log) -> Described,
+    ) -> Option<HeldOutput<Described>> {
+        self.activity.at_rest(|state| {
+            self.commands.look(|waiting| HeldOutput {
+                figures: self.figures(),
+                forward: self.queue.state(),
+                ..HeldOutput::of(state, waiting, describe)
+            })
+        })
+    }
+
+    /// Has everything written out; [`WriterEvent::Changed`] tells when it is.
+    pub(crate) fn finish(&self) {
+        self.commands.post(WriterCommand::Finish);
+        self.queue.finish();
+    }
+
+    /// Whether everything is written, as far as somebody takes it.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.activity.is_finished() && self.queue.is_drained()
+    }
+
+    /// Goes up with everything that is written.
+    pub(crate) fn progress(&self) -> u64 {
+        self.activity.steps() + self.queue.moved()
     }
 }
 
 fn thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
-) -> io::Result<JoinHandle<T>> {
-    std::thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(work)
+) -> io::Result<()> {
+    // Nobody waits for its end: it ends with the process.
+    std::thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(work).map(drop)
 }
 
 /// A thread that panicked while holding it left plain data behind: it is still good.

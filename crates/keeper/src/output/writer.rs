@@ -1,7 +1,11 @@
 //! The writer thread: reads every pipe, writes every file.
+//!
+//! It sleeps where it can be killed. What it does when it is woken may hang in a disk, and is done
+//! apart; there it stays for as long as more comes soon.
 
 use super::{
     Channel, Figures, Owner, Stream, WriteEnd, WriterCommand, WriterEvent,
+    activity::{Activity, WriterState},
     forwarder::{Destination, ForwardQueue},
     lines::{Header, Piece, split},
     lock,
@@ -13,6 +17,7 @@ use mainstay_core::{
     plan::{FileFormat, ForwardFormat, Log},
     text::visible,
 };
+use mainstay_sys::apart::Apart;
 use rustix::{
     event::epoll::{self, EventData, EventFlags},
     io::Errno,
@@ -26,6 +31,8 @@ use std::{
 };
 
 const MAIL: u64 = u64::MAX;
+/// So long it stays apart for what may come next.
+const SOON: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// One read takes at most this much, so that no job keeps the others waiting.
 const CHUNK: usize = 256 << 10;
 /// A pipe that is found this full gets a larger one.
@@ -39,6 +46,7 @@ pub(super) struct Writer {
     commands: Arc<Mailbox<WriterCommand>>,
     events: Arc<Mailbox<WriterEvent>>,
     queue: Arc<ForwardQueue>,
+    activity: Arc<Activity>,
     figures: Figures,
     pipes: Arc<Pipes>,
     streams: HashMap<u64, Stream>,
@@ -59,21 +67,26 @@ pub(super) struct Pipes {
 impl Pipes {
     pub(super) fn add(&self, stream: &Stream) -> Result<(), Errno> {
         let data = EventData::new_u64(stream.key);
-        epoll::add(&self.epoll, &stream.fd, data, EventFlags::IN)
+        epoll::add(&self.epoll, &*stream.end, data, EventFlags::IN)
     }
 }
 
+/// What follows on a piece of work.
 enum Flow {
     Go,
-    Stop { drain: bool },
+    Rest,
+    /// It cannot go on.
+    End,
 }
+
+type Ready = Vec<epoll::Event>;
 
 impl Writer {
     pub(super) fn new(
         logs: PathBuf,
-        commands: Arc<Mailbox<WriterCommand>>,
-        events: Arc<Mailbox<WriterEvent>>,
+        (commands, events): (Arc<Mailbox<WriterCommand>>, Arc<Mailbox<WriterEvent>>),
         queue: Arc<ForwardQueue>,
+        activity: Arc<Activity>,
         figures: Figures,
     ) -> io::Result<Writer> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -83,6 +96,7 @@ impl Writer {
             commands,
             events,
             queue,
+            activity,
             figures,
             pipes: Arc::new(Pipes { epoll }),
             streams: HashMap::new(),
@@ -98,36 +112,66 @@ impl Writer {
         self.pipes.clone()
     }
 
-    pub(super) fn run(mut self) -> Writer {
-        let mut events = Vec::with_capacity(64);
-        loop {
-            events.clear();
-            match epoll::wait(&self.pipes.epoll, rustix::buffer::spare_capacity(&mut events), None)
-            {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(_) => return self,
-            }
-            for event in &events {
-                let key = event.data.u64();
-                // A pipe that it has not heard of yet stands among the commands.
-                if !self.streams.contains_key(&key)
-                    && let Flow::Stop { drain } = self.take_commands()
-                {
-                    if drain {
-                        self.drain_all();
-                    }
-                    return self;
-                }
-                if key != MAIL {
-                    self.read(key);
-                }
+    pub(super) fn run(mut self) {
+        let mut apart = Apart::new();
+        let mut ready = Vec::with_capacity(64);
+        while self.wait(&mut ready, None) {
+            self.activity.got_on();
+            let flow = apart.run(|| self.work(&mut ready));
+            self.activity.idle();
+            match flow {
+                Flow::Go => {}
+                Flow::Rest => self.rest(),
+                Flow::End => return,
             }
         }
     }
 
-    pub(super) fn into_rest(self) -> (Vec<Stream>, Vec<(Owner, Gap)>) {
-        let gaps = self.sinks.into_iter().filter_map(|(owner, sink)| Some((owner, sink.gap()?)));
-        (self.streams.into_values().collect(), gaps.collect())
+    /// Waits until something is ready; false when that cannot be known.
+    fn wait(&self, ready: &mut Ready, longest: Option<&rustix::time::Timespec>) -> bool {
+        ready.clear();
+        let waited = epoll::wait(&self.pipes.epoll, rustix::buffer::spare_capacity(ready), longest);
+        matches!(waited, Ok(_) | Err(Errno::INTR))
+    }
+
+    fn work(&mut self, ready: &mut Ready) -> Flow {
+        while !ready.is_empty() {
+            for event in ready.iter() {
+                let key = event.data.u64();
+                // A pipe that it has not heard of yet stands among the commands.
+                if !self.streams.contains_key(&key) {
+                    match self.take_commands() {
+                        Flow::Go => {}
+                        other => return other,
+                    }
+                }
+                if key != MAIL {
+                    self.read(key);
+                }
+                self.activity.got_on();
+            }
+            if !self.wait(ready, Some(&SOON)) {
+                return Flow::End;
+            }
+            self.activity.got_on();
+        }
+        Flow::Go
+    }
+
+    /// Shows what it holds to who wants it to rest, and goes on with it afterwards.
+    fn rest(&mut self) {
+        let (activity, events) = (self.activity.clone(), self.events.clone());
+        let hold = || {
+            let gaps =
+                self.sinks.iter().filter_map(|(owner, sink)| Some((owner.clone(), sink.gap()?)));
+            WriterState {
+                gaps: gaps.collect(),
+                streams: self.streams.drain().map(|it| it.1).collect(),
+            }
+        };
+        let state = activity.rest(hold, || events.post(WriterEvent::Changed));
+        let streams = state.map(|state| state.streams).unwrap_or_default();
+        self.streams.extend(streams.into_iter().map(|stream| (stream.key, stream)));
     }
 
     pub(super) fn resume_gap(&mut self, owner: &Owner, gap: Gap) {
@@ -135,16 +179,26 @@ impl Writer {
     }
 
     fn take_commands(&mut self) -> Flow {
-        for command in self.commands.take() {
+        let mut taken = self.commands.take().into_iter();
+        while let Some(command) = taken.next() {
+            self.activity.got_on();
             match command {
                 WriterCommand::Open(stream) => self.open(stream),
-                WriterCommand::Close(key) => self.close(key),
-                WriterCommand::Log(text) => self.log(&text),
+                WriterCommand::Close { key, user } => self.close(key, user),
+                WriterCommand::Log { text, forwarded } => self.log(&text, forwarded),
                 WriterCommand::Change(job, log) => self.change(job, &log),
                 WriterCommand::Rotate => self.rotate(),
                 WriterCommand::Forget(job) => self.forget(&job),
                 WriterCommand::Resume => self.resume(),
-                WriterCommand::Stop { drain } => return Flow::Stop { drain },
+                WriterCommand::Rest => {
+                    self.commands.put_back(taken);
+                    return Flow::Rest;
+                }
+                WriterCommand::Finish => {
+                    self.drain_all();
+                    self.activity.finish();
+                    self.events.post(WriterEvent::Changed);
+                }
             }
         }
         Flow::Go
@@ -155,20 +209,20 @@ impl Writer {
     }
 
     /// Reads what the pipe holds now: whoever still holds its other end is not of this job's tree.
-    fn close(&mut self, key: u64) {
+    fn close(&mut self, key: u64, user: u32) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         if let WriteEnd::Terminal(end) = &mut stream.write_end {
             *end = None;
             return self.close_terminal(key);
         }
-        let mut left = rustix::io::ioctl_fionread(&stream.fd).unwrap_or(0);
+        let mut left = rustix::io::ioctl_fionread(&*stream.end).unwrap_or(0);
         while left > 0 {
             match self.read_once(key) {
                 Some(count) if count > 0 => left = left.saturating_sub(count as u64),
                 _ => break,
             }
         }
-        self.end(key);
+        self.end(key, user);
     }
 
     /// With the last other end closed a terminal says when it is empty. What it holds is not told
@@ -180,10 +234,14 @@ impl Writer {
                 _ => break,
             }
         }
-        self.end(key);
+        self.end(key, 0);
     }
 
-    fn end(&mut self, key: u64) {
+    /// Forgets a stream, unless another one than this writes into it by now.
+    fn end(&mut self, key: u64, user: u32) {
+        if !self.streams.get(&key).is_some_and(|stream| stream.end.ends(user)) {
+            return;
+        }
         let Some(mut stream) = self.streams.remove(&key) else { return };
         self.paused.retain(|paused| *paused != key);
         let partial = std::mem::take(&mut stream.partial);
@@ -200,7 +258,9 @@ impl Writer {
         let mut keys: Vec<u64> = self.streams.keys().copied().collect();
         keys.sort_unstable();
         for key in keys {
-            self.close(key);
+            if let Some(user) = self.streams.get(&key).map(|stream| stream.end.user()) {
+                self.close(key, user);
+            }
         }
     }
 
@@ -208,12 +268,13 @@ impl Writer {
         let Some(stream) = self.streams.get(&key) else { return };
         if stream.log.forward && stream.owner != Owner::Own && !self.queue.has_room() {
             // Not only without interest: a hang-up would be told again and again.
-            let _ = epoll::delete(&self.pipes.epoll, &stream.fd);
+            let _ = epoll::delete(&self.pipes.epoll, &*stream.end);
             self.paused.push(key);
             return;
         }
+        let user = stream.end.user();
         if self.read_once(key) == Some(0) {
-            self.end(key);
+            self.end(key, user);
         }
     }
 
@@ -229,13 +290,13 @@ impl Writer {
     fn read_once(&mut self, key: u64) -> Option<usize> {
         let stream = self.streams.get_mut(&key)?;
         self.chunk.resize(CHUNK, 0);
-        let count = match rustix::io::read(&stream.fd, &mut self.chunk[..]) {
+        let count = match rustix::io::read(&*stream.end, &mut self.chunk[..]) {
             Ok(count) => count,
             Err(Errno::AGAIN | Errno::INTR) => return None,
             Err(_) => 0,
         };
         if (NEARLY_FULL..LARGE_PIPE / 8).contains(&count) {
-            mainstay_sys::fd::grow_pipe(stream.fd.as_fd(), LARGE_PIPE);
+            mainstay_sys::fd::grow_pipe(stream.end.as_fd(), LARGE_PIPE);
         }
         let mut partial = std::mem::take(&mut stream.partial);
         let mut batch = Batch::new(&mut self.header, &mut self.to_file, stream);
@@ -276,7 +337,8 @@ impl Writer {
 
     fn report(&mut self, owner: &Owner, log: &Log, written: WriteReport) {
         if let Some(error) = written.error {
-            self.log(&format!("the output of {} cannot be written: {error}", owner.as_str()));
+            let text = format!("the output of {} cannot be written: {error}", owner.as_str());
+            self.log(&text, false);
             if let Owner::Job(job) = owner {
                 self.events.post(WriterEvent::Gap { job: job.clone(), lines: written.dropped });
             }
@@ -292,15 +354,17 @@ impl Writer {
         }
     }
 
-    fn log(&mut self, text: &str) {
+    fn log(&mut self, text: &str, forwarded: bool) {
         let log = Log { format: ForwardFormat::Raw, ..Log::default() };
         let wall = mainstay_sys::clock::wall();
         self.header.set(wall, Channel::Stderr);
         let text = format!("mainstay: {}", visible(text));
         let piece = Piece { text: text.as_bytes(), whole: true };
-        let mut line = Vec::new();
-        self.header.to_forward(log.format, "", Channel::Stderr, piece, &mut line);
-        self.queue.push(Destination::Stderr, line, 1);
+        if !forwarded {
+            let mut line = Vec::new();
+            self.header.to_forward(log.format, "", Channel::Stderr, piece, &mut line);
+            self.queue.push(Destination::Stderr, line, 1);
+        }
         let mut entry = Vec::new();
         self.header.to_file(log.file, piece, &mut entry);
         // A note that cannot be written has been forwarded; there is nobody else to tell.

@@ -325,7 +325,7 @@ impl Keeper {
         let main = process.as_ref().is_some_and(|process| process.main);
         if let Some(output) = self.output() {
             for key in process.iter().flat_map(|process| &process.streams) {
-                output.close(*key);
+                output.close(&record.job, *key);
             }
         }
         self.write_state(id, &state);

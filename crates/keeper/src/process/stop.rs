@@ -8,12 +8,16 @@ use crate::{
     process::job::Phase,
 };
 use mainstay_core::{exit::Asked, name::Name, plan::SignalTarget, signal::Signal};
+use mainstay_sys::clock;
 use mainstay_wire::link::{ControlRequest, ToAgent};
 use std::time::Duration;
 
 /// An agent that has not taken an order by then is not there.
 const SILENT: Duration = Duration::from_secs(1);
 const INSTEAD: &str = "the agent does not answer: the keeper does what a control socket asks for";
+/// The same for somebody who is impatient.
+const SILENT_AGAIN: Duration = Duration::from_millis(300);
+const ENDS: [Signal; 4] = [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HALT];
 
 impl Keeper {
     /// Sends a signal to an incarnation, if that is the one that runs.
@@ -69,7 +73,7 @@ impl Keeper {
 
     /// A lease has run out: agent or no agent, it must not run on.
     pub(crate) fn fence(&mut self, id: u64, incarnation: u64) {
-        let now = mainstay_sys::clock::boottime();
+        let now = clock::boottime();
         let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process_of(incarnation))
         else {
             return;
@@ -108,7 +112,7 @@ impl Keeper {
     /// The node itself was signalled.
     pub(crate) fn signalled(&mut self, number: i32) {
         let Some(signal) = Signal::from_number(number) else { return };
-        let ends = [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HALT].contains(&signal);
+        let ends = ENDS.contains(&signal);
         let tells = [Signal::HUP, Signal::USR1, Signal::USR2, Signal::WINCH].contains(&signal);
         match &mut self.role {
             Role::Hold(_) if ends => self.hold_signalled(),
@@ -117,18 +121,36 @@ impl Keeper {
                 if signal == Signal::USR1 {
                     node.resources.output.rotate();
                 }
-                if ends && node.stopping_alone {
-                    return self.end_own_stop();
+                if ends && self.hurry() {
+                    return;
                 }
+                let Role::Node(node) = &mut self.role else { return };
                 let waits = |pending: &PendingRequest| matches!(pending, PendingRequest::Signal(other) if *other == signal);
                 if !ends && (!tells || node.pending_requests.values().any(waits)) {
                     return;
                 }
+                let silent = if node.impatient { SILENT_AGAIN } else { SILENT };
                 let token = node.await_agent(PendingRequest::Signal(signal));
-                self.deadlines.after(SILENT, Deadline::RequestTimeout { token });
+                self.deadlines.after(silent, Deadline::RequestTimeout { token });
                 self.send(&ToAgent::Signalled { token, signal });
             }
         }
+    }
+
+    /// A signal ends the node; whether that is all to do about it: somebody who asks again is in a
+    /// hurry, and does not wait for an agent that has not even taken the first.
+    fn hurry(&mut self) -> bool {
+        let Some(node) = self.node() else { return false };
+        node.impatient |= node.stop_asked.is_some();
+        node.stop_asked.get_or_insert(clock::boottime());
+        let waits = |pending: &PendingRequest| matches!(pending, PendingRequest::Signal(signal) if ENDS.contains(signal));
+        let untaken = node.impatient && node.pending_requests.values().any(waits);
+        if node.ending.is_none() && !node.stopping_alone && !untaken {
+            return false;
+        }
+        self.stop_alone();
+        self.end_own_stop();
+        true
     }
 
     /// The agent has had its time to take something.
@@ -206,7 +228,7 @@ impl Keeper {
         }
         // What it cost to find out that there is no agent is role of the time.
         let timeout = node.stop_timeout.saturating_sub(SILENT);
-        self.kill_agent();
+        self.forget_agent();
         let running: Vec<(u64, u64)> = self.running();
         for (id, incarnation) in running {
             self.execute_request(id, incarnation, ControlRequest::Stop);

@@ -49,7 +49,7 @@ pub(crate) fn hold(options: &HoldOptions) -> Result<i32, KeeperError> {
     keeper.hold(options, &dir);
     let code = keeper.run();
     drop(lock);
-    Ok(code.unwrap_or(1))
+    Ok(code)
 }
 
 impl Keeper {

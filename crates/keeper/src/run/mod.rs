@@ -4,7 +4,7 @@ mod dir_error;
 pub(crate) mod dirs;
 
 pub(crate) mod hold;
-mod shutdown;
+pub(crate) mod shutdown;
 pub(crate) mod start;
 
 pub(crate) use dir_error::DirError;

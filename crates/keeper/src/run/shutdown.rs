@@ -2,11 +2,12 @@
 
 use crate::{
     event_loop::deadline::Deadline,
-    keeper::Keeper,
+    keeper::{Child, Keeper, Role},
+    output::Output,
     process::{job::Job, tree},
 };
 use mainstay_core::exit::Asked;
-use mainstay_sys::{cgroup::Group, signal};
+use mainstay_sys::{cgroup::Group, clock, signal};
 use mainstay_wire::link::{Figures, ToAgent};
 use std::time::Duration;
 
@@ -71,6 +72,9 @@ impl Keeper {
             self.end_own_stop();
         }
         let Some(code) = self.node().and_then(|node| node.ending) else { return };
+        if self.node().is_some_and(|node| node.last_output.is_some()) {
+            return self.write_last_output(code);
+        }
         if !self.running().is_empty() || !self.tasks.is_empty() {
             return;
         }
@@ -86,22 +90,111 @@ impl Keeper {
         if !strays.is_empty() {
             return;
         }
-        // It has said its last output before it asked for the end.
-        self.kill_agent();
-        self.exit = Some(code);
+        self.write_last_output(code);
     }
 
     /// The last steps took too long.
     pub(crate) fn last(&mut self) {
-        let Some(node) = self.node() else { return };
-        let Some(code) = node.ending else { return };
+        let Some(code) = self.node().and_then(|node| node.ending) else { return };
         for (id, _) in self.running() {
             if let Some(job) = self.jobs.get(&id) {
                 self.log(format!("{} cannot be killed: it is left behind", job.name));
             }
         }
-        self.kill_agent();
         self.clients.clear();
-        self.exit = Some(code);
+        self.write_last_output(code);
+    }
+
+    /// Nothing is left to be kept: leaves once the logs are written, or cannot be.
+    fn write_last_output(&mut self, code: i32) {
+        let Keeper { role: Role::Node(node), deadlines, .. } = self else { return };
+        if node.last_output.is_none() {
+            node.last_output = Some(LastOutput::new(node.stop_asked, node.stop_timeout));
+            deadlines.after(LOOK_AGAIN, Deadline::LastOutput);
+            // It has said its last words before it asked for the end.
+            self.forget_agent();
+        }
+        let agent_lives = self.children.values().any(|child| *child == Child::Agent);
+        let Some(node) = self.node() else { return };
+        let (output, impatient) = (&node.resources.output, node.impatient);
+        let Some(last) = &mut node.last_output else { return };
+        match last.look(output, agent_lives, impatient) {
+            Looked::Written => self.exit = Some(code),
+            Looked::NotYet => {}
+            Looked::GaveUp => {
+                self.log("the last output cannot be written: the disk of the logs does not answer");
+                // It is forwarded at once, if somebody reads it.
+                self.exit = Some(code);
+            }
+        }
+    }
+
+    pub(crate) fn look_at_last_output(&mut self) {
+        if self.exit.is_none() {
+            self.deadlines.after(LOOK_AGAIN, Deadline::LastOutput);
+        }
+    }
+}
+
+/// How often it is looked whether the last output is written.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// A disk that takes nothing for so long takes nothing.
+const NO_PROGRESS: u64 = 2_000_000_000;
+/// All that the last output may take.
+const LONGEST: u64 = 10_000_000_000;
+/// After the time that a stop may take.
+const AFTER_STOP: u64 = 500_000_000;
+/// The agent was killed: so long it may take to die before its last words do not count.
+const AGENT_DIES: u64 = 300_000_000;
+
+/// The last output of a run on its way to the files. All times: CLOCK_BOOTTIME, ns.
+#[derive(Debug)]
+pub(crate) struct LastOutput {
+    begun: u64,
+    /// It is left as it is then.
+    until: u64,
+    asked_for: bool,
+    progress: u64,
+    progressed: u64,
+}
+
+enum Looked {
+    Written,
+    NotYet,
+    GaveUp,
+}
+
+impl LastOutput {
+    fn new(stop_asked: Option<u64>, stop_timeout: Duration) -> LastOutput {
+        let now = clock::boottime();
+        let timeout = u64::try_from(stop_timeout.as_nanos()).unwrap_or(u64::MAX);
+        let until = match stop_asked {
+            Some(asked) => asked.saturating_add(timeout).max(now).saturating_add(AFTER_STOP),
+            None => now + LONGEST,
+        };
+        LastOutput { begun: now, until, asked_for: false, progress: 0, progressed: now }
+    }
+
+    fn look(&mut self, output: &Output, agent_lives: bool, impatient: bool) -> Looked {
+        let now = clock::boottime();
+        if !self.asked_for {
+            if agent_lives && now < self.begun + AGENT_DIES {
+                return Looked::NotYet;
+            }
+            self.asked_for = true;
+            output.finish();
+        }
+        let progress = output.progress();
+        if progress != self.progress {
+            (self.progress, self.progressed) = (progress, now);
+        }
+        let stuck = now.saturating_sub(self.progressed) >= NO_PROGRESS;
+        if output.is_finished() {
+            Looked::Written
+        } else if now >= self.until || stuck || (impatient && output.hangs()) {
+            Looked::GaveUp
+        } else {
+            Looked::NotYet
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     process::launch::RunContext,
     run::dirs::{self, RunDir},
 };
-use mainstay_sys::{cgroup, fd, heap, signal::Signals, spawn::Window};
+use mainstay_sys::{cgroup, fd, heap, offload::Offload, signal::Signals, spawn::Window};
 use std::{os::fd::OwnedFd, path::PathBuf};
 
 /// Set, nothing is put into cgroups: a job's tree is then its process group.
@@ -46,6 +46,7 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
             state_lock,
             exe: crate::own_executable()?,
             output: Output::start(state_dir.join("logs"), OutputState::default())?,
+            opener: Offload::start("opener")?,
             dir,
         };
         let node = Node::new(resources, state_dir, options);
@@ -61,20 +62,13 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
 
 /// Keeps until the run ends; the exit code.
 pub(crate) fn keep(mut keeper: Keeper) -> Result<i32, KeeperError> {
-    loop {
-        match keeper.run() {
-            Some(code) => return Ok(close(keeper, code)),
-            None => {
-                keeper = keeper.reexec().map_err(KeeperError::doing("go on after an upgrade"))?
-            }
-        }
-    }
+    let code = keeper.run();
+    Ok(close(keeper, code))
 }
 
 fn close(keeper: Keeper, code: i32) -> i32 {
     let Keeper { role, context, .. } = keeper;
     if let Role::Node(node) = role {
-        node.resources.output.finish();
         if let Some(root) = context.cgroup {
             root.leave();
         }

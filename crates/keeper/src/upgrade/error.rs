@@ -25,6 +25,12 @@ pub(crate) enum UpgradeRefusal {
         how: String,
         said: String,
     },
+    /// Logs are on their way to a disk that does not take them.
+    LogsHang {
+        dir: PathBuf,
+    },
+    /// The agent was killed and does not die.
+    AgentHangs,
     Exec(io::Error),
     GaveBack {
         why: String,
@@ -49,6 +55,14 @@ impl fmt::Display for UpgradeRefusal {
             }
             UpgradeRefusal::CheckFailed { how, said } => {
                 write!(f, "the new binary cannot take over ({how}): {said}")
+            }
+            UpgradeRefusal::LogsHang { dir } => write!(
+                f,
+                "logs cannot be written: the disk of {} does not answer; try again when it does",
+                dir.display()
+            ),
+            UpgradeRefusal::AgentHangs => {
+                f.write_str("the agent does not end: it waits for a disk that does not answer")
             }
             UpgradeRefusal::Exec(error) => write!(f, "cannot execute the new binary: {error}"),
             UpgradeRefusal::GaveBack { why } => {

@@ -2,26 +2,26 @@
 //!
 //! ```text
 //!  ask ─► the new binary looks at a snapshot, as a child (`__check`) ── cannot read it ─► refused
-//!            └─ can ─► agent ended, threads stopped, all state into a memfd, exec in place
+//!            └─ can ─► threads at rest, agent ended, all state into a memfd, exec in place
 //!                          └─ the new image restores it ── cannot ─► it executes the old one again
 //! ```
 //!
 //! Same pid, same children; descriptors stay open over the exec under their numbers.
 
-mod check;
 mod error;
 pub(crate) mod os_text;
 mod snapshot;
+mod stages;
 mod take_over;
 
-pub(crate) use check::BinaryCheck;
 pub use error::TakeOverError;
+pub(crate) use stages::{OpenedBinary, Upgrade};
 pub(crate) use take_over::{check, give_back, take_over};
 
 #[cfg(feature = "fuzz")]
 pub(crate) use take_over::fuzz_read;
 
-use crate::keeper::{Keeper, Role};
+use crate::keeper::Keeper;
 use error::UpgradeRefusal;
 use mainstay_sys::{fd, spawn};
 use mainstay_wire::link::{KeeperResponse, ToAgent};
@@ -59,29 +59,13 @@ impl Keeper {
         }
     }
 
-    pub(crate) fn upgrade_is_due(&self) -> bool {
-        matches!(&self.role, Role::Node(node) if node.check.as_ref().is_some_and(|check| check.passed))
-    }
-
-    /// Becomes the new binary. Returns only if that failed, with everything as it was.
-    pub(crate) fn reexec(mut self) -> io::Result<Keeper> {
-        self.kill_agent();
-        let Some(check) = self.node().and_then(|node| node.check.take()) else { return Ok(self) };
-        let requester = check.requester;
-        if self.node().is_some_and(|node| node.ending.is_some() || node.stopping_alone) {
-            self.refuse_upgrade(requester, &UpgradeRefusal::NodeStopping);
-            return Ok(self);
-        }
-        let handover = self.into_handover(requester);
-        let error = match write_memfd(&handover) {
+    /// Becomes the new binary; returns only if that failed, with everything as it was.
+    fn become_binary(&self, binary: &OwnedFd, requester: UpgradeRequester) -> io::Error {
+        let handover = self.describe_all(requester);
+        match write_memfd(&handover) {
             Err(error) => error,
-            Ok(memfd) => become_binary(&handover, &memfd, &check.binary),
-        };
-        let fresh = handover.prepare()?;
-        let mut keeper = handover.restore(fresh)?;
-        keeper.refuse_upgrade(requester, &UpgradeRefusal::Exec(error));
-        keeper.start_agent();
-        Ok(keeper)
+            Ok(memfd) => execute(&handover, &memfd, binary),
+        }
     }
 }
 
@@ -92,7 +76,7 @@ fn write_memfd(handover: &Handover) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-fn become_binary(handover: &Handover, memfd: &OwnedFd, binary: &OwnedFd) -> io::Error {
+fn execute(handover: &Handover, memfd: &OwnedFd, binary: &OwnedFd) -> io::Error {
     let kept = || handover.descriptors().into_iter().chain([memfd.as_raw_fd()]);
     for number in kept() {
         fd::keep_number_on_exec(number, true);

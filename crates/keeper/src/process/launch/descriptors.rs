@@ -2,7 +2,7 @@
 
 use super::{LaunchError, RunContext, doing, pipe};
 use crate::{
-    output::{Channel, Output, Owner, Stream, WriteEnd},
+    output::{Channel, Output, Owner, ReadHalf, Stream, WriteEnd},
     process::{
         listen_sockets::{self, HeldSocket},
         terminal,
@@ -28,7 +28,7 @@ pub(crate) enum Capture<'a> {
 
 /// Pipes or a terminal for its output, with both ends; and those of its notification descriptor.
 pub(super) struct Endpoints {
-    output: Vec<(Channel, OwnedFd, OwnedFd)>,
+    output: Vec<(Channel, ReadHalf, OwnedFd)>,
     ready: Option<(OwnedFd, OwnedFd)>,
 }
 
@@ -38,18 +38,25 @@ impl Endpoints {
         spawn: &Spawn,
         capture: &Capture<'_>,
     ) -> Result<Endpoints, LaunchError> {
+        let owner = Owner::Job(spawn.job.clone());
         let output = match capture {
             Capture::Inherit => Vec::new(),
-            Capture::Pipes { .. } if spawn.tty => {
+            Capture::Pipes { output, .. } if spawn.tty => {
+                if !output.has_taken_terminal(&owner) {
+                    let why = "its log has not taken yet what its last run has written";
+                    let error = io::Error::new(io::ErrorKind::WouldBlock, why);
+                    return Err(doing("make a terminal for it")(error));
+                }
                 let (master, slave) = terminal::open().map_err(doing("make a terminal for it"))?;
                 lend(context, spawn, &slave)?;
-                vec![(Channel::Stdout, master, slave)]
+                vec![(Channel::Stdout, ReadHalf::new(master), slave)]
             }
-            Capture::Pipes { .. } => {
+            Capture::Pipes { output, .. } => {
                 let count = if spawn.stderr == Stderr::Separate { 2 } else { 1 };
                 let mut pipes = Vec::new();
                 for channel in [Channel::Stdout, Channel::Stderr].into_iter().take(count) {
-                    let (read, write) = pipe().map_err(doing("make a pipe for its output"))?;
+                    let pipe = output.pipe(&owner, channel);
+                    let (read, write) = pipe.map_err(doing("make a pipe for its output"))?;
                     lend(context, spawn, &write)?;
                     pipes.push((channel, read, write));
                 }
@@ -103,15 +110,16 @@ impl Endpoints {
     pub(super) fn capture(self, spawn: &Spawn, capture: Capture<'_>) -> Vec<u64> {
         let Capture::Pipes { output, next_key } = capture else { return Vec::new() };
         let mut keys = Vec::new();
-        for (channel, fd, write_end) in self.output {
+        for (channel, half, write_end) in self.output {
             *next_key += 1;
-            keys.push(*next_key);
+            let key = half.key.unwrap_or(*next_key);
+            keys.push(key);
             output.open(Stream {
-                key: *next_key,
+                key,
                 owner: Owner::Job(spawn.job.clone()),
                 channel,
                 log: spawn.settings.log.clone(),
-                fd,
+                end: half.end,
                 write_end: if spawn.tty {
                     WriteEnd::Terminal(Some(write_end))
                 } else {

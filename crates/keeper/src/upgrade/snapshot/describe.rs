@@ -1,5 +1,4 @@
-//! From a keeper to its description, and with it out of its hands: from then on nobody owns the
-//! descriptors, until the next image takes them by their numbers.
+//! From a keeper to its description: descriptors by the numbers by which the next image takes them.
 
 use super::{
     Bytes, ClientSnapshot, Handover, JobSnapshot, PhaseSnapshot, ProcessSnapshot, StreamSnapshot,
@@ -8,19 +7,18 @@ use super::{
 use crate::{
     control::client::Client,
     keeper::{Keeper, Role},
-    link::node::{Node, Resources},
-    output::{Stream, WriteEnd, WriterEvent},
+    output::{Stream, WriteEnd},
     process::{
         job::{Job, Phase, Process},
         task::Task,
     },
     upgrade::{UpgradeRequester, os_text},
 };
-use mainstay_sys::fd;
+use mainstay_core::plan::Log;
 use mainstay_wire::format::{LOWEST, NUMBER};
 use std::{
     collections::BTreeMap,
-    os::fd::{AsRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 
 impl Keeper {
@@ -79,36 +77,27 @@ impl Keeper {
             gaps: Vec::new(),
             forward: [Bytes::default(), Bytes::default()],
             forward_dropped: 0,
+            forward_untold: [0; 2],
+            notes: Vec::new(),
+            rotate: false,
         }
     }
 
-    /// Stops the threads; nothing is closed, and nobody owns the descriptors any more.
-    pub(in crate::upgrade) fn into_handover(self, requester: UpgradeRequester) -> Handover {
+    /// All, with what the threads hold: they are at rest.
+    pub(in crate::upgrade) fn describe_all(&self, requester: UpgradeRequester) -> Handover {
         let mut handover = self.describe();
         handover.requester = Some(requester);
-        let Keeper { role, jobs, clients, tasks, context, .. } = self;
-        let Role::Node(node) = role else { unreachable!("only a node is upgraded") };
-        let Node {
-            resources: Resources { output, dir, state_lock, exe, api, socket },
-            keeper_clients,
-            ..
-        } = *node;
-        let rest = output.stop();
-        handover.streams = rest.streams.iter().map(describe_stream).collect();
-        handover.figures = rest.figures;
-        handover.gaps = rest.gaps;
-        for event in rest.events {
-            match event {
-                WriterEvent::Gap { job, lines } => handover.log_gaps.add(job, lines),
-                // The next agent looks for files that are not compressed yet.
-                WriterEvent::Closed { .. } => {}
-            }
-        }
-        handover.forward = rest.forward.map(|bytes| Bytes::from(&bytes[..]));
-        handover.forward_dropped = rest.forward_dropped;
-        std::mem::forget((jobs, clients, tasks, context, rest.streams));
-        std::mem::forget((dir, state_lock, exe, api, socket, keeper_clients));
-        fd::release(&handover.descriptors());
+        let Some(held) = self.output().and_then(|output| output.held(describe_stream)) else {
+            return handover;
+        };
+        handover.streams = held.streams;
+        handover.figures = held.figures;
+        handover.gaps = held.gaps;
+        handover.notes = held.notes;
+        handover.rotate = held.rotate;
+        handover.forward = held.forward.rest.map(|bytes| Bytes::from(&bytes[..]));
+        handover.forward_dropped = held.forward.dropped;
+        handover.forward_untold = held.forward.untold;
         handover
     }
 }
@@ -191,13 +180,13 @@ fn describe_task(id: u64, task: &Task) -> TaskSnapshot {
     }
 }
 
-fn describe_stream(stream: &Stream) -> StreamSnapshot {
+fn describe_stream(stream: &Stream, log: &Log) -> StreamSnapshot {
     StreamSnapshot {
         key: stream.key,
         owner: stream.owner.clone(),
         channel: stream.channel,
-        log: stream.log.clone(),
-        fd: stream.fd.as_raw_fd(),
+        log: log.clone(),
+        fd: stream.end.as_fd().as_raw_fd(),
         terminal: match &stream.write_end {
             WriteEnd::Terminal(end) => end.as_ref().map(AsRawFd::as_raw_fd),
             WriteEnd::Pipe => None,

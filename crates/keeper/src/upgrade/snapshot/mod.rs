@@ -89,6 +89,14 @@ pub(super) struct Handover {
     gaps: Vec<(Owner, Gap)>,
     forward: [Bytes; 2],
     forward_dropped: u64,
+    #[serde(default)]
+    forward_untold: [u64; 2],
+    /// Lines of our own log that nobody has written yet.
+    #[serde(default)]
+    notes: Vec<String>,
+    /// Logs are to be rotated.
+    #[serde(default)]
+    rotate: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

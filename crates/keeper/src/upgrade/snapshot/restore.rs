@@ -18,7 +18,7 @@ use crate::{
         node::{Node, Resources},
         succession::Succession,
     },
-    output::{Output, OutputState, Stream, WriteEnd},
+    output::{ForwardState, Output, OutputState, Owner, ReadEnd, Stream, WriteEnd},
     process::{
         job::{Job, Phase, Process},
         launch::{RunContext, most_descriptors},
@@ -27,21 +27,23 @@ use crate::{
         tree::Tree,
     },
     run::dirs::{self, RunDir},
-    upgrade::os_text,
+    upgrade::{OpenedBinary, os_text},
 };
 use mainstay_sys::{
     cgroup::{self, Group},
     fd,
+    offload::Offload,
     signal::Signals,
     spawn::Window,
     state_dir::StateDir,
 };
 use mainstay_wire::frame::FrameDecoder;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     io,
     os::fd::OwnedFd,
     path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -50,6 +52,7 @@ use std::{
 pub(in crate::upgrade) struct FreshResources {
     output: Output,
     window: Window,
+    opener: Offload<OpenedBinary>,
     exe: OwnedFd,
     poller: Poller,
     deadlines: Deadlines,
@@ -75,19 +78,21 @@ impl Handover {
     }
 
     fn try_prepare(&self) -> io::Result<FreshResources> {
-        let rest = OutputState {
-            streams: Vec::new(),
+        let state = OutputState {
             figures: self.figures.clone(),
             gaps: self.gaps.clone(),
-            events: Vec::new(),
-            forward: self.forward.clone().map(Vec::from),
-            forward_dropped: self.forward_dropped,
+            forward: ForwardState {
+                rest: self.forward.clone().map(Vec::from),
+                untold: self.forward_untold,
+                dropped: self.forward_dropped,
+            },
         };
         // First, so that it gets the lowest numbers.
         let window = Window::open(most_descriptors(self.nofile));
         Ok(FreshResources {
             window,
-            output: Output::start(self.state_dir.join("logs"), rest)?,
+            output: Output::start(self.state_dir.join("logs"), state)?,
+            opener: Offload::start("opener")?,
             exe: crate::own_executable()?,
             poller: Poller::new()?,
             deadlines: Deadlines::new()?,
@@ -98,9 +103,25 @@ impl Handover {
 
     /// A keeper that goes on where the other one stopped.
     pub(in crate::upgrade) fn restore(self, fresh: FreshResources) -> io::Result<Keeper> {
-        let FreshResources { window, output, exe, poller, deadlines, signals, state_files } = fresh;
+        let FreshResources { window, output, opener, exe, poller, deadlines, signals, state_files } =
+            fresh;
+        let processes = self.jobs.iter().filter_map(|job| job.process.as_ref());
+        let written: HashSet<u64> =
+            processes.flat_map(|process| process.streams.iter().copied()).collect();
         for held in self.streams {
-            output.open(restore_stream(held)?);
+            let stream = restore_stream(held)?;
+            let (owner, key) = (stream.owner.clone(), stream.key);
+            output.open(stream);
+            // Of a process that was gone before its output was read.
+            if let (Owner::Job(job), false) = (owner, written.contains(&key)) {
+                output.close(&job, key);
+            }
+        }
+        for note in self.notes {
+            output.log(note);
+        }
+        if self.rotate {
+            output.rotate();
         }
         let keeper_clients: io::Result<BTreeMap<u64, KeeperClient>> = self
             .keeper_clients
@@ -116,6 +137,7 @@ impl Handover {
             api: fd::take(self.api)?,
             socket: fd::take(self.socket)?,
             output,
+            opener,
         };
         let mut node = Node::new(resources, self.state_dir, self.options);
         node.succession = Succession::resume(self.restarts);
@@ -247,7 +269,7 @@ fn restore_stream(held: StreamSnapshot) -> io::Result<Stream> {
         owner: held.owner,
         channel: held.channel,
         log: held.log,
-        fd: fd::take(held.fd)?,
+        end: Arc::new(ReadEnd::new(fd::take(held.fd)?)),
         write_end: match held.terminal {
             Some(end) => WriteEnd::Terminal(Some(fd::take(end)?)),
             None => WriteEnd::Pipe,

@@ -1,0 +1,159 @@
+//! The disk of the logs does not answer: nothing but the logs waits for it.
+
+use mainstay_tests::{
+    FrozenDisk, Node, Setup, is_alive, no_frozen_disk, proc, signal, until, within,
+};
+use rustix::process::Signal;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+/// Skips a test that this machine has no disk for.
+macro_rules! disk_or_skip {
+    () => {
+        if let Some(why) = no_frozen_disk() {
+            eprintln!("skipped: {why}");
+            return;
+        }
+    };
+}
+
+/// Jobs that write all the time; one of them ends and is started again and again.
+const WRITING: &str = r#"
+    [node]
+    exit = "never"
+    stop_timeout = "2s"
+    [log]
+    forward = false
+    [jobs.talker]
+    exec = ["sh", "-c", "while echo tick; do sleep 0.02; done"]
+    [jobs.returns]
+    exec = ["sh", "-c", "n=$(cat runs 2>/dev/null || echo 0); n=$((n+1)); echo $n >runs; echo run $n"]
+    restart = { on = "any", delay = "10ms", max_delay = "10ms" }
+    [jobs.bystander]
+    exec = "sleep 1000"
+    [jobs.stubborn]
+    exec = ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]
+    stop = { timeout = "60s" }
+    [jobs.spare]
+    exec = "sleep 1000"
+"#;
+
+fn runs(node: &Node) -> u64 {
+    let text = fs::read_to_string(node.path().join("runs")).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+fn until_runs(node: &Node, more: u64) {
+    let before = runs(node);
+    until("it runs again and again", || (runs(node) >= before + more).then_some(()));
+}
+
+/// A node whose writer hangs in a frozen disk, and that has noticed.
+fn frozen(config: &str) -> (Node, FrozenDisk) {
+    let (node, mut disk) = FrozenDisk::below(Setup::config(config));
+    for job in ["talker", "bystander", "stubborn", "spare"] {
+        node.running(job);
+    }
+    node.until_logged("talker", "tick");
+    until_runs(&node, 3);
+    disk.freeze();
+    node.until_told("does not answer");
+    (node, disk)
+}
+
+fn threads(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").count()
+}
+
+#[test]
+fn a_frozen_disk_of_the_logs_holds_up_no_command_and_no_restart_and_costs_no_descriptor() {
+    disk_or_skip!();
+    let (node, mut disk) = frozen(WRITING);
+    let (keeper, bystander, agent) = (node.keeper(), node.running("bystander"), node.agent());
+    let holds = || (proc::descriptors(keeper).len(), threads(keeper));
+    // A restart is under way at any time, with up to five descriptors of its own.
+    let most = |count: u32| (0..count).map(|_| holds()).max().expect("some");
+    let before = most(50);
+
+    let began = Instant::now();
+    assert_eq!(node.status()["jobs"].as_array().map(Vec::len), Some(5));
+    node.must(&["restart", "spare"]);
+    node.must(&["stop", "spare"]);
+    node.must(&["start", "spare"]);
+    node.must(&["kill", "spare"]);
+    node.must(&["why", "talker"]);
+    node.must(&["plan"]);
+    node.must(&["reload"]);
+    node.must(&["events", "--since", "0"]);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+
+    until_runs(&node, 100);
+    let after = most(50);
+    assert!(after.0 <= before.0 + 2 && after.1 == before.1, "{before:?} {after:?}");
+
+    let refused = node.ask(&["upgrade"]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("logs cannot be written") && told.contains("does not answer"), "{told}");
+    assert_eq!((node.running("bystander"), node.agent()), (bystander, agent));
+
+    // Nothing was lost: all of it was in pipes.
+    disk.thaw();
+    node.must(&["stop", "returns"]);
+    let last = runs(&node);
+    node.until_logged("returns", &format!("run {last}"));
+    let wanted: Vec<String> = (1..=last).map(|run| format!("run {run}")).collect();
+    assert_eq!(node.log("returns"), wanted);
+    node.must(&["upgrade"]);
+    assert_eq!((node.keeper(), node.running("bystander")), (keeper, bystander));
+}
+
+#[test]
+fn a_node_on_a_frozen_disk_ends_within_its_time() {
+    disk_or_skip!();
+    let (mut node, _disk) = frozen(WRITING);
+    let pids = ["talker", "bystander", "stubborn"].map(|job| node.running(job));
+    signal(node.keeper(), Signal::TERM);
+    let asked = Instant::now();
+    assert_eq!(node.wait().code(), Some(0));
+    assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    assert!(pids.iter().all(|pid| !is_alive(*pid)));
+    // Whoever comes next finds the place free.
+    let told = node.stderr();
+    assert!(told.contains("the last output cannot be written"), "{told}");
+    assert!(!node.path().join("run/mainstay.sock").exists());
+}
+
+#[test]
+fn a_second_signal_ends_a_node_on_a_frozen_disk_at_once() {
+    disk_or_skip!();
+    let patient = WRITING.replace("stop_timeout = \"2s\"", "stop_timeout = \"60s\"");
+    let (mut node, _disk) = frozen(&patient);
+    let stubborn = node.running("stubborn");
+    signal(node.keeper(), Signal::TERM);
+    node.until_state("stubborn", "STOPPING");
+    signal(node.keeper(), Signal::TERM);
+    let asked = Instant::now();
+    node.wait();
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    assert!(!is_alive(stubborn));
+}
+
+#[test]
+fn an_agent_that_hangs_in_a_frozen_disk_does_not_hold_up_the_end() {
+    disk_or_skip!();
+    let (mut node, mut disk) = frozen(WRITING);
+    let agent = node.agent();
+    // It has to be written before it is answered.
+    let mut asking = node.command(&["disable", "spare"]).spawn().expect("it can be started");
+    signal(node.keeper(), Signal::TERM);
+    let asked = Instant::now();
+    node.wait();
+    assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    disk.thaw();
+    within(Duration::from_secs(5), "the agent is gone, too", || (!is_alive(agent)).then_some(()));
+    let _ = asking.kill();
+    let _ = asking.wait();
+}
