@@ -22,6 +22,7 @@ use crate::{
     process::{
         job::Job,
         launch::RunContext,
+        orphans::Orphans,
         task::{Leftover, Task},
     },
 };
@@ -47,6 +48,7 @@ pub(crate) struct Keeper {
     pub(crate) clients: BTreeMap<u64, Client>,
     pub(crate) tasks: BTreeMap<u64, Task>,
     pub(crate) leftovers: Vec<Leftover>,
+    pub(crate) orphans: Orphans,
     /// Clients are told every few seconds while there are any.
     pub(crate) reporting: bool,
     /// When it was last said that state files cannot be written (CLOCK_BOOTTIME, ns).
@@ -117,6 +119,7 @@ impl Keeper {
             clients: BTreeMap::new(),
             tasks: BTreeMap::new(),
             leftovers: Vec::new(),
+            orphans: Orphans::default(),
             reporting: false,
             state_trouble: None,
             next_id: 0,

@@ -17,7 +17,7 @@ use crate::{
         exec_error::ExecContext,
         job::{self, Ended, Job, Phase, StopRule},
         launch::{self, Capture},
-        tree::{self, Tree},
+        tree,
     },
 };
 use mainstay_core::{
@@ -27,7 +27,7 @@ use mainstay_core::{
 };
 use mainstay_sys::{
     cgroup::Group,
-    clock, cookie,
+    clock,
     reap::{self, ExitStatus},
     spawn::Failure,
     state_dir::StateDir,
@@ -193,13 +193,13 @@ impl Keeper {
     pub(crate) fn job_died(&mut self, id: u64, pid: u32) {
         self.exec_ready(id);
         self.cancel_checks(id);
-        let orphans = self.orphans_of(id);
         let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process.as_mut()) else {
             return drop(reap::reap(pid));
         };
         let alone = process.tree.group().is_some_and(|group| !group.populated());
         if !alone {
-            process.tree.kill(pid, || orphans);
+            // Who has left the group is looked for below.
+            process.tree.kill(pid, Vec::new);
         }
         let death = reap::reap(pid).ok();
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -223,7 +223,10 @@ impl Keeper {
             return self.gone(id, ended);
         }
         process.phase = Phase::Clearing { ended, events: None, recheck: false };
-        self.recheck(id);
+        // Else when all who died with it are known: `recheck_all` follows.
+        if !self.may_have_orphans(id) {
+            self.recheck(id);
+        }
     }
 
     /// Looks whether the tree of a job whose leader is gone has gone too.
@@ -280,23 +283,12 @@ impl Keeper {
             })
             .map(|job| job.id)
             .collect();
+        if clearing.iter().any(|id| self.may_have_orphans(*id)) {
+            self.look_for_orphans();
+        }
         for id in clearing {
             self.recheck(id);
         }
-    }
-
-    /// Adopted orphans with the cookie of a job: role of its tree where it has no cgroup.
-    pub(crate) fn orphans_of(&self, id: u64) -> Vec<u32> {
-        let Some(job) = self.jobs.get(&id) else { return Vec::new() };
-        match job.process.as_ref().map(|process| &process.tree) {
-            Some(Tree::Group) => {}
-            Some(Tree::Cgroup { .. }) | None => return Vec::new(),
-        }
-        let adopted = tree::adopted(|pid| self.children.contains_key(&pid));
-        let own = |pid: &u32| {
-            cookie::of_job(*pid, &self.context.run).as_deref() == Some(job.name.as_str())
-        };
-        adopted.into_iter().filter(own).collect()
     }
 
     /// The last of its tree is gone, or there never was one.

@@ -11,6 +11,7 @@ pub(crate) mod job;
 pub(crate) mod launch;
 pub(crate) mod listen_sockets;
 pub(crate) mod notify;
+pub(crate) mod orphans;
 pub(crate) mod outcomes;
 mod run_task;
 mod stop;

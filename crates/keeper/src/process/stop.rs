@@ -41,7 +41,10 @@ impl Keeper {
         to: SignalTarget,
         asked: Asked,
     ) {
-        let orphans = self.orphans_of(id);
+        let orphans = match to {
+            SignalTarget::Tree => self.orphans_of(id),
+            SignalTarget::Leader | SignalTarget::Group => Vec::new(),
+        };
         let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process_of(incarnation))
         else {
             return;
