@@ -180,7 +180,7 @@ impl Discovery {
 
     /// Tells about a job, from now on.
     pub(crate) fn announce(&mut self, plan: &JobPlan, standing: Standing, note: String) {
-        let Some(advertise) = &plan.advertise else { return };
+        let Some(advertise) = plan.advertise.as_deref() else { return };
         let here = self.here();
         let registration = register(&plan.name, &self.node, advertise, &here);
         if let Err(why) = &registration {
@@ -214,7 +214,7 @@ impl Discovery {
     pub(crate) fn withdraw(&mut self, job: &Name, plan: Option<&JobPlan>) -> Option<Input> {
         // An earlier agent may have told it.
         let told = self.entries.remove(job).map(|entry| entry.advertise);
-        let advertise = told.as_ref().or(plan.and_then(|plan| plan.advertise.as_ref()));
+        let advertise = told.as_ref().or(plan.and_then(|plan| plan.advertise.as_deref()));
         let id = advertise.map(|advertise| id(job, &self.node, advertise));
         match (id, &mut self.open) {
             (Some(id), Some(open)) => {

@@ -43,7 +43,8 @@ struct CheckMeter {
 
 #[derive(Debug)]
 pub(crate) struct Meter {
-    jobs: HashMap<Name, JobMeter>,
+    /// Boxed: a table has room for more than are in it.
+    jobs: HashMap<Name, Box<JobMeter>>,
     watches: BTreeMap<String, EventCounts>,
     node: EventCounts,
     steps: Histogram,
@@ -80,7 +81,7 @@ impl Meter {
     fn job(&mut self, name: &Name) -> &mut JobMeter {
         // Once in the life of a job, rather than a copy of its name for every event.
         if !self.jobs.contains_key(name) {
-            self.jobs.insert(name.clone(), JobMeter::default());
+            self.jobs.insert(name.clone(), Box::default());
         }
         self.jobs.get_mut(name).expect("it was just made")
     }

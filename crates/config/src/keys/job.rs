@@ -382,7 +382,8 @@ pub(crate) static JOB: Table<Job> = Table {
             |job, v, r| {
                 job.advertise = Some(v.span);
                 let service = job.plan.instance_of.as_ref().unwrap_or(&job.plan.name).to_string();
-                discovery::advertise(v, r, &service).map(|it| job.plan.advertise = Some(it))
+                discovery::advertise(v, r, &service)
+                    .map(|it| job.plan.advertise = Some(Box::new(it)))
             },
         ),
     ],

@@ -49,7 +49,7 @@ impl Plan {
     pub fn new(node: NodePlan, jobs: Vec<JobPlan>) -> Plan {
         Plan {
             node,
-            jobs: jobs.into_iter().map(Arc::new).collect(),
+            jobs: shared(jobs),
             apps: Vec::new(),
             watches: Vec::new(),
             discovery: None,
@@ -79,6 +79,19 @@ impl Plan {
     pub fn app_of(&self, job: &JobPlan) -> Option<&AppPlan> {
         job.app.as_ref().and_then(|app| self.app(app.as_str()))
     }
+}
+
+/// Kept for as long as the plan is in force: nothing in it has room for more.
+fn shared(jobs: Vec<JobPlan>) -> Vec<Arc<JobPlan>> {
+    // Not collected: that would stay in the room that the jobs themselves have taken.
+    let mut all = Vec::with_capacity(jobs.len());
+    for mut job in jobs {
+        job.exec.iter_mut().for_each(String::shrink_to_fit);
+        job.exec.shrink_to_fit();
+        job.env.shrink_to_fit();
+        all.push(Arc::new(job));
+    }
+    all
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,7 +163,7 @@ pub struct JobPlan {
     /// Names of `env` whose values are secret: shown nowhere.
     pub secrets: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub advertise: Option<Advertise>,
+    pub advertise: Option<Box<Advertise>>,
     /// `None`: in no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,

@@ -321,7 +321,7 @@ fn job_plan(job: &str, keys: &[&str]) -> JobPlan {
                         None
                     }
                 };
-                plan.advertise = Some(advertise);
+                plan.advertise = Some(Box::new(advertise));
             }
             "check" => plan.checks.push(check(value)),
             "timeout" => plan.timeout = Some(duration(value)),

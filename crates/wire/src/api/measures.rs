@@ -65,7 +65,7 @@ pub struct CheckMeasures {
 
 /// How often each event was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventCounts([u64; EventName::ALL.len()]);
+pub struct EventCounts([u32; EventName::ALL.len()]);
 
 impl Default for EventCounts {
     fn default() -> EventCounts {
@@ -76,11 +76,13 @@ impl Default for EventCounts {
 impl EventCounts {
     /// Those that were seen at all.
     pub fn iter(&self) -> impl Iterator<Item = (EventName, u64)> {
-        EventName::ALL.iter().copied().zip(self.0).filter(|(_, count)| *count > 0)
+        let seen = EventName::ALL.iter().copied().zip(self.0.map(u64::from));
+        seen.filter(|(_, count)| *count > 0)
     }
 
     pub fn note(&mut self, kind: &Kind) {
-        self.0[kind.name() as usize] += 1;
+        let count = &mut self.0[kind.name() as usize];
+        *count = count.saturating_add(1);
     }
 }
 
