@@ -20,13 +20,16 @@ pub(crate) struct GiveBack(Option<Pending>);
 struct Pending {
     calm: Instant,
     at_last: Instant,
+    /// Longer each time that it was not calm.
+    patience: Duration,
 }
 
 impl GiveBack {
     /// There is something to give back, once things are calm.
     pub(crate) fn ask(&mut self) {
         let now = Instant::now();
-        self.0 = Some(Pending { calm: now + CALM, at_last: now + AT_LAST });
+        let patience = AT_LAST;
+        self.0 = Some(Pending { calm: now + CALM, at_last: now + patience, patience });
     }
 
     /// Something was decided just now.
@@ -40,14 +43,15 @@ impl GiveBack {
     fn done(&mut self, now: Instant) {
         self.0 = self.0.take().filter(|pending| now < pending.calm);
         if let Some(pending) = &mut self.0 {
-            pending.at_last = now + AT_LAST;
+            pending.patience = pending.patience.saturating_mul(2);
+            pending.at_last = now + pending.patience;
         }
     }
 
     /// Returns when it is time. May be dropped at any time.
     pub(crate) async fn due(&self) {
         match &self.0 {
-            Some(Pending { calm, at_last }) => sleep_until(*calm.min(at_last)).await,
+            Some(Pending { calm, at_last, .. }) => sleep_until(*calm.min(at_last)).await,
             None => std::future::pending().await,
         }
     }
