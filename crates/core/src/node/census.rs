@@ -60,6 +60,11 @@ impl Census {
         ]
     }
 
+    /// How many processes may exist.
+    pub(super) fn processes(&self) -> usize {
+        self.holding
+    }
+
     /// A process of some job may exist.
     pub(super) fn any_holds(&self) -> bool {
         self.holding > 0

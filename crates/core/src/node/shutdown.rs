@@ -48,7 +48,9 @@ impl Node {
     }
 
     fn shut_down(&mut self, out: &mut Outbox, why: Why) {
-        let shutdown = Shutdown::new(out.now.mono, self.jobs.plan().node.stop_timeout, why);
+        let (time, processes) =
+            (self.jobs.plan().node.stop_timeout, self.jobs.census().processes());
+        let shutdown = Shutdown::new(out.now.mono, time, processes, why);
         let at = shutdown.deadline;
         self.state.edit().stage = NodeStage::Stopping(shutdown);
         out.command(Command::SetTimer { token: Token::ShutdownDeadline, at });

@@ -66,6 +66,14 @@ pub(super) struct Shutdown {
 
 /// What a kill needs at most, kept back from the time of a shutdown.
 const RESERVE: Duration = Duration::from_millis(500);
+/// So many processes are killed and seen to be gone in a millisecond.
+const KILLED_IN_A_MILLISECOND: usize = 5;
+
+/// What it takes to kill so many, of the time there is.
+fn reserve(time: Duration, processes: usize) -> Duration {
+    let many = u64::try_from(processes / KILLED_IN_A_MILLISECOND).unwrap_or(u64::MAX);
+    RESERVE.min(time / 10) + Duration::from_millis(many).min(time / 3)
+}
 
 impl Default for NodeState {
     fn default() -> NodeState {
@@ -116,7 +124,8 @@ impl NodeState {
 }
 
 impl Shutdown {
-    pub(super) fn new(now: Mono, time: Duration, why: Why) -> Shutdown {
+    /// Of so many processes, in so much time.
+    pub(super) fn new(now: Mono, time: Duration, processes: usize, why: Why) -> Shutdown {
         let (signalled, code) = match why {
             Why::Signalled => (true, None),
             Why::Asked => (false, None),
@@ -124,7 +133,7 @@ impl Shutdown {
         };
         Shutdown {
             deadline: now.after(time),
-            kill_by: now.after(time.saturating_sub(RESERVE.min(time / 10))),
+            kill_by: now.after(time.saturating_sub(reserve(time, processes))),
             signalled,
             killing: false,
             half: time / 2,
