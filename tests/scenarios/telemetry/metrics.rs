@@ -61,7 +61,7 @@ fn jobs_events_exits_and_output_are_counted() {
         assert!(all.get(series) > Some(1e6), "{series}: {:?}", all.get(series));
     }
     node.must(&["kill", "web"]);
-    until_value(port, "mainstay_job_exits_total{job_name=\"web\",outcome=\"signal\"}", 1.0);
+    until_value(port, "mainstay_job_exits_total{job_name=\"web\",outcome=\"stopped\"}", 1.0);
 }
 
 #[test]
