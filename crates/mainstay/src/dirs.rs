@@ -16,17 +16,23 @@ use std::{
 /// `--run-dir`, `MAINSTAY_RUN_DIR`, else `/run/mainstay` as root, `$XDG_RUNTIME_DIR/mainstay`,
 /// `/tmp/mainstay-UID`.
 pub(crate) fn run_dir(flag: Option<&Path>) -> Result<PathBuf, Failure> {
+    made_absolute(&named(flag, "MAINSTAY_RUN_DIR").unwrap_or_else(usual_run_dir))
+}
+
+fn usual_run_dir() -> PathBuf {
     let user = geteuid();
-    let dir = named(flag, "MAINSTAY_RUN_DIR").unwrap_or_else(|| {
-        if user.is_root() {
-            return PathBuf::from("/run/mainstay");
-        }
-        variable("XDG_RUNTIME_DIR").map_or_else(
-            || PathBuf::from(format!("/tmp/mainstay-{}", user.as_raw())),
-            |dir| dir.join("mainstay"),
-        )
-    });
-    made_absolute(&dir)
+    if user.is_root() {
+        return PathBuf::from("/run/mainstay");
+    }
+    variable("XDG_RUNTIME_DIR").map_or_else(
+        || PathBuf::from(format!("/tmp/mainstay-{}", user.as_raw())),
+        |dir| dir.join("mainstay"),
+    )
+}
+
+/// Whether it is where nobody has to say where it is, or below that.
+pub(crate) fn is_usual(dir: &Path) -> bool {
+    dir.starts_with(usual_run_dir())
 }
 
 /// `--state-dir`, `MAINSTAY_STATE_DIR`, else `/var/lib/mainstay` as root, `$XDG_STATE_HOME/mainstay`,

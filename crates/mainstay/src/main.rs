@@ -9,6 +9,7 @@ mod commands;
 mod context;
 mod dirs;
 mod failure;
+mod held;
 mod keeper;
 mod socket;
 mod term;

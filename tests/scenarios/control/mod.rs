@@ -4,6 +4,7 @@ mod clients;
 mod held;
 mod life;
 mod restarts;
+mod windows;
 
 use held::Held;
 use mainstay_tests::{Node, Reached, Setup, Watched, is_alive, needs_root, signal, until};

@@ -37,7 +37,9 @@ impl Keeper {
             return;
         }
         if client.offer(&state.to_json()) == Flushed::Gone {
-            return;
+            // It said what it wanted and went, before we came to let it in.
+            self.poller.remove(client.fd());
+            return self.take_requests(id, &client.hear_out());
         }
         self.clients.insert(key, client);
         if let Some(job) = self.jobs.get_mut(&id) {

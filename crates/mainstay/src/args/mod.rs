@@ -13,8 +13,8 @@ pub(crate) use jobs::{
     WaitArgs, WhyArgs,
 };
 pub(crate) use node::{
-    EnvironArgs, HoldArgs, MaintenanceArgs, MetricArgs, ShutdownArgs, Switch, UpgradeArgs,
-    VersionArgs,
+    EnvironArgs, HeldAction, HeldArgs, HoldArgs, MaintenanceArgs, MetricArgs, ShutdownArgs, Switch,
+    UpgradeArgs, VersionArgs,
 };
 pub(crate) use target::{DirArgs, NodeArgs, RemoteArgs};
 
@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Hold one command behind a control socket, without an agent
     Hold(HoldArgs),
+    /// Look at, wait for, stop, kill or signal what is held in a directory
+    Held(HeldArgs),
     /// Show the node and its jobs
     Status(StatusArgs),
     /// Why is a job as it is? What it waits for, and whether that can come

@@ -2,6 +2,7 @@
 
 use super::{DirArgs, JsonArgs, NodeArgs, any_bytes, duration};
 use clap::{Args, ValueEnum, builder::TypedValueParser};
+use mainstay_core::signal::Signal;
 use std::{path::PathBuf, time::Duration};
 
 #[derive(Debug, Args)]
@@ -15,6 +16,51 @@ pub(crate) struct HoldArgs {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND", value_parser = any_bytes())]
     pub(crate) command: Vec<String>,
+}
+
+/// What is asked of something that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HeldAction {
+    /// Say what it is
+    Status,
+    /// Wait until it has ended, and end with its code
+    Wait,
+    /// Its stop signal, then SIGKILL when its time is over; no restart follows
+    Stop,
+    /// SIGKILL; no restart follows
+    Kill,
+    /// Send it a signal
+    Signal,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay held DIR                 up, finished, crashed, or not started yet?
+  mainstay held DIR wait            until its end; ends with its code
+  mainstay held DIR stop            and wait until it is down
+  mainstay held DIR signal SIGHUP
+
+DIR is that of `mainstay hold --dir DIR`, or jobs/JOB in the run directory of a node.")]
+pub(crate) struct HeldArgs {
+    /// Directory of the control socket and the state file
+    pub(crate) dir: PathBuf,
+    /// What to do
+    #[arg(default_value = "status")]
+    pub(crate) action: HeldAction,
+    /// For `signal`: for example SIGHUP, USR1 or 15
+    pub(crate) signal: Option<Signal>,
+    /// Wait so long at most; 0: for ever
+    #[arg(long, default_value = "0s", value_parser = duration, value_name = "TIME")]
+    pub(crate) timeout: Duration,
+    /// Do not wait until it has stopped
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// The process that starts it: while that lives, what is not there yet may still come
+    #[arg(long, value_name = "PID")]
+    pub(crate) starter: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -10,13 +10,14 @@ mod version;
 use crate::{args::Command, failure::Failure};
 use config::{check, import, reload};
 use jobs::{control, events, logs, status, why};
-use node::{agent, environ, maintenance, metric, run, shutdown, upgrade};
+use node::{agent, environ, held, maintenance, metric, run, shutdown, upgrade};
 
 /// `run` and `hold` become the keeper, so nothing above them may start a thread.
 pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
     match command {
         Command::Run(args) => run::run(args),
         Command::Hold(args) => run::hold(args),
+        Command::Held(args) => held::held(&args),
         Command::Agent(args) => agent::agent(args),
         Command::Pause => loop {
             std::thread::park();

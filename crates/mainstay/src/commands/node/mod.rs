@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod environ;
+pub(crate) mod held;
 pub(crate) mod maintenance;
 pub(crate) mod metric;
 pub(crate) mod run;
