@@ -104,6 +104,8 @@ pub struct Agent {
     pub(crate) give_back: GiveBack,
     /// The node has said that everything is over.
     pub(crate) over: Option<i32>,
+    /// When it last had nothing to do: CLOCK_BOOTTIME, ns.
+    pub(crate) last_awake: u64,
 }
 
 /// Why the loop has ended.
@@ -158,12 +160,18 @@ impl Agent {
             if let Some(code) = self.over {
                 return End::Over { code };
             }
+            self.last_awake = mainstay_sys::clock::boottime();
             if let Err(end) = self.run_once().await {
                 return end;
             }
             // Clients are served, however much the keeper has to say.
             tokio::task::yield_now().await;
         }
+    }
+
+    /// When it last had nothing to do, with its keeper alive: CLOCK_BOOTTIME, ns.
+    pub(crate) fn last_awake(&self) -> u64 {
+        self.last_awake
     }
 
     /// There was an agent before this one, and those who listened to it may come back.

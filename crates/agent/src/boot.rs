@@ -142,6 +142,7 @@ pub async fn boot(
         listeners,
         give_back: GiveBack::default(),
         over: None,
+        last_awake: 0,
     };
     agent.look_for_addresses();
     agent.begin(welcome, first).map_err(BootError::Ended)?;

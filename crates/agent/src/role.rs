@@ -11,7 +11,10 @@ use crate::{
 };
 use mainstay_config::Context;
 use mainstay_import::PlanSource;
-use mainstay_sys::{fd, memory, sweep::DeadRun};
+use mainstay_sys::{
+    clock, fd, memory,
+    sweep::{DeadRun, Leader},
+};
 use mainstay_wire::{
     link::{API_FD, LINK_FD, ToKeeper},
     run_dir::{self, Dirs, RunFile},
@@ -95,6 +98,7 @@ where
         Some(Ok(pidfd)) => Some(pidfd),
         Some(Err(_)) | None => None,
     };
+    let began = clock::boottime();
     let (link, listener) = match inherited() {
         Ok(both) => both,
         Err(error) => return failed("the agent is started by the keeper only", &error),
@@ -105,8 +109,9 @@ where
             eprintln!("mainstay: {}", invalid.0.trim_end());
             return CONFIG;
         }
-        Err(BootError::Link(error)) => return lost(options, keeper.as_ref(), &error),
-        Err(BootError::Ended(End::Link(error))) => return lost(options, keeper.as_ref(), &error),
+        Err(BootError::Link(error) | BootError::Ended(End::Link(error))) => {
+            return lost(options, keeper.as_ref(), began, &error);
+        }
         Err(error) => return failed("cannot begin", &error),
     };
     let begun = Instant::now();
@@ -126,7 +131,7 @@ where
             let _ = timeout(WITHDRAWAL, agent.withdrawn()).await;
             say_over(agent, code).await
         }
-        End::Link(error) => lost(options, keeper.as_ref(), &error),
+        End::Link(error) => lost(options, keeper.as_ref(), agent.last_awake(), &error),
         End::Crashed(crashed) => failed("ended", &crashed),
     }
 }
@@ -166,7 +171,8 @@ async fn say_over(agent: Agent, code: i32) -> i32 {
 }
 
 /// The link is gone. If that is because the keeper is dead, nobody else is left to end its jobs.
-fn lost(options: &Options, keeper: Option<&OwnedFd>, error: &LinkError) -> i32 {
+/// `alive_at`: when it was certainly alive.
+fn lost(options: &Options, keeper: Option<&OwnedFd>, alive_at: u64, error: &LinkError) -> i32 {
     let dead = match error {
         LinkError::Closed => keeper.is_none_or(is_dead),
         // One that dies with something unread resets the link.
@@ -175,7 +181,7 @@ fn lost(options: &Options, keeper: Option<&OwnedFd>, error: &LinkError) -> i32 {
     };
     if dead {
         tracing::error!("the keeper is dead: killing what it left");
-        if let Some(run) = dead_run(&options.dirs.run) {
+        if let Some(run) = dead_run(&options.dirs.run, alive_at) {
             run.kill_and_leave();
         }
         return FAILED;
@@ -184,9 +190,11 @@ fn lost(options: &Options, keeper: Option<&OwnedFd>, error: &LinkError) -> i32 {
 }
 
 /// What the run directory tells of the run whose keeper is dead.
-fn dead_run(run_dir: &Path) -> Option<DeadRun> {
+fn dead_run(run_dir: &Path, alive_at: u64) -> Option<DeadRun> {
     let RunFile { run, boot, cgroup, .. } = RunFile::read(run_dir)?;
-    Some(DeadRun { run, boot, cgroup, leaders: run_dir::leaders(run_dir) })
+    let leaders = run_dir::leaders(run_dir).into_iter();
+    let leaders = leaders.map(|(pid, begun_by)| Leader { pid, begun_by }).collect();
+    Some(DeadRun { run, boot, cgroup, leaders, alive_at })
 }
 
 /// Its sockets close a moment before it counts as dead.

@@ -70,6 +70,8 @@ pub(crate) enum Role {
 pub(crate) struct Hold {
     /// Asked to stop by a signal: the next one kills.
     pub(crate) stopping: bool,
+    /// The command has ended with this code: what it has left is being killed.
+    pub(crate) ending: Option<i32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,10 +150,11 @@ impl Keeper {
         }
     }
 
-    /// A line of our own log; `hold` has none but stderr, which its command owns.
+    /// A line of our own log, which is stderr for `hold`.
     pub(crate) fn log(&self, text: impl Into<String>) {
-        if let Some(output) = self.output() {
-            output.log(text);
+        match self.output() {
+            Some(output) => output.log(text),
+            None => eprintln!("mainstay: {}", text.into()),
         }
     }
 

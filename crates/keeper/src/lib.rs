@@ -17,6 +17,7 @@ mod process;
 mod run;
 mod upgrade;
 
+pub use run::sweep::{Sweep, SweepError, sweep};
 pub use upgrade::TakeOverError;
 
 use error::KeeperError;

@@ -19,6 +19,13 @@ pub fn boottime() -> u64 {
     u64::try_from(nanoseconds(ClockId::Boottime)).unwrap_or(0)
 }
 
+/// What [`boottime`] was at a time of the wall clock, as far as that has not jumped since.
+#[must_use]
+pub fn boottime_at(time: std::time::SystemTime) -> u64 {
+    let age = time.elapsed().unwrap_or_default().as_nanos();
+    boottime().saturating_sub(u64::try_from(age).unwrap_or(u64::MAX))
+}
+
 /// Since the epoch; may jump.
 #[must_use]
 pub fn wall() -> i64 {

@@ -11,6 +11,7 @@ pub mod interface;
 pub mod memory;
 pub mod nonblocking;
 pub mod offload;
+pub mod own_dir;
 pub mod proc;
 pub mod reap;
 pub mod signal;

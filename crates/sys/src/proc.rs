@@ -41,6 +41,34 @@ fn stat_fields(pid: u32) -> Option<Vec<String>> {
     Some(rest.split_ascii_whitespace().map(str::to_owned).collect())
 }
 
+/// What tells one process from another that has its number later, and from its neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Waiting to be reaped.
+    pub dead: bool,
+    /// Its process group.
+    pub group: u32,
+    /// When it began: CLOCK_BOOTTIME, ns, cut to a tick.
+    pub started: u64,
+}
+
+#[must_use]
+pub fn stat(pid: u32) -> Option<Stat> {
+    let fields = stat_fields(pid)?;
+    let ticks = fields.get(19)?.parse::<u64>().ok()?;
+    Some(Stat {
+        dead: matches!(fields.first().map(String::as_str), Some("Z" | "X")),
+        group: fields.get(2)?.parse().unwrap_or(0),
+        started: ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)),
+    })
+}
+
+/// Every process we can see, and what tells it apart.
+#[must_use]
+pub fn table() -> Vec<(u32, Stat)> {
+    all().into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect()
+}
+
 #[must_use]
 pub fn parent(pid: u32) -> Option<u32> {
     stat_fields(pid)?.get(1)?.parse().ok()
@@ -124,6 +152,5 @@ pub fn open_files(pid: u32) -> Option<u64> {
 /// When a process began: CLOCK_BOOTTIME, ns.
 #[must_use]
 pub fn started(pid: u32) -> Option<u64> {
-    let ticks = stat_fields(pid)?.get(19)?.parse::<u64>().ok()?;
-    Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
+    stat(pid).map(|stat| stat.started)
 }

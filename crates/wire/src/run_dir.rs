@@ -8,6 +8,7 @@ use std::{
     fs,
     os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 /// The file that names a run, as long as it lasts.
@@ -40,13 +41,25 @@ impl RunFile {
     }
 }
 
-/// The leaders of process groups that the state files of jobs name.
+/// The leaders of process groups that the state files of jobs name, and by when each had begun.
 #[must_use]
-pub fn leaders(run_dir: &Path) -> Vec<u32> {
+pub fn leaders(run_dir: &Path) -> Vec<(u32, u64)> {
+    let states = states(run_dir).filter_map(|path| fs::read(path).ok());
+    let states = states.filter_map(|text| serde_json::from_slice::<ContainerState>(&text).ok());
+    states.filter_map(|state| state.pid.zip(state.started)).collect()
+}
+
+fn states(run_dir: &Path) -> impl Iterator<Item = PathBuf> {
     let jobs = fs::read_dir(run_dir.join("jobs")).into_iter().flatten().filter_map(Result::ok);
-    jobs.filter_map(|job| fs::read(job.path().join("state")).ok())
-        .filter_map(|text| serde_json::from_slice::<ContainerState>(&text).ok()?.pid)
-        .collect()
+    jobs.map(|job| job.path().join("state"))
+}
+
+/// When a file of a run was last written: it was alive then.
+#[must_use]
+pub fn last_written(run_dir: &Path) -> Option<SystemTime> {
+    let files = [RUN_FILE, "journal", "plan.json"].map(|name| run_dir.join(name));
+    let written = |path: PathBuf| path.symlink_metadata().ok()?.modified().ok();
+    files.into_iter().chain(states(run_dir)).filter_map(written).max()
 }
 
 /// The state directory of the last run in this run directory.

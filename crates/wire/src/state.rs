@@ -21,6 +21,19 @@ pub struct ContainerState {
     pub incarnation: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The process had begun by then: CLOCK_BOOTTIME, ns. Whoever has its number later began later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<u64>,
+    /// While `hold` holds it: what it would leave behind if it were killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldRun>,
+}
+
+/// What the next `hold` in a directory has to know about this one, should it not end by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldRun {
+    pub run: String,
+    pub boot: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +88,8 @@ impl ContainerState {
             timestamp: stamp::rfc3339(wall),
             incarnation: None,
             pid: None,
+            started: None,
+            held: None,
         }
     }
 

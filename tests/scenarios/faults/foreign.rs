@@ -4,11 +4,7 @@ use mainstay_tests::{Command, Scratch, Setup, binary, is_alive, signal, until};
 use rustix::process::Signal;
 use std::{
     fs,
-    os::unix::{
-        fs::{PermissionsExt, symlink},
-        net::UnixListener,
-    },
-    path::Path,
+    os::unix::{fs::symlink, net::UnixListener},
 };
 
 const IDLE: &str = "[node]\nexit = \"never\"\n[jobs.idle]\nexec = \"sleep 1000\"\n";
@@ -28,38 +24,6 @@ fn a_directory_that_was_never_a_run_directory_is_not_cleared() {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("no run directory") && told.contains("'jobs'"), "{told}");
     assert_eq!(fs::read_to_string(precious).expect("it is still there"), "mine");
-}
-
-#[test]
-fn a_run_directory_that_everybody_can_write_is_closed_or_refused() {
-    let scratch = Scratch::new();
-    let (volume, shared) = (scratch.path().join("volume"), scratch.path().join("shared"));
-    let run = |dir: &Path| {
-        Command::new(binary())
-            .args(["run", "--run-dir"])
-            .arg(dir)
-            .args(["--state-dir", "state", "--", "true"])
-            .current_dir(scratch.path())
-            .output()
-            .expect("the binary can be started")
-    };
-    let open = |dir: &Path| fs::set_permissions(dir, fs::Permissions::from_mode(0o777));
-    for dir in [&volume, &shared] {
-        fs::create_dir(dir).expect("a scratch directory");
-        open(dir).expect("our own");
-    }
-    fs::write(shared.join("of-others"), "").expect("a scratch directory");
-    // As a volume is at first, and then as somebody has opened what was a run directory.
-    for _ in 0..2 {
-        assert_eq!(run(&volume).status.code(), Some(0));
-        let mode = fs::metadata(&volume).expect("it is there").permissions().mode();
-        assert_eq!(mode & 0o777, 0o711, "{mode:o}");
-        open(&volume).expect("our own");
-    }
-    let output = run(&shared);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("everybody can write in the run directory"), "{told}");
 }
 
 #[test]

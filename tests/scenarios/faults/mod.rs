@@ -4,6 +4,7 @@ mod agent;
 mod clock;
 mod commands;
 mod connections;
+mod directories;
 mod foreign;
 mod frozen_disk;
 mod full_disk;

@@ -1,5 +1,7 @@
 //! `mainstay hold`: the seed's simulation with a plain socket, line by line.
 
+mod orphans;
+
 use mainstay_tests::{Command, Scratch, binary, until};
 use serde_json::Value;
 use std::{
@@ -90,4 +92,49 @@ fn a_command_that_cannot_be_run_is_refused_and_explained() {
     let state = held.state();
     assert_eq!(state["status"], "DOWN");
     assert!(state["err"].as_str().expect("a reason").contains("no such file"), "{state}");
+}
+
+#[test]
+fn a_socket_that_cannot_be_made_is_told_on_stderr_and_in_the_state() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.path().join("control/taken")).expect("a scratch directory");
+    let output = Command::new(binary())
+        .args(["hold", "--", "cat", "state"])
+        .current_dir(scratch.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary can be started");
+    assert_eq!(output.status.code(), Some(0), "the command runs all the same");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("cannot make the control socket"), "{told}");
+    let state: Value = serde_json::from_slice(&fs::read(scratch.path().join("state")).expect("it"))
+        .expect("a state is JSON");
+    assert_eq!(state["status"], "DOWN");
+    assert!(state["err"].as_str().is_some_and(|err| err.contains("control socket")), "{state}");
+    let left: Vec<_> = fs::read_dir(scratch.path())
+        .expect("ours")
+        .map(|it| it.expect("ours").file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn a_state_that_cannot_be_written_is_told_on_stderr() {
+    mainstay_tests::needs_root();
+    let scratch = Scratch::new();
+    let dir = scratch.path().display();
+    let script = format!(
+        "mount -t tmpfs -o size=64k,mode=755 tmpfs {dir}
+         head -c 65536 /dev/zero > {dir}/filler 2>/dev/null || true
+         cd {dir}; exec {} hold -- true",
+        binary().display()
+    );
+    let output = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", &script])
+        .stdin(Stdio::null())
+        .output()
+        .expect("unshare");
+    assert_eq!(output.status.code(), Some(0));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("cannot write the state file"), "{told}");
 }

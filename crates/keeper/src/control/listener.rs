@@ -18,6 +18,7 @@ use crate::{
     },
     keeper::{Keeper, Role},
     link::node::PendingRequest,
+    process::job::Job,
     run::dirs,
 };
 use mainstay_core::{exit::Asked, name::Name};
@@ -44,11 +45,17 @@ impl Keeper {
         match self.reserve.with(|| dirs::listen(&path, 0o600)) {
             Ok(socket) => {
                 let _ = self.poller.add(&socket, Source::Control, id, Interest::Read);
-                job.control = Some(socket);
+                (job.control, job.control_error) = (Some(socket), None);
             }
             Err(error) => {
-                let text = format!("{} has no control socket: {error}", job.name);
+                let error = format!("cannot make the control socket {}: {error}", path.display());
+                let text = format!("{}: {error}; nobody can connect", job.name);
+                job.control_error = Some(error);
                 self.log(text);
+                // In the file at least: nobody is connected.
+                if let Some(state) = self.jobs.get(&id).and_then(Job::state_now) {
+                    self.write_state(id, &state);
+                }
             }
         }
     }
@@ -56,7 +63,7 @@ impl Keeper {
     /// The agent says that nothing follows this incarnation.
     pub(crate) fn rest(&mut self, name: &Name, incarnation: u64) {
         let Some(id) = self.names.get(name).copied() else { return };
-        let rests = |job: &crate::process::job::Job| {
+        let rests = |job: &Job| {
             job.process.is_none() && job.highest <= incarnation && job.control.is_some()
         };
         if self.jobs.get(&id).is_some_and(rests) {

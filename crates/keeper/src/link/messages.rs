@@ -11,6 +11,7 @@ use crate::{
         node::PendingRequest,
     },
     process::{job::Phase, tree},
+    run::LAST,
     upgrade::UpgradeRequester,
 };
 use mainstay_core::{
@@ -254,11 +255,12 @@ impl Keeper {
     /// An incarnation has ended: kept until an agent has written it down.
     pub(crate) fn ended(&mut self, mut record: ExitRecord, main: bool) {
         match &mut self.role {
-            Role::Hold(_) => {
+            Role::Hold(hold) => {
                 if let Exit::Error { error, .. } = &record.exit {
                     eprintln!("mainstay: {error}");
                 }
-                self.exit = Some(record.exit.shell_code());
+                hold.ending = Some(record.exit.shell_code());
+                self.deadlines.after(LAST, Deadline::Last);
             }
             Role::Node(node) => {
                 node.next_record += 1;

@@ -4,12 +4,12 @@
 //! tells of the gap as soon as a line can be written again.
 
 use mainstay_core::plan::{FileFormat, Keep};
+use mainstay_sys::own_dir::OwnDir;
 use mainstay_wire::stamp;
-use rustix::fs::OFlags;
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -182,19 +182,12 @@ impl LogFile {
     }
 
     fn open(&mut self, wall: i64) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o750).create(&self.dir)?;
+        let dir = own_dir(&self.dir)?;
         if self.next_seq == 0 {
             let last = archives(&self.dir).last().and_then(|path| sequence(path));
             self.next_seq = last.unwrap_or(0) + 1;
         }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o640)
-            // Not through somebody's link, and not waiting for who reads a FIFO.
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-            .open(self.dir.join("current"))?;
+        let mut file = dir.append("current".as_ref(), 0o640)?;
         let metadata = file.metadata()?;
         let mut size = metadata.len();
         if size > 0 {
@@ -287,6 +280,14 @@ fn count_entries(entries: &[u8]) -> u64 {
     let ends = memchr::memchr_iter(b'\n', entries).count() as u64;
     // A piece without an end of its own is something too.
     ends.max(u64::from(!entries.is_empty()))
+}
+
+/// `logs/<job>` below the state directory, made if need be.
+fn own_dir(path: &Path) -> io::Result<OwnDir> {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_owned();
+    let logs = path.parent().unwrap_or(Path::new("."));
+    let state = logs.parent().unwrap_or(Path::new("."));
+    OwnDir::open(state)?.dir(&name(logs), 0o750)?.dir(&name(path), 0o750)
 }
 
 fn sequence(path: &Path) -> Option<u64> {

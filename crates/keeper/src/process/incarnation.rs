@@ -117,6 +117,7 @@ impl Keeper {
                     let _ = self.poller.add(pipe, Source::ReadyPipe, id, Interest::Read);
                 }
                 self.children.insert(process.pid, Child::Job(id));
+                job.started = Some(clock::boottime());
                 job.process = Some(process);
             }
             Err(launch::LaunchError { doing, error }) => {

@@ -10,7 +10,7 @@ use mainstay_core::{
 use mainstay_sys::{cgroup::Group, clock, proc, reap::Death};
 use mainstay_wire::{
     link::LiveSettings,
-    state::{ContainerMetrics, ContainerState},
+    state::{ContainerMetrics, ContainerState, HeldRun},
 };
 use std::{collections::BTreeMap, fs::File, os::fd::OwnedFd, path::PathBuf, time::Duration};
 
@@ -26,6 +26,10 @@ pub(crate) struct Job {
     pub(crate) sockets: Vec<HeldSocket>,
     pub(crate) notify: Option<OwnedFd>,
     pub(crate) process: Option<Process>,
+    /// Its process had begun by then: CLOCK_BOOTTIME, ns.
+    pub(crate) started: Option<u64>,
+    /// The run of a `hold`.
+    pub(crate) held: Option<HeldRun>,
     /// How its last incarnation ended, while there is no other.
     pub(crate) down: Option<ContainerState>,
     /// The listening control socket of the life that goes on.
@@ -33,6 +37,8 @@ pub(crate) struct Job {
     pub(crate) clients: Vec<u64>,
     /// Why the state file is not what it should be.
     pub(crate) state_error: Option<String>,
+    /// Why nobody can connect.
+    pub(crate) control_error: Option<String>,
     /// No longer in the plan: goes when its process has gone.
     pub(crate) forgotten: bool,
 }
@@ -146,10 +152,13 @@ impl Job {
             sockets: Vec::new(),
             notify: None,
             process: None,
+            started: None,
+            held: None,
             down: None,
             control: None,
             clients: Vec::new(),
             state_error: None,
+            control_error: None,
             forgotten: false,
         }
     }
@@ -166,6 +175,7 @@ impl Job {
     pub(crate) fn state_starting(&self) -> ContainerState {
         ContainerState {
             incarnation: Some(self.highest),
+            held: self.held.clone(),
             ..ContainerState::starting(clock::wall())
         }
     }
@@ -186,7 +196,11 @@ impl Job {
     fn state_of(&self, process: &Process, metrics: ContainerMetrics) -> ContainerState {
         let mut state = match process.phase {
             Phase::Execing { .. } | Phase::Failed { .. } => self.state_starting(),
-            Phase::Up => ContainerState::up(clock::wall(), process.pid, metrics),
+            Phase::Up => ContainerState {
+                started: self.started,
+                held: self.held.clone(),
+                ..ContainerState::up(clock::wall(), process.pid, metrics)
+            },
             // The leader is gone, but the job is not down before its tree is.
             Phase::Clearing { .. } => {
                 let mut state = self.state_starting();
@@ -195,8 +209,14 @@ impl Job {
             }
         };
         state.incarnation = Some(process.incarnation);
-        state.err = self.state_error.clone().unwrap_or_default();
+        state.err = self.trouble();
         state
+    }
+
+    /// What clients should know about socket and state file.
+    fn trouble(&self) -> String {
+        let troubles = self.state_error.iter().chain(&self.control_error);
+        troubles.map(String::as_str).collect::<Vec<_>>().join("; ")
     }
 
     pub(crate) fn state_down(&self, ended: &Ended) -> ContainerState {
@@ -204,8 +224,8 @@ impl Job {
         let metrics = ContainerMetrics { cpu_time, ..self.counts() };
         let mut state = ContainerState::down(clock::wall(), &ended.exit, metrics);
         state.incarnation = Some(self.highest);
-        if let (true, Some(error)) = (state.err.is_empty(), &self.state_error) {
-            state.err.clone_from(error);
+        if state.err.is_empty() {
+            state.err = self.trouble();
         }
         state
     }

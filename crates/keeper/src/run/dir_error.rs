@@ -6,13 +6,25 @@ use std::{fmt, io, path::PathBuf};
 #[derive(Debug)]
 pub(crate) struct DirError {
     pub(crate) dir: PathBuf,
+    pub(crate) role: DirRole,
     pub(crate) wrong: Wrong,
+}
+
+/// What a directory is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DirRole {
+    Run,
+    State,
 }
 
 #[derive(Debug)]
 pub(crate) enum Wrong {
     ForeignLink,
-    Foreign,
+    /// It belongs to this user; `inside`: we can make a directory in it.
+    Foreign {
+        uid: u32,
+        inside: bool,
+    },
     /// Something is in it that a run would clear away.
     Holds(&'static str),
     OpenToAll,
@@ -24,53 +36,82 @@ pub(crate) enum Wrong {
     CannotLock(io::Error),
     /// Of a state directory.
     LogsInUse,
-    StateCannotWrite(io::Error),
 }
 
-const ANOTHER: &str = "choose another with --run-dir or MAINSTAY_RUN_DIR";
+impl DirRole {
+    /// How it is made.
+    pub(crate) fn mode(self) -> u32 {
+        match self {
+            DirRole::Run => 0o711,
+            DirRole::State => 0o750,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            DirRole::Run => "run directory",
+            DirRole::State => "state directory",
+        }
+    }
+
+    fn flag(self) -> &'static str {
+        match self {
+            DirRole::Run => "--run-dir",
+            DirRole::State => "--state-dir",
+        }
+    }
+
+    fn another(self) -> &'static str {
+        match self {
+            DirRole::Run => "choose another with --run-dir or MAINSTAY_RUN_DIR",
+            DirRole::State => "choose another with --state-dir or MAINSTAY_STATE_DIR",
+        }
+    }
+}
 
 impl fmt::Display for DirError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let dir = self.dir.display();
+        let (dir, role) = (self.dir.display(), self.role);
+        let (what, another, flag) = (role.word(), role.another(), role.flag());
+        // A directory of our own in it, closed to others, is as good as any.
+        let inside = self.dir.join("mainstay");
+        let inside = inside.display();
         match &self.wrong {
-            Wrong::ForeignLink => write!(
+            Wrong::ForeignLink => {
+                write!(f, "the {what} {dir} is a link that belongs to somebody else; {another}")
+            }
+            Wrong::Foreign { uid, inside: true } => write!(
                 f,
-                "the run directory {dir} is a link that belongs to somebody else; {ANOTHER}"
+                "the {what} {dir} belongs to somebody else (user {uid}); a directory in it would do: {flag} {inside}"
             ),
-            Wrong::Foreign => {
-                write!(f, "the run directory {dir} belongs to somebody else; {ANOTHER}")
+            Wrong::Foreign { uid, inside: false } => {
+                write!(f, "the {what} {dir} belongs to somebody else (user {uid}); {another}")
             }
             Wrong::Holds(found) => write!(
                 f,
-                "{dir} is no run directory: it holds '{found}', which no mainstay made; {ANOTHER}"
+                "{dir} is no run directory: it holds '{found}', which no mainstay made; a directory in it would do: {flag} {inside}"
             ),
             Wrong::OpenToAll => write!(
                 f,
-                "everybody can write in the run directory {dir}, and so replace what is run; use chmod go-w on it, or choose another with --run-dir"
+                "the {what} {dir} serves others too, who could replace what is run; a directory in it would do: {flag} {inside}"
             ),
             Wrong::InUse(pid) => {
                 let pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
                 write!(
                     f,
-                    "another mainstay (pid {pid}) runs in {dir}; stop it with 'mainstay shutdown --run-dir {dir}', or {ANOTHER}"
+                    "another mainstay (pid {pid}) runs in {dir}; stop it with 'mainstay shutdown --run-dir {dir}', or {another}"
                 )
             }
             Wrong::CannotMake(error) => {
-                write!(f, "cannot make the run directory {dir}: {error}; {ANOTHER}")
+                write!(f, "cannot make the {what} {dir}: {error}; {another}")
             }
-            Wrong::CannotUse(error) => write!(f, "cannot use the run directory {dir}: {error}"),
+            Wrong::CannotUse(error) => write!(f, "cannot use the {what} {dir}: {error}"),
             Wrong::CannotWrite(error) => {
-                write!(f, "cannot write in the run directory {dir}: {error}; {ANOTHER}")
+                write!(f, "cannot write in the {what} {dir}: {error}; {another}")
             }
-            Wrong::CannotLock(error) => write!(f, "cannot lock the run directory {dir}: {error}"),
+            Wrong::CannotLock(error) => write!(f, "cannot lock the {what} {dir}: {error}"),
             Wrong::LogsInUse => {
-                write!(
-                    f,
-                    "another mainstay keeps its logs in {dir}; choose another with --state-dir"
-                )
-            }
-            Wrong::StateCannotWrite(error) => {
-                write!(f, "cannot write in the state directory {dir}: {error}")
+                write!(f, "another mainstay keeps its logs in {dir}; {another}")
             }
         }
     }

@@ -1,14 +1,18 @@
 //! The run directory, and the state directory as far as the keeper needs it.
 
-use super::dir_error::{DirError, Wrong};
+use super::dir_error::{DirError, DirRole, Wrong};
 use mainstay_core::name::Name;
 use mainstay_sys::{
-    nonblocking, proc, signal,
+    nonblocking,
+    own_dir::OwnDir,
+    proc, signal,
     state_dir::{Durability, StateDir},
-    sweep::DeadRun,
 };
-use mainstay_wire::run_dir::{self, RUN_FILE, RunFile, STATE_DIR_FILE};
-use rustix::net::SocketType;
+use mainstay_wire::run_dir::{RUN_FILE, RunFile, STATE_DIR_FILE};
+use rustix::{
+    fs::{Access, Mode, OFlags},
+    net::SocketType,
+};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io,
@@ -20,7 +24,10 @@ use std::{
         },
     },
     path::{Path, PathBuf},
+    time::SystemTime,
 };
+
+const STATE_LOCK: &str = "state.lock";
 
 #[derive(Debug)]
 pub(crate) struct RunDir {
@@ -32,27 +39,9 @@ pub(crate) struct RunDir {
 impl RunDir {
     /// Makes the directory if need be and locks it.
     pub(crate) fn lock(path: &Path) -> Result<RunDir, DirError> {
-        let wrong = |wrong: Wrong| DirError { dir: path.to_owned(), wrong };
-        if is_foreign_link(path) {
-            return Err(wrong(Wrong::ForeignLink));
-        }
-        make(path, 0o711).map_err(|error| wrong(Wrong::CannotMake(error)))?;
-        let real = path.canonicalize().map_err(|error| wrong(Wrong::CannotUse(error)))?;
-        if !owned_by_us(&real) {
-            return Err(wrong(Wrong::Foreign));
-        }
-        if let Some(found) = not_ours(&real) {
-            return Err(wrong(Wrong::Holds(found)));
-        }
-        close_to_others(&real).map_err(wrong)?;
-        let lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(real.join("lock"))
-            .map_err(|error| wrong(Wrong::CannotWrite(error)))?;
+        let wrong = |wrong: Wrong| DirError { dir: path.to_owned(), role: DirRole::Run, wrong };
+        let real = claim(path, DirRole::Run).map_err(wrong)?;
+        let lock = open_lock(&real.join("lock")).map_err(|it| wrong(Wrong::CannotWrite(it)))?;
         match lock.try_lock() {
             Ok(()) => Ok(RunDir { path: real, lock }),
             Err(fs::TryLockError::WouldBlock) => {
@@ -123,10 +112,25 @@ pub(crate) fn state_files(run_dir: &Path) -> io::Result<StateDir> {
     StateDir::open(&run_dir.join("jobs"), Durability::Process)
 }
 
-/// What is left of the last run in this directory, if that was killed.
-pub(crate) fn dead_run(run_dir: &Path) -> Option<DeadRun> {
-    let RunFile { run, boot, cgroup, .. } = RunFile::read(run_dir)?;
-    Some(DeadRun { run, boot, cgroup, leaders: run_dir::leaders(run_dir) })
+/// Whether a run has ever been in it.
+pub(super) fn is_run_dir(path: &Path) -> bool {
+    path.join("lock").symlink_metadata().is_ok() || path.join(RUN_FILE).symlink_metadata().is_ok()
+}
+
+/// A file of ours, and when it was written; nothing else that has its name.
+pub(super) fn read_own(path: &Path) -> Option<(Vec<u8>, SystemTime)> {
+    use std::{io::Read, os::unix::fs::MetadataExt};
+    const LONGEST: u64 = 1 << 20;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let flags = i32::try_from(flags).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    Some((bytes, metadata.modified().ok()?))
 }
 
 pub(crate) fn run_file(run: &str, cgroup: Option<PathBuf>) -> RunFile {
@@ -164,44 +168,60 @@ fn is_foreign_link(path: &Path) -> bool {
     })
 }
 
-/// A directory in /tmp may have been made by anybody before us.
-fn owned_by_us(path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata(path).is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
+/// Makes a directory if need be, and makes sure that it is ours and closed to others; its real
+/// path. Whoever can write in it can put a plan, a socket or a link of their own in the place of
+/// ours.
+fn claim(path: &Path, role: DirRole) -> Result<PathBuf, Wrong> {
+    if is_foreign_link(path) {
+        return Err(Wrong::ForeignLink);
+    }
+    make(path, role.mode()).map_err(Wrong::CannotMake)?;
+    let real = path.canonicalize().map_err(Wrong::CannotUse)?;
+    let dir = OwnDir::open(&real).map_err(Wrong::CannotUse)?;
+    let found = rustix::fs::fstat(&dir).map_err(|it| Wrong::CannotUse(it.into()))?;
+    if found.st_uid != rustix::process::geteuid().as_raw() {
+        let writable = Access::WRITE_OK | Access::EXEC_OK;
+        let inside = rustix::fs::access(&real, writable).is_ok();
+        return Err(Wrong::Foreign { uid: found.st_uid, inside });
+    }
+    if let (DirRole::Run, Some(found)) = (role, not_ours(&real)) {
+        return Err(Wrong::Holds(found));
+    }
+    close_to_others(&real, &dir, found.st_mode, role)?;
+    Ok(real)
 }
 
-/// Whoever can write here can put a plan or a socket of their own in the place of ours. A directory
-/// that is ours alone, such as a fresh volume, is closed; one that serves others too is refused,
-/// unless what is ours is safe there (as in /tmp).
-fn close_to_others(path: &Path) -> Result<(), Wrong> {
-    let mode = fs::metadata(path).map_err(Wrong::CannotUse)?.permissions().mode();
-    let (everybody, sticky) = (mode & 0o002 != 0, mode & 0o1000 != 0);
+/// One that is sticky serves others on purpose, as /tmp does: it is closed only if it is empty or
+/// was ours before.
+fn close_to_others(path: &Path, dir: &OwnDir, mode: u32, role: DirRole) -> Result<(), Wrong> {
+    let sticky = mode & 0o1000 != 0;
     if mode & 0o022 == 0 {
         return Ok(());
     }
-    let empty = fs::read_dir(path).map_err(Wrong::CannotUse)?.next().is_none();
-    if empty || (path.join("lock").exists() && !sticky) {
-        let closed = fs::Permissions::from_mode(mode & 0o7777 & !0o1066);
-        return fs::set_permissions(path, closed).map_err(Wrong::CannotUse);
-    }
-    if everybody && !sticky {
+    let empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if sticky && !is_run_dir(path) && !path.join(STATE_LOCK).exists() && !empty() {
         return Err(Wrong::OpenToAll);
     }
-    Ok(())
+    let closed = mode & 0o7777 & !(0o1022 | (0o777 & !role.mode()));
+    rustix::fs::fchmod(dir, Mode::from_raw_mode(closed)).map_err(|it| Wrong::CannotUse(it.into()))
 }
 
-/// Locks a state directory against another node: two would write into the same files.
-pub(crate) fn lock_state(dir: &Path) -> Result<OwnedFd, DirError> {
-    let wrong = |wrong: Wrong| DirError { dir: dir.to_owned(), wrong };
-    let lock = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(dir.join("state.lock"))
-        .map_err(|error| wrong(Wrong::StateCannotWrite(error)))?;
+/// Opens a file to be locked, and nothing that a link leads to.
+fn open_lock(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.mode(0o600).custom_flags(flags).open(path)
+}
+
+/// Makes sure of a state directory and locks it against another node: two would write into the
+/// same files.
+pub(crate) fn lock_state(dir: &Path) -> Result<(PathBuf, OwnedFd), DirError> {
+    let wrong = |wrong: Wrong| DirError { dir: dir.to_owned(), role: DirRole::State, wrong };
+    let real = claim(dir, DirRole::State).map_err(wrong)?;
+    let lock = open_lock(&real.join(STATE_LOCK)).map_err(|it| wrong(Wrong::CannotWrite(it)))?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock.into()),
+        Ok(()) => Ok((real, lock.into())),
         Err(_) => Err(wrong(Wrong::LogsInUse)),
     }
 }
@@ -225,7 +245,10 @@ pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     };
     fs::set_permissions(&temporary, fs::Permissions::from_mode(mode))?;
     rustix::net::listen(&socket, 256)?;
-    fs::rename(&temporary, path)?;
+    if let Err(error) = fs::rename(&temporary, path) {
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
     Ok(socket)
 }
 

@@ -9,6 +9,7 @@ use crate::{
         job::Process,
         launch::{self, Capture, LaunchError, RunContext},
     },
+    run::sweep,
 };
 use mainstay_core::{
     name::Name,
@@ -16,22 +17,26 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
+    clock, proc,
     signal::Signals,
     spawn::Window,
     state_dir::{Durability, StateDir},
+    sweep::DeadRun,
 };
-use mainstay_wire::link::{ControlRequest, Exec, LiveSettings, Spawn};
-use std::path::Path;
+use mainstay_wire::{
+    link::{ControlRequest, Exec, LiveSettings, Spawn},
+    state::HeldRun,
+};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
 
 pub(crate) fn hold(options: &HoldOptions) -> Result<i32, KeeperError> {
-    let dir = options
-        .dir
-        .canonicalize()
-        .map_err(KeeperError::doing(format!("use the directory {}", options.dir.display())))?;
-    let lock = std::fs::File::open(&dir)
-        .map_err(KeeperError::doing(format!("open the directory {}", dir.display())))?;
-    if lock.try_lock().is_err() {
-        return Err(KeeperError::Held { dir: dir.display().to_string() });
+    let (dir, lock) = lock(&options.dir)?;
+    // What one that was killed has left, before its state is replaced.
+    for swept in sweep::dead_hold(&dir).iter().flat_map(DeadRun::kill) {
+        eprintln!("mainstay: {}", sweep::line(&swept));
     }
     mainstay_sys::fd::close_all_on_exec();
     let signals = Signals::block_all().map_err(KeeperError::doing("take signals"))?;
@@ -43,13 +48,26 @@ pub(crate) fn hold(options: &HoldOptions) -> Result<i32, KeeperError> {
     // Somebody wants to find it there after a power cut.
     let state_files = StateDir::open(&dir, Durability::Machine)
         .map_err(KeeperError::doing(format!("open the directory {}", dir.display())))?;
-    let role = Role::Hold(Hold { stopping: false });
+    let role = Role::Hold(Hold { stopping: false, ending: None });
     let mut keeper =
         Keeper::new(context, signals, state_files, role).map_err(KeeperError::doing("prepare"))?;
     keeper.hold(options, &dir);
     let code = keeper.run();
     drop(lock);
     Ok(code)
+}
+
+/// The directory, by its real path, and held against another `hold`.
+pub(super) fn lock(dir: &Path) -> Result<(PathBuf, File), KeeperError> {
+    let real = dir
+        .canonicalize()
+        .map_err(KeeperError::doing(format!("use the directory {}", dir.display())))?;
+    let lock = File::open(&real)
+        .map_err(KeeperError::doing(format!("open the directory {}", real.display())))?;
+    match lock.try_lock() {
+        Ok(()) => Ok((real, lock)),
+        Err(_) => Err(KeeperError::Held { dir: real.display().to_string() }),
+    }
 }
 
 impl Keeper {
@@ -79,12 +97,17 @@ impl Keeper {
             },
             fence_at: None,
         };
-        let Keeper { jobs, state_files, .. } = self;
+        let Keeper { jobs, state_files, context, state_trouble, .. } = self;
         let Some(job) = jobs.get_mut(&id) else { return };
         (job.highest, job.spawns) = (1, 1);
+        job.held = Some(HeldRun { run: context.run.clone(), boot: proc::boot_id() });
         incarnation::prepare_files(job, state_files, Path::new(incarnation::STATE));
+        if let Some(error) = &job.state_error {
+            eprintln!("mainstay: {error}");
+            *state_trouble = Some(clock::boottime());
+        }
         let launched: Result<Process, LaunchError> =
-            launch::launch(&self.context, job, &spawn, Path::new(""), Capture::Inherit);
+            launch::launch(context, job, &spawn, Path::new(""), Capture::Inherit);
         self.launched(id, launched);
     }
 

@@ -6,5 +6,7 @@ pub(crate) mod dirs;
 pub(crate) mod hold;
 pub(crate) mod shutdown;
 pub(crate) mod start;
+pub(crate) mod sweep;
 
 pub(crate) use dir_error::DirError;
+pub(crate) use shutdown::LAST;

@@ -2,7 +2,7 @@
 
 use crate::{
     event_loop::deadline::Deadline,
-    keeper::{Child, Keeper, Role},
+    keeper::{Child, Hold, Keeper, Role},
     output::Output,
     process::{job::Job, tree},
 };
@@ -12,7 +12,7 @@ use mainstay_wire::link::{Figures, ToAgent};
 use std::time::Duration;
 
 /// What the last steps of a run may take.
-const LAST: Duration = Duration::from_millis(1500);
+pub(crate) const LAST: Duration = Duration::from_millis(1500);
 
 impl Keeper {
     pub(crate) fn figures(&mut self) -> Figures {
@@ -67,7 +67,7 @@ impl Keeper {
 
     /// Leaves when nothing is left: jobs first, then strays, then the agent, which ends by itself.
     pub(crate) fn try_end(&mut self) {
-        let Some(node) = self.node() else { return };
+        let Some(node) = self.node() else { return self.try_end_hold() };
         if node.stopping_alone && node.ending.is_none() && self.running().is_empty() {
             self.end_own_stop();
         }
@@ -78,9 +78,8 @@ impl Keeper {
         if !self.running().is_empty() || !self.tasks.is_empty() {
             return;
         }
-        let strays = tree::adopted(|pid| self.children.contains_key(&pid));
+        let strays = self.kill_strays();
         for stray in &strays {
-            let _ = signal::send(*stray, tree::KILL);
             if self.node().is_some_and(|node| node.strays.insert(*stray)) {
                 let command = mainstay_sys::proc::command(*stray);
                 self.log(format!("killed a stray process: {stray} {command}"));
@@ -93,8 +92,31 @@ impl Keeper {
         self.write_last_output(code);
     }
 
+    /// Kills adopted orphans; those it found, who may not be dead yet.
+    fn kill_strays(&self) -> Vec<u32> {
+        let strays = tree::adopted(|pid| self.children.contains_key(&pid));
+        for stray in &strays {
+            let _ = signal::send(*stray, tree::KILL);
+        }
+        strays
+    }
+
+    /// Whatever the command has left is ours, and goes with us.
+    fn try_end_hold(&mut self) {
+        let Role::Hold(Hold { ending: Some(code), .. }) = self.role else { return };
+        if self.exit.is_none() && self.kill_strays().is_empty() {
+            self.exit = Some(code);
+        }
+    }
+
     /// The last steps took too long.
     pub(crate) fn last(&mut self) {
+        if let Role::Hold(Hold { ending: Some(code), .. }) = self.role {
+            if self.exit.is_none() {
+                self.log("what the command has left cannot be killed: it is left behind");
+            }
+            self.exit = Some(code);
+        }
         let Some(code) = self.node().and_then(|node| node.ending) else { return };
         for (id, _) in self.running() {
             if let Some(job) = self.jobs.get(&id) {

@@ -7,9 +7,18 @@ use crate::{
     link::node::{Node, Resources},
     output::{Output, OutputState},
     process::launch::RunContext,
-    run::dirs::{self, RunDir},
+    run::{
+        dirs::{self, RunDir},
+        sweep,
+    },
 };
-use mainstay_sys::{cgroup, fd, heap, offload::Offload, signal::Signals, spawn::Window};
+use mainstay_sys::{
+    cgroup, fd, heap,
+    offload::Offload,
+    signal::Signals,
+    spawn::Window,
+    sweep::{DeadRun, Swept},
+};
 use std::{os::fd::OwnedFd, path::PathBuf};
 
 /// Set, nothing is put into cgroups: a job's tree is then its process group.
@@ -20,9 +29,7 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
     let dir = RunDir::lock(&options.run_dir)?;
     let shown = dir.path().display().to_string();
     // What a run that was killed left behind, before anything of ours is there.
-    if let Some(dead) = dirs::dead_run(dir.path()) {
-        dead.kill();
-    }
+    let swept: Vec<Swept> = sweep::dead_run(dir.path()).iter().flat_map(DeadRun::kill).collect();
     dir.clean().map_err(KeeperError::doing(format!("prepare the run directory {shown}")))?;
     fd::close_all_on_exec();
     let signals = Signals::block_all().map_err(KeeperError::doing("take signals"))?;
@@ -53,6 +60,9 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
         Keeper::new(context, signals, state_files, Role::Node(Box::new(node)))
     };
     let mut keeper = keeper().map_err(KeeperError::doing(format!("start in {shown}")))?;
+    for swept in &swept {
+        keeper.log(sweep::line(swept));
+    }
     if let Some(warning) = warning {
         keeper.log(warning);
     }
@@ -91,8 +101,8 @@ fn state_dir(
     dir: &RunDir,
 ) -> Result<(PathBuf, Option<OwnedFd>, Option<String>), KeeperError> {
     let Err(error) = dirs::usable(&options.state_dir) else {
-        let lock = dirs::lock_state(&options.state_dir)?;
-        return Ok((options.state_dir.clone(), Some(lock), None));
+        let (real, lock) = dirs::lock_state(&options.state_dir)?;
+        return Ok((real, Some(lock), None));
     };
     let shown = options.state_dir.display();
     let warning = format!(

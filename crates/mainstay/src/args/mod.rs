@@ -13,8 +13,8 @@ pub(crate) use jobs::{
     WaitArgs, WhyArgs,
 };
 pub(crate) use node::{
-    EnvironArgs, HeldAction, HeldArgs, HoldArgs, MaintenanceArgs, MetricArgs, ShutdownArgs, Switch,
-    UpgradeArgs, VersionArgs,
+    EnvironArgs, HeldAction, HeldArgs, HoldArgs, MaintenanceArgs, MetricArgs, ShutdownArgs,
+    SweepArgs, Switch, UpgradeArgs, VersionArgs,
 };
 pub(crate) use target::{DirArgs, NodeArgs, RemoteArgs};
 
@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Hold(HoldArgs),
     /// Look at, wait for, stop, kill or signal what is held in a directory
     Held(HeldArgs),
+    /// Kill what a node or `hold` that was itself killed has left behind
+    Sweep(SweepArgs),
     /// Show the node and its jobs
     Status(StatusArgs),
     /// Why is a job as it is? What it waits for, and whether that can come

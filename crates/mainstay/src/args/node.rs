@@ -63,6 +63,16 @@ pub(crate) struct HeldArgs {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// Directory of a node or of `hold` [default: the run directory]
+    pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    #[command(flatten)]
+    pub(crate) node: DirArgs,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
     On,

@@ -10,7 +10,7 @@ mod version;
 use crate::{args::Command, failure::Failure};
 use config::{check, import, reload};
 use jobs::{control, events, logs, status, why};
-use node::{agent, environ, held, maintenance, metric, run, shutdown, upgrade};
+use node::{agent, environ, held, maintenance, metric, run, shutdown, sweep, upgrade};
 
 /// `run` and `hold` become the keeper, so nothing above them may start a thread.
 pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
@@ -18,6 +18,7 @@ pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Run(args) => run::run(args),
         Command::Hold(args) => run::hold(args),
         Command::Held(args) => held::held(&args),
+        Command::Sweep(args) => sweep::sweep(&args),
         Command::Agent(args) => agent::agent(args),
         Command::Pause => loop {
             std::thread::park();

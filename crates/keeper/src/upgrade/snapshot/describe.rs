@@ -117,6 +117,7 @@ fn describe_job(job: &Job) -> JobSnapshot {
             .collect(),
         notify: job.notify.as_ref().map(AsRawFd::as_raw_fd),
         control: job.control.as_ref().map(AsRawFd::as_raw_fd),
+        started: job.started,
         down: job.down.clone(),
         state_error: job.state_error.clone(),
         forgotten: job.forgotten,

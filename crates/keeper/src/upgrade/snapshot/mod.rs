@@ -112,6 +112,8 @@ struct JobSnapshot {
     notify: Option<RawFd>,
     control: Option<RawFd>,
     #[serde(default)]
+    started: Option<u64>,
+    #[serde(default)]
     down: Option<ContainerState>,
     state_error: Option<String>,
     forgotten: bool,

@@ -295,9 +295,12 @@ fn restore_job(held: JobSnapshot) -> io::Result<Job> {
         notify: held.notify.map(fd::take).transpose()?,
         process: held.process.map(restore_process).transpose()?,
         control: held.control.map(fd::take).transpose()?,
+        started: held.started,
+        held: None,
         down: held.down,
         clients: Vec::new(),
         state_error: held.state_error,
+        control_error: None,
         forgotten: held.forgotten,
     })
 }

@@ -7,4 +7,5 @@ pub(crate) mod maintenance;
 pub(crate) mod metric;
 pub(crate) mod run;
 pub(crate) mod shutdown;
+pub(crate) mod sweep;
 pub(crate) mod upgrade;
