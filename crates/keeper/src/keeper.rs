@@ -102,7 +102,9 @@ impl Keeper {
         role: Role,
     ) -> io::Result<Keeper> {
         poller.add(signals.fd(), Source::Signals, 0, Interest::Read)?;
-        poller.add(deadlines.fd(), Source::Clock, 0, Interest::Read)?;
+        for timer in deadlines.fds() {
+            poller.add(timer, Source::Clock, 0, Interest::Read)?;
+        }
         if let Role::Node(node) = &role {
             poller.add(node.resources.output.events_fd(), Source::Writer, 0, Interest::Read)?;
             poller.add(&node.resources.socket, Source::KeeperSocket, 0, Interest::Read)?;

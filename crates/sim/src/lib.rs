@@ -6,4 +6,5 @@
 #![forbid(unsafe_code)]
 
 pub mod plans;
+pub mod sleeper;
 pub mod world;

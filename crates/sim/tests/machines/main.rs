@@ -1,8 +1,10 @@
 //! The machines of job and node in worlds: with random inputs and random worlds (`properties`),
-//! exhaustively in small ones (`exhaustive`), and beside what was told of a reload (`preview`).
+//! exhaustively in small ones (`exhaustive`), beside what was told of a reload (`preview`), and on a machine that sleeps
+//! (`sleep`).
 
 mod exhaustive;
 #[path = "../../../core/tests/machines/journaled.rs"]
 mod journaled;
 mod preview;
 mod properties;
+mod sleep;
