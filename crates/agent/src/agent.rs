@@ -7,7 +7,7 @@ use crate::{
     crash::{Crash, Crashed, Point},
     discovery::Discovery,
     effects::archive::Archive,
-    effects::disabled::Disabled,
+    effects::disabled::DisabledFile,
     effects::give_back::GiveBack,
     effects::outgoing::{LookedUp, Outgoing},
     effects::pending_acks::PendingAcks,
@@ -38,12 +38,12 @@ use mainstay_core::{
 };
 use mainstay_wire::{
     api::Accepted,
-    link::{Figures, ToKeeper},
+    link::{Figures, NodeSummary, ToKeeper},
     task::TaskKey,
 };
 use std::{
     collections::{BTreeMap, VecDeque},
-    iter,
+    io, iter,
     path::PathBuf,
     sync::Arc,
 };
@@ -76,12 +76,14 @@ pub struct Agent {
     pub(crate) seen_tokens: SeenTokens,
     /// The last upgrade that was told.
     pub(crate) upgrade: u64,
+    /// What the keeper remembers of the node.
+    pub(crate) told: Option<NodeSummary>,
     pub(crate) timers: Timers,
     pub(crate) outgoing: Outgoing,
     pub(crate) previews: Previews,
     pub(crate) checks: Checks,
     pub(crate) crons: Crons,
-    pub(crate) disabled: Disabled,
+    pub(crate) disabled: DisabledFile,
     pub(crate) discovery: Discovery,
     pub(crate) watch_files: WatchFiles,
     /// Inputs that this agent has made itself.
@@ -180,11 +182,6 @@ impl Agent {
         self.about.agent_restarts > 0 || self.upgrade > 0
     }
 
-    /// Returns when what outlives the run is on the disk.
-    pub(crate) async fn disabled_kept(&self) {
-        self.disabled.written().await;
-    }
-
     /// Returns when others know of every job that is no longer there.
     pub(crate) async fn withdrawn(&mut self) {
         self.discovery.withdrawals_done().await;
@@ -204,6 +201,7 @@ impl Agent {
             found = self.outgoing.looked_up() => self.proceed(found),
             previewed = self.previews.finished() => self.apply(previewed),
             written = self.plan_writer.finished() => self.plan_written(written),
+            progress = self.disabled.progress() => self.go_on_keeping(progress),
             heard = self.discovery.next_input() => self.take(heard, Origin::World),
             checked = self.checks.answered() => self.take_checked(checked),
             () = self.crons.due() => self.fire_crons(),
@@ -226,15 +224,40 @@ impl Agent {
     fn write_again(&mut self) -> Result<(), End> {
         self.retry_at = Instant::now() + RETRY;
         self.write_plan();
+        // It was said that it cannot be written.
+        let _ = self.retry_journal();
+        self.acknowledge_pending();
+        Ok(self.link.flush()?)
+    }
+
+    fn retry_journal(&mut self) -> io::Result<()> {
+        if !self.journal.has_failed() {
+            return Ok(());
+        }
         self.journal.retry(&Moment {
             node: &self.node,
             events: self.event_log.all(),
             taken: &self.seen_tokens,
             upgrade: self.upgrade,
             with_plan: self.plan_on_disk != OnDisk::Current,
-        });
-        self.acknowledge_pending();
-        Ok(self.link.flush()?)
+        })
+    }
+
+    /// Takes a request whose answer is a promise: only if the journal has it.
+    fn take_promise(&mut self, input: Input, origin: Origin) -> Result<(), End> {
+        if let Err(error) = self.retry_journal() {
+            origin.answer(Some(Err(not_kept(&error))), Accepted::default());
+            return Ok(());
+        }
+        let before = self.node.clone();
+        match self.decide(input, &origin) {
+            (decided, Ok(())) => self.carry_out(decided, origin),
+            (_, Err(error)) => {
+                self.node = before;
+                origin.answer(Some(Err(not_kept(&error))), Accepted::default());
+                Ok(())
+            }
+        }
     }
 
     fn wake(&mut self) -> Result<(), End> {
@@ -272,15 +295,33 @@ impl Agent {
     }
 
     fn step(&mut self, input: Input, origin: Origin) -> Result<(), End> {
-        let begun = Instant::now();
-        self.give_back.disturb(begun);
+        self.give_back.disturb(Instant::now());
         self.crash.at(Point::Input)?;
+        if let Input::Request(request) = &input
+            && request.is_promise()
+        {
+            return self.take_promise(input, origin);
+        }
+        // What could not be written is said by the journal, and the node goes on.
+        let (decided, _) = self.decide(input, &origin);
+        self.carry_out(decided, origin)
+    }
+
+    /// The step itself, and its place in the journal.
+    fn decide(&mut self, input: Input, origin: &Origin) -> (Decided, io::Result<()>) {
+        let begun = Instant::now();
         let before = self.incarnation_before(&input);
         self.track_checks(&input);
         let cause = self.end_cause(&input);
         let outcome = self.node.step(clock::now(), input);
-        self.write_down(&outcome, &origin);
+        let written = self.write_down(&outcome, origin);
+        (Decided { begun, before, cause, outcome }, written)
+    }
+
+    /// What follows from a step, now that it is in the journal.
+    fn carry_out(&mut self, decided: Decided, origin: Origin) -> Result<(), End> {
         self.crash.at(Point::Journaled)?;
+        let Decided { begun, before, cause, outcome } = decided;
         let replanned = outcome.changes_plan();
         let Outcome { events, commands, answer, .. } = outcome;
         let task = commands.iter().find_map(|command| match command {
@@ -289,6 +330,11 @@ impl Agent {
         });
         let to_tell = events.clone();
         self.meter.events(&events);
+        // Before the record of an end is given up, whose word would count otherwise.
+        let (remembered, commands): (Vec<Command>, Vec<Command>) =
+            commands.into_iter().partition(|command| matches!(command, Command::Remember { .. }));
+        remembered.into_iter().for_each(|command| self.perform(command, replanned));
+        self.tell_progress();
         self.event_log.publish(events);
         self.crash.at(Point::Published)?;
         self.acknowledge(&origin)?;
@@ -356,7 +402,7 @@ impl Agent {
         }
     }
 
-    fn write_down(&mut self, outcome: &Outcome, origin: &Origin) {
+    fn write_down(&mut self, outcome: &Outcome, origin: &Origin) -> io::Result<()> {
         let behind = self.plan_on_disk != OnDisk::Current;
         let (mut taken, mut upgrade, mut plan) = (None, None, None);
         match origin {
@@ -370,7 +416,7 @@ impl Agent {
         taken.into_iter().for_each(|token| self.seen_tokens.add(token));
         let Outcome { events, records, .. } = outcome;
         if events.is_empty() && records.is_empty() && taken.is_none() {
-            return;
+            return Ok(());
         }
         let with_plan: Vec<Record>;
         let records = match plan {
@@ -393,7 +439,7 @@ impl Agent {
             taken: all_taken,
             upgrade: told,
             with_plan: behind || outcome.changes_plan(),
-        });
+        })
     }
 
     fn acknowledge(&mut self, origin: &Origin) -> Result<(), End> {
@@ -429,10 +475,33 @@ impl Agent {
         }
     }
 
+    /// The keeper knows the number of an event before anybody else hears of it: should the journal be
+    /// lost, no other gets it.
+    fn tell_progress(&mut self) {
+        let told = NodeSummary { seq: self.node.seq(), phase: self.node.phase() };
+        if self.told != Some(told) {
+            self.told = Some(told);
+            self.say(&ToKeeper::Told(told));
+        }
+    }
+
     /// Puts a short message in line.
     pub(crate) fn say(&mut self, message: &ToKeeper) {
         self.link.push(message).expect("a message without free text fits a frame");
     }
+}
+
+/// A step, on its way from the journal to what follows from it.
+struct Decided {
+    begun: Instant,
+    /// The incarnation that the job had before.
+    before: u64,
+    cause: EndCause,
+    outcome: Outcome,
+}
+
+fn not_kept(error: &io::Error) -> Refusal {
+    Refusal::NotKept(format!("cannot write the journal: {error}"))
 }
 
 impl Origin {

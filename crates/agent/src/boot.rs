@@ -7,7 +7,7 @@ use crate::{
     crash::Crash,
     discovery::Discovery,
     effects::archive::Archive,
-    effects::disabled::{self, Disabled},
+    effects::disabled::DisabledFile,
     effects::give_back::GiveBack,
     effects::outgoing::Outgoing,
     effects::pending_acks::PendingAcks,
@@ -18,8 +18,8 @@ use crate::{
     inputs::cron::Crons,
     inputs::link::{Link, LinkError},
     inputs::timers::Timers,
-    journal::plan_file::{self, OnDisk, PlanWriter},
-    journal::{Journal, Recovered},
+    journal::plan_file::PlanWriter,
+    journal::recovery::Recovery,
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
     reload::{options::Options, previews::Previews},
@@ -28,9 +28,8 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    node::{Held, Input},
-    plan::{Listeners, Plan},
-    record::Memory,
+    node::{Held, Input, LostJournal},
+    plan::Listeners,
 };
 use mainstay_wire::{
     api::Invalid,
@@ -43,6 +42,15 @@ use std::{
     env,
 };
 use tokio::{sync::watch, time::Instant};
+
+/// What begins with this agent.
+#[derive(Debug)]
+enum Begins {
+    /// The run.
+    Run,
+    /// Only the agent; there was one before.
+    Agent { lost: Option<LostJournal> },
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
@@ -68,26 +76,9 @@ pub async fn boot(
     crash: Crash,
 ) -> Result<(Agent, Handle), BootError> {
     let welcome = greet(&mut link).await?;
-    let (journal, mut recovered) = Journal::recover(&options.dirs.run, &welcome.run)
-        .unwrap_or_else(|| {
-            (Journal::create(&options.dirs.run, &welcome.run), Recovered::default())
-        });
-    let written = plan_file::read(&options.dirs.run, &welcome.run);
-    let plan_on_disk = match (recovered.memory.has_plan(), &written) {
-        (false, Some(_)) => OnDisk::Current,
-        (true, _) | (false, None) => OnDisk::Behind,
-    };
-    let (plan, plan_on_disk) = match recovered.memory.plan_in_force(written) {
-        Some(plan) => (plan, plan_on_disk),
-        None => apply(&welcome, options, &recovered.memory)?,
-    };
-    trace::set_level(&plan.node.log_level);
-    let Recovered { mut memory, events, taken, upgrade, .. } = recovered;
-    // A job that was never touched in this run is in no journal.
-    memory.disable(disabled::read(&options.dirs.state));
-    // Nothing becomes visible before it is journaled, so without a record nothing has begun.
-    let first = !memory.has_begun() && welcome.jobs.is_empty() && welcome.records.is_empty();
-    let node = memory.restore(plan);
+    let Recovery { journal, node, events, taken, upgrade, plan_on_disk, disabled, first, lost } =
+        Recovery::begin(options, &welcome)?;
+    trace::set_level(&node.plan().node.log_level);
     let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
     let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
@@ -119,12 +110,13 @@ pub async fn boot(
         archive: Archive::start(),
         seen_tokens: taken,
         upgrade,
+        told: welcome.told,
         timers: Timers::default(),
         outgoing: Outgoing::new(),
         previews: Previews::new(),
         checks: Checks::new(),
         crons: Crons::default(),
-        disabled: Disabled::start(&options.dirs.state),
+        disabled: DisabledFile::new(&options.dirs.state),
         discovery: Discovery::new(),
         watch_files: WatchFiles::start(&welcome.run_dir),
         own: VecDeque::new(),
@@ -145,7 +137,10 @@ pub async fn boot(
         last_awake: 0,
     };
     agent.look_for_addresses();
-    agent.begin(welcome, first).map_err(BootError::Ended)?;
+    let begins = if first { Begins::Run } else { Begins::Agent { lost } };
+    agent.begin(welcome, begins).map_err(BootError::Ended)?;
+    // An agent that died before it could answer has left something else there.
+    agent.keep_what_counts(disabled);
     Ok((agent, handle))
 }
 
@@ -161,27 +156,6 @@ async fn greet(link: &mut Link) -> Result<Welcome, BootError> {
         },
         _ => Err(BootError::NotWelcome),
     }
-}
-
-/// Applies the configuration: this run has no plan yet, or it is lost.
-fn apply(
-    welcome: &Welcome,
-    options: &Options,
-    memory: &Memory,
-) -> Result<(Plan, OnDisk), BootError> {
-    if memory.has_begun() || !welcome.jobs.is_empty() {
-        tracing::warn!(
-            "the applied plan is neither in plan.json nor in the journal: going on with the \
-             configuration as it is now"
-        );
-    }
-    let loaded = options.load(memory.environ())?;
-    if !loaded.warnings.is_empty() {
-        eprintln!("{}", loaded.warnings.trim_end());
-    }
-    let plan = loaded.plan;
-    let written = plan_file::write(&options.dirs.run, &welcome.state_dir, &welcome.run, &plan);
-    Ok((plan, OnDisk::Behind.after(written, &options.dirs.run)))
 }
 
 fn facts(held: &HeldJob) -> Option<(Name, Facts)> {
@@ -205,23 +179,24 @@ fn notification(held: &HeldJob) -> Option<(Name, u64, BTreeMap<String, String>)>
 
 /// One whose exec is still under way is not alive yet: `Spawned` or its end will follow.
 fn held(job: HeldJob, records: &[ExitRecord]) -> Held {
-    let HeldJob { job, highest, live, open } = job;
+    let HeldJob { job, highest, live, open, summary } = job;
     let recorded = |record: &ExitRecord| record.incarnation == highest && record.job == job;
     let pending = live.is_some() || records.iter().any(recorded);
     let live = live.filter(|live| live.spawned).map(|live| (live.incarnation, live.pid));
-    Held { job, highest, live, pending, open }
+    Held { job, highest, live, pending, open, summary }
 }
 
 impl Agent {
-    fn begin(&mut self, welcome: Welcome, first: bool) -> Result<(), End> {
+    fn begin(&mut self, welcome: Welcome, begins: Begins) -> Result<(), End> {
         let held_now = welcome.jobs.clone();
         let notifications = welcome.jobs.iter().filter_map(notification).collect::<Vec<_>>();
-        let input = match first {
-            true => Input::Boot,
-            false => Input::Attached {
+        let input = match begins {
+            Begins::Run => Input::Boot,
+            Begins::Agent { lost } => Input::Attached {
                 held: welcome.jobs.into_iter().map(|job| held(job, &welcome.records)).collect(),
                 agent_restarts: welcome.agent_restarts,
                 upgraded: self.untold(welcome.upgraded),
+                lost,
             },
         };
         self.open_discovery();

@@ -10,14 +10,23 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// So many are kept.
+/// So many are kept,
 pub(crate) const KEPT: usize = 10_000;
+/// or as many as take so many bytes.
+const KEPT_BYTES: usize = 8 << 20;
 
 #[derive(Debug)]
 pub struct EventLog {
     run: String,
-    events: Mutex<VecDeque<Arc<Event>>>,
+    kept: Mutex<Kept>,
     last: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    events: VecDeque<Arc<Event>>,
+    /// About as many as they take.
+    bytes: usize,
 }
 
 /// What a reader gets for its cursor.
@@ -31,7 +40,7 @@ pub struct Batch {
 impl EventLog {
     #[must_use]
     pub fn new(run: String, kept: impl IntoIterator<Item = Event>) -> Arc<EventLog> {
-        let log = EventLog { run, events: Mutex::default(), last: watch::Sender::new(0) };
+        let log = EventLog { run, kept: Mutex::default(), last: watch::Sender::new(0) };
         log.publish(kept);
         Arc::new(log)
     }
@@ -56,13 +65,8 @@ impl EventLog {
 
     pub(crate) fn publish(&self, events: impl IntoIterator<Item = Event>) {
         let mut kept = self.lock();
-        for event in events {
-            if kept.len() == KEPT {
-                kept.pop_front();
-            }
-            kept.push_back(Arc::new(event));
-        }
-        let last = kept.back().map_or(0, |event| event.seq);
+        events.into_iter().for_each(|event| kept.add(event));
+        let last = kept.events.back().map_or(0, |event| event.seq);
         drop(kept);
         self.last.send_if_modified(|seen| std::mem::replace(seen, last) != last);
     }
@@ -70,7 +74,7 @@ impl EventLog {
     /// At most `most` events after the one numbered `cursor`.
     #[must_use]
     pub fn after(&self, cursor: u64, most: usize) -> Batch {
-        let kept = self.lock();
+        let kept = &self.lock().events;
         let (Some(first), Some(last)) = (kept.front(), kept.back()) else {
             return Batch { events: Vec::new(), gap: cursor > 0 };
         };
@@ -80,11 +84,22 @@ impl EventLog {
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Event>> {
-        self.lock().iter().cloned().collect()
+        self.lock().events.iter().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Event>>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn add(&mut self, event: Event) {
+        self.bytes += event.kind.size();
+        self.events.push_back(Arc::new(event));
+        while self.events.len() > KEPT || (self.bytes > KEPT_BYTES && self.events.len() > 1) {
+            let gone = self.events.pop_front().map_or(0, |event| event.kind.size());
+            self.bytes = self.bytes.saturating_sub(gone);
+        }
     }
 }
 
@@ -120,6 +135,20 @@ mod tests {
         let batch = log.after(u64::MAX - 1, 1);
         assert_eq!((seqs(&batch), batch.gap), (vec![11], true));
         assert_eq!(log.all().len(), KEPT);
+    }
+
+    #[test]
+    fn long_events_are_kept_as_far_as_their_size_goes_and_a_gap_is_told() {
+        let long = |seq| {
+            let (name, passing, output) = ("c".to_owned(), false, "x".repeat(4096));
+            Event { kind: Kind::Check { name, passing, output }, ..event(seq) }
+        };
+        let log = EventLog::new("r".into(), (1..=5000).map(long));
+        let kept = log.all();
+        assert!(kept.iter().map(|it| it.kind.size()).sum::<usize>() <= KEPT_BYTES);
+        assert!(kept.len() > 1900, "{}", kept.len());
+        assert_eq!(kept.last().map(|it| it.seq), Some(5000));
+        assert!(log.after(1, 1).gap && !log.after(4999, 1).gap);
     }
 
     #[test]

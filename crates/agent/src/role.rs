@@ -127,7 +127,6 @@ where
             }
             let _ = ending.send(true);
             let _ = timeout(FAREWELL, api).await;
-            let _ = timeout(FAREWELL, agent.disabled_kept()).await;
             let _ = timeout(WITHDRAWAL, agent.withdrawn()).await;
             say_over(agent, code).await
         }

@@ -112,6 +112,16 @@ pub(crate) fn event(event: &Event, cause: EndCause, early: bool) {
         Kind::AgentRestarted { restarts } => {
             tracing::warn!("agent restarted ({restarts} so far); every job goes on");
         }
+        Kind::JournalLost { reason, unknown } => {
+            let named: Vec<&str> = unknown.iter().map(|job| job.as_str()).collect();
+            let of = match named.is_empty() {
+                true => String::new(),
+                false => format!("; what these had said before is not known: {}", named.join(" ")),
+            };
+            tracing::error!(
+                "the journal is lost ({reason}): every job goes on as the keeper remembers it{of}"
+            );
+        }
         // The keeper has said so.
         Kind::Upgraded { from, to } => tracing::debug!("upgraded from {from} to {to}"),
         Kind::LogGap { lines } => tracing::warn!("{source}: {lines} lines of output lost"),

@@ -6,11 +6,14 @@ use mainstay_core::{
     explain,
     job::{CheckState, Health, Job},
     name::Name,
-    node::{Blocker, Blockers, Effect, Node, ReloadPreview},
+    node::{Blocker, Blockers, Effect, JournalLoss, Node, ReloadPreview},
     plan::{self, Check, JobPlan, Plan, WatchPlan, Watched},
 };
 use mainstay_wire::{
-    api::{Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, Waiting, WatchStatus},
+    api::{
+        Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, JournalLostStatus, Waiting,
+        WatchStatus,
+    },
     link::TreeKind,
     stamp::rfc3339,
 };
@@ -106,6 +109,13 @@ fn waiting(blockers: &Blockers<'_>, plan: &JobPlan, job: &Job) -> Vec<Waiting> {
         Waiting { source, event, since: rfc3339(job.since()), reason }
     };
     blockers.of(plan.name.as_str()).iter().map(view).collect()
+}
+
+/// A journal that was lost, for those who ask for the status.
+pub(crate) fn journal_lost(loss: &JournalLoss) -> JournalLostStatus {
+    let JournalLoss { since, reason, unknown } = loss;
+    let (reason, unknown) = (reason.clone(), unknown.clone());
+    JournalLostStatus { since: rfc3339(*since), reason, unknown }
 }
 
 pub(crate) fn jobs(node: &Node, facts: &BTreeMap<Name, Facts>) -> Vec<JobStatus> {

@@ -152,6 +152,7 @@ impl From<Refusal> for Problem {
             | Refusal::Disabled(_)
             | Refusal::TaskUnderWay
             | Refusal::NodeStopping => StatusCode::CONFLICT,
+            Refusal::NotKept(_) => StatusCode::INSUFFICIENT_STORAGE,
         };
         Problem::new(status, refusal.to_string())
     }

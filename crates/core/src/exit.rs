@@ -1,6 +1,6 @@
 //! How a process ended, and what it had used by then.
 
-use crate::signal::Signal;
+use crate::{event, signal::Signal};
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 
@@ -59,6 +59,21 @@ pub enum KillReason {
 }
 
 impl Exit {
+    /// It never ran, for this reason.
+    #[must_use]
+    pub fn error(error: impl Into<String>, errno: i32) -> Exit {
+        let mut exit = Exit::Error { error: error.into(), errno };
+        exit.cut_text();
+        exit
+    }
+
+    pub(crate) fn cut_text(&mut self) {
+        match self {
+            Exit::Error { error, .. } => event::cut(error),
+            Exit::Code { .. } | Exit::Signal { .. } => {}
+        }
+    }
+
     /// The code a shell would report: 128+n for a signal, 127 and 126 for what cannot be run.
     #[must_use]
     pub fn shell_code(&self) -> i32 {

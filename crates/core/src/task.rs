@@ -79,8 +79,7 @@ impl TaskOutcome {
     /// Of a task that could not be run, or that nobody has run.
     #[must_use]
     pub fn error(error: String, errno: i32) -> TaskOutcome {
-        let exit = Exit::Error { error, errno };
-        TaskOutcome { exit, output: String::new(), truncated: false }
+        TaskOutcome { exit: Exit::error(error, errno), output: String::new(), truncated: false }
     }
 }
 
@@ -145,6 +144,11 @@ impl Tasks {
         let id = TaskId { number: self.last, owner: task.owner.clone() };
         self.open.insert(self.last, task);
         id
+    }
+
+    /// Numbers that may have been given are given to no other.
+    pub(crate) fn skip_to(&mut self, number: u64) {
+        self.last = self.last.max(number);
     }
 
     /// The task that this owner has open.

@@ -12,7 +12,7 @@ use rustix::{
 use std::{
     ffi::OsString,
     fs::File,
-    io::{self, Write},
+    io::{self, Read, Write},
     os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
@@ -81,6 +81,21 @@ impl StateDir {
             created => created?,
         };
         Ok(Replacement { dir: self, name, temporary, file: Some(file.into()) })
+    }
+
+    /// The content of a file; never that of what a link leads to, of a pipe or a device.
+    ///
+    /// # Errors
+    /// As open(2) and read(2).
+    pub fn read(&self, name: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.fd, name.as_ref(), flags, Mode::empty())?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
+        Ok(content)
     }
 
     /// Makes a directory in it.

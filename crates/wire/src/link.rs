@@ -17,7 +17,9 @@ use crate::{
 };
 use mainstay_core::{
     exit::{Asked, Exit, Usage},
+    job::JobSummary,
     name::Name,
+    node::NodePhase,
     plan::{Limits, Log, SignalTarget, Socket, Stderr, Stdin},
     signal::Signal,
 };
@@ -94,6 +96,13 @@ pub enum ToKeeper {
     Ack {
         record: u64,
     },
+    /// What to remember of a job that is not to run; `None`: it is to run.
+    Remember {
+        job: Name,
+        summary: Option<Box<JobSummary>>,
+    },
+    /// How far the node is: events up to this number are in the journal.
+    Told(NodeSummary),
     /// `Asked` or `Signalled` with this token is in the agent's hands.
     Taken {
         token: u64,
@@ -195,6 +204,9 @@ pub struct Welcome {
     /// `Asked` once more, for agents that do not look here.
     #[serde(default)]
     pub asked: Vec<PendingControl>,
+    /// What an agent has last told of the node; `None`: none has told anything.
+    #[serde(default)]
+    pub told: Option<NodeSummary>,
 }
 
 /// What somebody wrote to a job's control socket.
@@ -204,6 +216,14 @@ pub struct PendingControl {
     pub job: Name,
     pub incarnation: u64,
     pub request: ControlRequest,
+}
+
+/// What the keeper remembers of the node, for an agent that has lost its journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeSummary {
+    /// The number of the last event.
+    pub seq: u64,
+    pub phase: NodePhase,
 }
 
 /// The keeper became another binary.
@@ -223,6 +243,9 @@ pub struct HeldJob {
     /// Its control socket is open.
     #[serde(default)]
     pub open: bool,
+    /// If it is not to run.
+    #[serde(default)]
+    pub summary: Option<JobSummary>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

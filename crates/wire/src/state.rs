@@ -5,7 +5,7 @@
 //! `exit_status` when the process exited.
 
 use crate::stamp;
-use mainstay_core::exit::Exit;
+use mainstay_core::{exit::Exit, job::Desired};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct ContainerState {
     /// While `hold` holds it: what it would leave behind if it were killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldRun>,
+    /// What is wanted of it, as far as the keeper was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired: Option<Desired>,
 }
 
 /// What the next `hold` in a directory has to know about this one, should it not end by itself.
@@ -90,6 +93,7 @@ impl ContainerState {
             pid: None,
             started: None,
             held: None,
+            desired: None,
         }
     }
 

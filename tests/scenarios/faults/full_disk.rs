@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Takes all the room that is left.
-fn fill(path: &Path) {
+pub(super) fn fill(path: &Path) {
     let mut file =
         OpenOptions::new().create(true).append(true).open(path).expect("an inode is left");
     for size in [4096, 1] {

@@ -8,6 +8,8 @@ mod directories;
 mod foreign;
 mod frozen_disk;
 mod full_disk;
+mod journal;
+mod kept;
 mod leftovers;
 mod misbehaviour;
 mod scarcity;

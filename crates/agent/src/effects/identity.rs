@@ -253,12 +253,14 @@ pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
         | ToKeeper::Extend { job, .. }
         | ToKeeper::UpdateSettings { job, .. }
         | ToKeeper::Rest { job, .. }
+        | ToKeeper::Remember { job, .. }
         | ToKeeper::Forget { job } => Some(job),
         ToKeeper::Hello { .. }
         | ToKeeper::Ready { .. }
         | ToKeeper::Ack { .. }
         | ToKeeper::TaskTaken { .. }
         | ToKeeper::Taken { .. }
+        | ToKeeper::Told(_)
         | ToKeeper::Inspect { .. }
         | ToKeeper::Upgrade { .. }
         | ToKeeper::Exit { .. } => None,

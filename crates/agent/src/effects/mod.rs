@@ -88,9 +88,8 @@ impl Agent {
                 self.watch_files.put(&watch, known.unwrap_or_default());
                 None
             }
-            Command::KeepDisabled { jobs } => {
-                self.disabled.keep(jobs);
-                None
+            Command::Remember { job, summary } => {
+                self.outgoing.send(&mut self.link, ToKeeper::Remember { job, summary })
             }
             Command::Exit { code } => {
                 if self.node.ends_stuck(code) {

@@ -26,6 +26,9 @@ impl Agent {
     pub(crate) fn on_call(&mut self, call: Call) -> Result<(), End> {
         let begun = Instant::now();
         match call {
+            Call::Request(request, caller) if request.disables().is_some() => {
+                return self.keep_first(request, caller);
+            }
             Call::Request(request, caller) => {
                 return self.take(Input::Request(request), Origin::Caller(caller));
             }
@@ -125,6 +128,7 @@ impl Agent {
             run_dir: self.about.run_dir.clone(),
             state_dir: self.about.state_dir.clone(),
             agent_restarts: self.about.agent_restarts,
+            journal_lost: self.node.journal_loss().map(view::journal_lost),
             keeper: None,
             jobs: self.jobs(),
             telemetry: None,

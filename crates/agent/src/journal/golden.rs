@@ -10,6 +10,7 @@ use mainstay_core::{
     job::{Desired, Job, Phase},
     node::{Held, Input},
 };
+use std::fs;
 
 fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/format-2")
@@ -61,10 +62,11 @@ fn a_node_of_format_2_goes_on_where_it_was() {
         live: job.pid().map(|pid| (job.incarnation(), pid)),
         pending: job.pid().is_some(),
         open: job.pid().is_some(),
+        summary: None,
     };
     let held = node.jobs().map(live).collect();
     let now = Now { mono: mainstay_core::clock::Mono(u64::MAX / 2), wall: 0 };
-    let attached = Input::Attached { held, agent_restarts: 2, upgraded: Vec::new() };
+    let attached = Input::Attached { held, agent_restarts: 2, upgraded: Vec::new(), lost: None };
     let outcome = node.step(now, attached);
     assert_eq!(outcome.events.first().map(|event| event.seq), Some(last + 1), "none is lost");
     assert_eq!(phase(&node, "web"), Some(Phase::Running), "what runs is not touched");

@@ -6,19 +6,22 @@
 //! what is in them is no affair of the journal. A line is written by one write(2) and never synced:
 //! it has to survive the agent, not the machine. Whatever follows the last whole line was never made
 //! visible, and is dropped; what is whole and not understood is passed over (`line`). Past 4 MiB the
-//! file is replaced by a new snapshot.
+//! file is replaced by a new snapshot, with as many of the last events as fit 4 MiB.
 //!
 //! A journal that cannot be written (full disk) stops nobody: the agent says so once, goes on in
 //! memory, and tries a new snapshot once a second. Until then the keeper keeps what only it knows.
 
+mod damage;
 mod format;
 mod legacy;
 mod line;
 pub(crate) mod plan_file;
+pub(crate) mod recovery;
 
 pub use format::Unreadable;
 
 use crate::{event_log::KEPT, inputs::seen_tokens::SeenTokens};
+use damage::Damage;
 use format::Format;
 use line::{Line, LineEvents, decode};
 use mainstay_core::{
@@ -33,7 +36,7 @@ use mainstay_sys::{
 use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
-    fs::{self, File, OpenOptions},
+    fs::{File, OpenOptions},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::Arc,
@@ -44,6 +47,8 @@ const FILE: &str = "journal";
 const LIMIT: u64 = 4 << 20;
 /// A change of so many events and records is as good as none.
 const SHORT: usize = 100;
+/// Of a snapshot, the events: the newest that fit.
+const EVENT_BYTES: usize = 4 << 20;
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
 /// Whose journal it is.
@@ -97,6 +102,8 @@ pub(crate) struct Recovered {
     unknown_events: usize,
     /// How many lines there were of which nothing is understood.
     unknown_lines: usize,
+    /// What follows this line is not known.
+    broken_at: Option<usize>,
 }
 
 /// Everything at one moment, for a new snapshot.
@@ -125,7 +132,7 @@ pub(crate) struct Journal {
 #[derive(Debug)]
 enum FileState {
     Open { file: File, size: u64 },
-    Failed { since: Instant },
+    Failed { since: Instant, why: io::ErrorKind },
 }
 
 impl Journal {
@@ -142,14 +149,21 @@ impl Journal {
         journal
     }
 
-    /// Opens the journal of this run, if there is one, and reads what is in it.
-    pub(crate) fn recover(run_dir: &Path, run: &str) -> Option<(Journal, Recovered)> {
+    /// Opens the journal of this run and reads what is in it, up to the first damage. A damaged
+    /// tail is cut: nothing of it was made visible.
+    pub(crate) fn recover(run_dir: &Path, run: &str) -> Result<(Journal, Recovered), Damage> {
         let mut journal = Journal::closed(run_dir, run);
-        let bytes = fs::read(journal.path()).ok()?;
-        let (recovered, valid) = read(&bytes, &journal.header)?;
-        let dropped = bytes.len() - valid;
-        if dropped > 0 {
-            tracing::info!("dropped the last {dropped} bytes of the journal: a step cut short");
+        let bytes = StateDir::open(run_dir, Durability::Process)?.read(FILE)?;
+        let (mut recovered, valid) = read(&bytes, &journal.header).ok_or(Damage::Foreign)?;
+        let dropped = &bytes[valid..];
+        recovered.broken_at = is_damaged_before_tail(dropped)
+            .then(|| bytes[..valid].iter().filter(|byte| **byte == b'\n').count() + 1);
+        if !dropped.is_empty() && recovered.broken_at.is_none() {
+            let (bytes, lines) =
+                (dropped.len(), dropped.split_inclusive(|it| *it == b'\n').count());
+            tracing::info!(
+                "cut the tail of the journal, {bytes} bytes in {lines} lines: a step cut short"
+            );
         }
         if let Some(what) = recovered.passed_over() {
             tracing::warn!(
@@ -159,20 +173,25 @@ impl Journal {
         }
         if recovered.format != Some(Format::OURS) {
             // What is added must not stand under the number of another: the next change begins anew.
-            journal.limit = 0;
+            journal.begin_anew();
         }
         match reopen(&journal.path(), valid as u64) {
             Ok(file) => journal.state = FileState::Open { file, size: valid as u64 },
             Err(error) => journal.fail(&error),
         }
-        Some((journal, recovered))
+        Ok((journal, recovered))
+    }
+
+    /// The next change begins it anew, as a snapshot.
+    fn begin_anew(&mut self) {
+        self.limit = 0;
     }
 
     fn closed(run_dir: &Path, run: &str) -> Journal {
         Journal {
             run_dir: run_dir.to_owned(),
             header: Header { format: Format::OURS, run: run.to_owned(), boot: boot_id() },
-            state: FileState::Failed { since: Instant::now() },
+            state: FileState::Failed { since: Instant::now(), why: io::ErrorKind::NotFound },
             limit: LIMIT,
             failure_told: false,
             planless_told: false,
@@ -191,41 +210,55 @@ impl Journal {
         }
     }
 
-    /// Tries to write everything down that could not be written.
-    pub(crate) fn retry(&mut self, moment: &Moment<'_>) {
-        if self.has_failed() {
-            self.rebase(moment);
-        }
+    /// Tries again to write everything down, once it could not be written.
+    ///
+    /// # Errors
+    /// It still cannot be written.
+    pub(crate) fn retry(&mut self, moment: &Moment<'_>) -> io::Result<()> {
+        self.rebase(moment)
     }
 
     /// Adds a change. `moment` is everything as it is after it.
-    pub(crate) fn append<'a>(&mut self, change: &Change<'_>, moment: impl FnOnce() -> Moment<'a>) {
+    ///
+    /// # Errors
+    /// It is not written, and that was said. A later attempt writes everything.
+    pub(crate) fn append<'a>(
+        &mut self,
+        change: &Change<'_>,
+        moment: impl FnOnce() -> Moment<'a>,
+    ) -> io::Result<()> {
         match &mut self.state {
             // A long change takes its time by itself: the snapshot is left to the next one.
             FileState::Open { size, .. }
                 if *size > self.limit && (change.is_short() || *size > 2 * self.limit) =>
             {
-                self.rebase(&moment());
+                self.rebase(&moment())
             }
             FileState::Open { file, size } => {
                 let mut bytes = Vec::with_capacity(512);
                 let written = encode(&mut bytes, &Written::Change(change))
                     .and_then(|()| file.write_all(&bytes));
                 match written {
-                    Ok(()) => *size += bytes.len() as u64,
+                    Ok(()) => {
+                        *size += bytes.len() as u64;
+                        Ok(())
+                    }
                     Err(error) => {
                         // A torn line in the middle would hide all that follows it.
                         let _ = file.set_len(*size);
                         self.fail(&error);
+                        Err(error)
                     }
                 }
             }
-            FileState::Failed { since } if since.elapsed() >= RETRY => self.rebase(&moment()),
-            FileState::Failed { .. } => {}
+            FileState::Failed { since, .. } if since.elapsed() >= RETRY => self.rebase(&moment()),
+            FileState::Failed { why, .. } => Err((*why).into()),
         }
     }
 
-    fn rebase(&mut self, moment: &Moment<'_>) {
+    /// A new snapshot in place of everything. Without the plan that it should have it is written,
+    /// and an error.
+    fn rebase(&mut self, moment: &Moment<'_>) -> io::Result<()> {
         // Where space is short, state matters more than history, and than a plan that can be loaded.
         let mut attempts = vec![(moment.with_plan, KEPT), (moment.with_plan, KEPT / 20)];
         attempts.extend([(moment.with_plan, 0), (false, 0)]);
@@ -247,11 +280,22 @@ impl Journal {
                     tracing::info!("the journal can be written again");
                 }
                 // A snapshot that is large by itself must not be replaced at every step.
-                self.limit = LIMIT.max(2 * size);
+                self.limit = LIMIT.max(size + LIMIT.min(size));
                 self.state = FileState::Open { file, size };
+                match moment.with_plan && !with_plan {
+                    true => Err(rustix::io::Errno::NOSPC.into()),
+                    false => Ok(()),
+                }
             }
-            Some(Err(error)) => self.fail(&error),
-            None => self.fail(&io::ErrorKind::StorageFull.into()),
+            Some(Err(error)) => {
+                self.fail(&error);
+                Err(error)
+            }
+            None => {
+                let error = rustix::io::Errno::NOSPC.into();
+                self.fail(&error);
+                Err(error)
+            }
         }
     }
 
@@ -278,7 +322,7 @@ impl Journal {
                 self.path().display()
             );
         }
-        self.state = FileState::Failed { since: Instant::now() };
+        self.state = FileState::Failed { since: Instant::now(), why: error.kind() };
     }
 }
 
@@ -299,11 +343,21 @@ fn snapshot(
     let plan = with_plan.then(|| moment.node.plan_record());
     let records: Vec<Record> = plan.into_iter().chain(moment.node.snapshot()).collect();
     let (taken, upgrade) = (moment.taken, moment.upgrade);
-    let skipped = moment.events.len().saturating_sub(events);
+    let skipped = moment.events.len() - newest(&moment.events, events);
     encode(&mut bytes, &Written::Header(header))?;
     encode(&mut bytes, &Written::Snapshot { records: &records, taken, upgrade })?;
     encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
     Ok(bytes)
+}
+
+/// How many of the last events go into a snapshot, at most so many.
+fn newest(events: &[Arc<Event>], most: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |event: &&Arc<Event>| {
+        bytes += event.kind.size();
+        bytes <= EVENT_BYTES
+    };
+    events.iter().rev().take(most).take_while(fits).count()
 }
 
 fn encode(bytes: &mut Vec<u8>, line: &Written<'_>) -> io::Result<()> {
@@ -346,6 +400,12 @@ fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
         valid += line.len();
     }
     (valid > 0).then_some((recovered, valid))
+}
+
+/// Whether a line that cannot be read is followed by one that can.
+fn is_damaged_before_tail(dropped: &[u8]) -> bool {
+    let mut after = dropped.split_inclusive(|byte| *byte == b'\n').skip(1);
+    after.any(|line| line.strip_suffix(b"\n").and_then(decode).is_some())
 }
 
 /// Whether this binary can go on with the journal of a running node: its format says so, and it is
@@ -490,5 +550,7 @@ pub(crate) fn fuzz_sample() -> Vec<u8> {
 
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod lost;
 #[cfg(test)]
 mod tests;

@@ -8,20 +8,21 @@ use mainstay_core::{
     node::{Input, Outcome, Request},
     plan::{JobPlan, NodePlan, Plan},
 };
+use std::fs;
 
 const RUN: &str = "0123456789abcdef";
 
-struct Dir(PathBuf);
+pub(super) struct Dir(pub(super) PathBuf);
 
 impl Dir {
-    fn new(name: &str) -> Dir {
+    pub(super) fn new(name: &str) -> Dir {
         let dir = std::env::temp_dir().join(format!("mainstay-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("temp dir");
         Dir(dir)
     }
 
-    fn journal(&self) -> Vec<u8> {
+    pub(super) fn journal(&self) -> Vec<u8> {
         fs::read(self.0.join("journal")).expect("a journal")
     }
 }
@@ -71,7 +72,8 @@ impl Driven {
         self.events.extend(events.iter().cloned().map(Arc::new));
         taken.into_iter().for_each(|token| self.taken.add(token));
         let (node, events, taken) = (&self.node, &self.events, &self.taken);
-        self.journal.append(&change, || Moment {
+        // Whether it could be written is seen in what is recovered.
+        let _ = self.journal.append(&change, || Moment {
             node,
             events: events.clone(),
             taken,
@@ -128,7 +130,7 @@ fn a_journal_cut_at_any_byte_gives_exactly_its_whole_steps() {
         let Some((length, events, snapshot)) =
             whole.iter().rev().find(|(length, ..)| *length <= cut)
         else {
-            assert!(recovered.is_none(), "a torn first line says nothing ({cut})");
+            assert!(recovered.is_err(), "a torn first line says nothing ({cut})");
             continue;
         };
         let (_, recovered) = recovered.expect("the journal of this run");
@@ -198,10 +200,26 @@ fn only_the_latest_events_are_kept() {
 }
 
 #[test]
+fn a_journal_of_long_texts_stays_small() {
+    let dir = Dir::new("journal-long");
+    let mut driven = Driven::new(&dir);
+    driven.step(Input::Boot, None);
+    let mut most = 0;
+    for incarnation in 1..3000 {
+        let (exit, usage, asked) = (Exit::error("e".repeat(200_000), 7), None, Asked::None);
+        driven.step(Input::Exited { job: name("a"), incarnation, exit, usage, asked }, None);
+        most = most.max(fs::metadata(dir.0.join("journal")).expect("there").len());
+    }
+    assert!(most < 10 << 20, "{most}");
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    assert!(recovered.events.iter().all(|event| event.kind.size() < 5000));
+}
+
+#[test]
 fn the_journal_of_another_run_is_not_ours() {
     let dir = Dir::new("journal-other");
     Driven::new(&dir).step(Input::Boot, None);
-    assert!(Journal::recover(&dir.0, "fedcba9876543210").is_none());
+    assert!(Journal::recover(&dir.0, "fedcba9876543210").is_err());
 }
 
 #[test]
@@ -216,7 +234,8 @@ fn a_journal_that_cannot_be_written_is_taken_up_again_later() {
     driven.step(Input::Spawned { job: name("b"), incarnation: 1, pid: 11 }, None);
     assert!(matches!(driven.journal.state, FileState::Failed { .. }), "not at once");
     let past = Instant::now().checked_sub(RETRY).expect("up for a second");
-    driven.journal.state = FileState::Failed { since: past };
+    let why = std::io::ErrorKind::StorageFull;
+    driven.journal.state = FileState::Failed { since: past, why };
     driven.step(Input::Request(Request::Stop { job: name("a") }), None);
     let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);

@@ -2,6 +2,7 @@
 
 use mainstay_core::{
     exit::{Asked, Exit},
+    job::JobSummary,
     name::Name,
     signal::Signal,
     task::TaskOutcome,
@@ -9,7 +10,7 @@ use mainstay_core::{
 use mainstay_wire::{
     format::Format,
     frame::{self, FrameDecoder},
-    link::{ExitRecord, HeldJob, LiveProcess, ToAgent, ToKeeper, TreeKind, Welcome},
+    link::{ExitRecord, HeldJob, LiveProcess, NodeSummary, ToAgent, ToKeeper, TreeKind, Welcome},
     task::{TaskDone, TaskKey},
 };
 use std::{
@@ -35,6 +36,8 @@ pub(super) struct World {
     pub(super) spawned: Vec<(Name, u64)>,
     pub(super) tasks: Vec<TaskKey>,
     pub(super) heard: Vec<&'static str>,
+    summaries: BTreeMap<Name, JobSummary>,
+    told: Option<NodeSummary>,
     pub(super) link: Option<UnixStream>,
     serving: Option<JoinHandle<()>>,
 }
@@ -78,6 +81,11 @@ impl World {
                 assert_eq!(live, None, "{job} is forgotten and runs");
             }
             ToKeeper::UpdateSettings { .. } | ToKeeper::Rest { .. } => {}
+            ToKeeper::Remember { job, summary } => match summary {
+                Some(summary) => drop(self.summaries.insert(job, *summary)),
+                None => drop(self.summaries.remove(&job)),
+            },
+            ToKeeper::Told(told) => self.told = Some(told),
             other => panic!("not expected: {other:?}"),
         }
     }
@@ -96,6 +104,7 @@ impl World {
                 settings: None,
             }),
             open: live.is_some(),
+            summary: self.summaries.get(job).cloned(),
         });
         let welcome = Welcome {
             format: Format::OURS,
@@ -108,6 +117,7 @@ impl World {
             records: self.records.clone(),
             signals: self.signals.clone(),
             asked: Vec::new(),
+            told: self.told,
         };
         self.say(&ToAgent::Welcome(Box::new(welcome)));
     }

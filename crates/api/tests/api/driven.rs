@@ -81,6 +81,7 @@ fn answer(message: ToKeeper, dir: &Path, records: &mut u64) -> Option<ToAgent> {
             records: Vec::new(),
             signals: Vec::new(),
             asked: Vec::new(),
+            told: None,
         }))),
         ToKeeper::Spawn(spawn) if spawn.job.as_str() == "broken" => {
             let exit = Exit::Error { error: "cannot execute 'broken'".into(), errno: 2 };

@@ -205,6 +205,11 @@ impl App {
         self.resting.remove(job).is_some()
     }
 
+    /// Members of it run, and nobody knows more.
+    pub(crate) fn recover_up(&mut self, now: Mono) {
+        *self.stage.edit() = AppStage::Up { since: now };
+    }
+
     /// Nobody rests because of the app any more.
     pub fn release_all(&mut self) {
         self.resting.clear();

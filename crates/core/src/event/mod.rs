@@ -3,9 +3,11 @@
 
 mod history;
 mod table;
+mod text;
 
 pub(crate) use history::{History, Signals};
 pub use table::{During, Ending, EventName, Kind, RunEnd, Tone};
+pub use text::{LONGEST, cut};
 
 use crate::name::{Name, NameError};
 use serde::{Deserialize, Serialize};

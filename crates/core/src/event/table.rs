@@ -5,7 +5,10 @@
 //! that is remembered, at which moment of a job it comes, and how it is shown. Configuration,
 //! reference page, history, telemetry and colours ask here.
 
-use super::Speaker::{self, Job, Node, Watch};
+use super::{
+    Speaker::{self, Job, Node, Watch},
+    text::ByteSize,
+};
 use crate::{
     exit::{Exit, KillReason, Usage},
     job::Phase,
@@ -121,6 +124,17 @@ macro_rules! events {
                     $(Kind::$variant { .. } => EventName::$variant,)+
                 }
             }
+
+            /// About how many bytes its details take.
+            pub(super) fn weight(&self) -> usize {
+                match self {
+                    $(
+                        Kind::$variant { $($($field,)+ $($($optional,)+)?)? } => {
+                            0 $($(+ $field.weight())+ $($(+ $optional.weight())+)?)?
+                        }
+                    )+
+                }
+            }
         }
 
         impl EventName {
@@ -217,6 +231,11 @@ events! {
     /// A command that was run for it by request has ended: its `reload.exec`; of the node: a task.
     TaskEnded { number: u64, task: String, exit: Exit, output: String } = "taskEnded" {
         by: &[Job, Node],
+    }
+    /// The agent's journal is missing or damaged: jobs went on, and are as the keeper remembers them.
+    /// What the jobs in `unknown` had said is not known any more.
+    JournalLost { reason: String, unknown: Vec<Name> } = "journalLost" {
+        by: &[Node], tone: Tone::Bad,
     }
     /// Lines of its output are lost.
     LogGap { lines: u64 } = "logGap" { by: &[Job], tone: Tone::Bad }

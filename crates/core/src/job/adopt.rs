@@ -1,13 +1,15 @@
 //! What a job does about what a new agent has found: see `takeover` for the table.
 
 use super::{
-    Desired, Force, Job, JobCtx, PendingRestart, StopStage,
+    Desired, Force, Job, JobCtx, JobSummary, PendingRestart, Phase, StopStage,
+    end::ended_well,
+    gate::is_triggered,
     run::State,
     takeover::{Keeper, Takeover},
 };
 use crate::{
     exit::{Asked, Exit, KillReason},
-    node::Wait,
+    node::{Held, Wait},
 };
 
 impl Job {
@@ -24,11 +26,16 @@ impl Job {
         if let Some((incarnation, pid)) = found.live() {
             self.found_alive(ctx, incarnation, pid);
         }
+        self.gate.rearm(ctx, self.run.incarnation());
+        self.tell_again(ctx, found);
+    }
+
+    /// What the last agent may not have got to tell.
+    fn tell_again(&mut self, ctx: &mut JobCtx<'_>, found: Takeover) {
         let rests = self.phase().is_at_rest() && self.desired() != Desired::Run;
         if found.is_open() && rests {
             ctx.rest(self.incarnation());
         }
-        self.gate.rearm(ctx, self.run.incarnation());
         let presence = self.presence(ctx.plan);
         self.announcement.resume(ctx, &presence);
     }
@@ -101,6 +108,122 @@ impl Job {
             return;
         }
         self.spawned(ctx, incarnation, pid);
+    }
+
+    /// The journal is lost, or a part of it: what the keeper has and remembers counts.
+    pub(super) fn recover(&mut self, ctx: &mut JobCtx<'_>, held: Option<&Held>) {
+        let found = Takeover::new(self.incarnation(), held);
+        let highest = held.map_or(0, |held| held.highest).max(self.incarnation());
+        let summary = held.and_then(|held| held.summary.as_ref());
+        let launched = held.is_some_and(|held| held.highest > 0);
+        self.pending_restart = PendingRestart::None;
+        match summary {
+            Some(summary) => self.wish.recall(summary.desired),
+            // What nobody has stopped since its launch is to run.
+            None if launched => self.wish.recall(Desired::Run),
+            None => {}
+        }
+        // Its end was dealt with, whether or not that was acknowledged.
+        let ended =
+            summary.filter(|it| found.live().is_none() && (found.is_silent() || it.exit.is_some()));
+        match (found.is_silent(), ended) {
+            (_, Some(summary)) => self.recover_end(ctx, highest, summary),
+            (false, None) => self.recover_process(ctx, found),
+            (true, None) if highest > 0 => self.recover_wish(ctx, highest),
+            (true, None) => {}
+        }
+        self.gate.recover(ctx, self.run.incarnation());
+        self.tell_again(ctx, found);
+    }
+
+    /// A process of it is there, or how it came out follows. One that is not to run was being
+    /// stopped: its hooks have run, or never will.
+    fn recover_process(&mut self, ctx: &mut JobCtx<'_>, found: Takeover) {
+        let known = self.holds() && found.keeper() == Keeper::Level;
+        match (known, found.keeper()) {
+            (true, _) => self.go_on(ctx),
+            (false, Keeper::Ahead { highest }) => {
+                self.run.adopt(highest);
+                self.checks.rest();
+                self.checks.forget(ctx);
+                self.run.enter(ctx, State::Starting { process: None });
+            }
+            // Its end is in the journal, and the record of it is not acknowledged yet.
+            (false, Keeper::Level | Keeper::Behind) => {}
+        }
+        if let Some((incarnation, pid)) = found.live() {
+            self.found_alive(ctx, incarnation, pid);
+        }
+        let unwanted = match self.desired() {
+            Desired::Run => false,
+            Desired::Rest | Desired::Disabled => true,
+        };
+        match self.run.state() {
+            State::Starting { .. } | State::Running { .. } if unwanted => {
+                let target = self.stop_target(ctx.mono());
+                let stage = StopStage::begin_without_hooks(ctx, target);
+                self.run.enter(ctx, State::Stopping { pid: self.pid(), stage });
+            }
+            State::Starting { .. }
+            | State::Running { .. }
+            | State::Stopped
+            | State::Backoff { .. }
+            | State::Stopping { .. }
+            | State::Exited { .. }
+            | State::Fatal => {}
+        }
+    }
+
+    /// It has ended, and is not to run.
+    fn recover_end(&mut self, ctx: &mut JobCtx<'_>, highest: u64, summary: &JobSummary) {
+        let exit = summary.exit.as_ref();
+        let (end, run_end) = match summary.phase {
+            Phase::Exited => (State::Exited { well: ended_well(ctx.plan, exit) }, exit),
+            Phase::Fatal => (State::Fatal, exit),
+            Phase::Stopped
+            | Phase::Starting
+            | Phase::Running
+            | Phase::Backoff
+            | Phase::Stopping
+            | Phase::Unknown => (State::Stopped, None),
+        };
+        self.run.recall_end(highest, exit);
+        self.gate.close();
+        self.checks.rest();
+        if highest > 0 {
+            self.note_end(ctx.plan, run_end);
+        }
+        if self.run.state() != end {
+            self.run.enter(ctx, end);
+        }
+    }
+
+    /// It is to run, and has no process: it was to come back by policy, or waits for its trigger.
+    fn recover_wish(&mut self, ctx: &mut JobCtx<'_>, highest: u64) {
+        match self.run.state() {
+            State::Backoff { until } if self.incarnation() == highest => {
+                return ctx.wake(highest, Wait::Backoff, until);
+            }
+            State::Starting { .. }
+            | State::Running { .. }
+            | State::Stopping { .. }
+            | State::Backoff { .. }
+            | State::Stopped
+            | State::Exited { .. }
+            | State::Fatal => {}
+        }
+        self.run.recall_end(highest, None);
+        self.checks.rest();
+        let end = match is_triggered(ctx.plan) {
+            true => State::Exited { well: true },
+            false => {
+                self.gate.reopen();
+                State::Stopped
+            }
+        };
+        if self.run.phase() != end.phase() {
+            self.run.enter(ctx, end);
+        }
     }
 
     /// The keeper has an incarnation that this job does not know: its number counts, and it is

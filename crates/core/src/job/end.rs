@@ -342,6 +342,24 @@ fn kill_reason(ctx: &JobCtx<'_>, force: Force) -> KillReason {
     }
 }
 
+impl Job {
+    /// What its end has said, as far as that can be told from how it ended.
+    pub(super) fn note_end(&mut self, plan: &JobPlan, exit: Option<&Exit>) {
+        let run_end = exit.map(|exit| match is_expected(plan, exit) {
+            true => EventName::ExitSuccess,
+            false => EventName::ExitFailed,
+        });
+        for event in run_end.into_iter().chain([EventName::Stopping, EventName::Stopped]) {
+            self.history.note(Awaited::Event(event));
+        }
+    }
+}
+
+/// Whether a run that ended like this ended as expected.
+pub(super) fn ended_well(plan: &JobPlan, exit: Option<&Exit>) -> bool {
+    exit.is_some_and(|exit| is_expected(plan, exit))
+}
+
 fn is_expected(plan: &JobPlan, exit: &Exit) -> bool {
     match exit {
         Exit::Code { code } => plan.exit_codes.contains(code),

@@ -198,6 +198,17 @@ impl Gate {
         }
     }
 
+    /// As [`Gate::rearm`], by an agent that may not know when it last ran: its next interval is a
+    /// whole one.
+    pub(super) fn recover(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64) {
+        if let Some(Trigger::Interval(every)) = &ctx.plan.when.trigger
+            && incarnation > 0
+        {
+            self.next.get_or_insert(ctx.mono().after(*every));
+        }
+        self.rearm(ctx, incarnation);
+    }
+
     pub(super) fn interval_over(&mut self, ctx: &mut JobCtx<'_>) -> Due {
         match self.next {
             Some(next) if ctx.mono() < next => {

@@ -16,6 +16,10 @@ pub(crate) enum JobInput<'a> {
     Attached {
         held: Option<&'a Held>,
     },
+    /// A new agent that has no journal: the same, and it is all there is to know.
+    Recovered {
+        held: Option<&'a Held>,
+    },
     /// exec has succeeded.
     Spawned {
         incarnation: u64,

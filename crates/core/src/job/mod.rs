@@ -55,6 +55,7 @@ mod requests;
 mod run;
 mod start;
 mod stop;
+mod summary;
 mod takeover;
 mod wish;
 
@@ -66,6 +67,7 @@ pub(crate) use gate::{HookRun, Permit, is_triggered};
 pub(crate) use input::JobInput;
 pub(crate) use stop::Force;
 pub use stop::StopStage;
+pub use summary::JobSummary;
 
 use crate::{
     clock::Mono,
@@ -207,6 +209,7 @@ impl Job {
             JobInput::Attached { held } => {
                 self.attached(ctx, Takeover::new(self.incarnation(), held));
             }
+            JobInput::Recovered { held } => self.recover(ctx, held),
             JobInput::Spawned { incarnation, pid } => self.spawned(ctx, incarnation, pid),
             JobInput::Exited { incarnation, exit, usage, asked } => {
                 self.exited(ctx, incarnation, exit, usage, asked);

@@ -255,6 +255,17 @@ impl Run {
         (self.overran, self.killed) = (None, None);
     }
 
+    /// Its last run has ended, as the keeper remembers it.
+    pub(super) fn recall_end(&mut self, incarnation: u64, exit: Option<&Exit>) {
+        (self.incarnation, self.ended) = (incarnation, incarnation);
+        self.overran = None;
+        if let Some(exit) = exit
+            && self.last_exit.as_ref() != Some(exit)
+        {
+            (self.last_exit, self.last_usage) = (Some(exit.clone()), None);
+        }
+    }
+
     /// exec has succeeded, and it is not RUNNING yet.
     pub(super) fn confirm(&mut self, process: Process) {
         self.state = State::Starting { process: Some(process) };

@@ -98,6 +98,11 @@ impl StopStage {
         }
     }
 
+    /// A stop of which nobody knows how far it has come: on from the signal.
+    pub(super) fn begin_without_hooks(ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
+        send_signal(ctx, target)
+    }
+
     pub(super) fn hooks_done(self, ctx: &mut JobCtx<'_>, target: StopTarget) -> StopStage {
         match self {
             StopStage::Hooks { .. } => after_hooks(ctx, target),

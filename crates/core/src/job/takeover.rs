@@ -67,6 +67,11 @@ impl Takeover {
         self.live
     }
 
+    /// The keeper has no process of it, and no record of an end that would follow.
+    pub(super) fn is_silent(self) -> bool {
+        self.silent
+    }
+
     pub(super) fn is_open(self) -> bool {
         self.open
     }

@@ -45,6 +45,11 @@ impl Wish {
         self.args.clear();
     }
 
+    /// As the keeper remembers it.
+    pub(super) fn recall(&mut self, desired: Desired) {
+        self.desired = desired;
+    }
+
     pub(super) fn disable(&mut self) {
         self.desired = Desired::Disabled;
     }

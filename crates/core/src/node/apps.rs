@@ -10,6 +10,7 @@ use crate::{
     outbox::Outbox,
     plan::{AppPlan, JobPlan},
 };
+use std::collections::BTreeSet;
 
 impl Node {
     /// In the order of the file.
@@ -58,6 +59,19 @@ impl Node {
     pub(super) fn start_apps(&mut self, out: &mut Outbox) {
         self.state.edit().boot.begin(&self.jobs.plan().apps);
         self.go_on_with_boot(out);
+    }
+
+    /// The journal is lost: an app of which something was started is up.
+    pub(super) fn recover_apps(&mut self, out: &Outbox) {
+        self.apps.values_mut().for_each(App::begin);
+        let started = |(plan, job): (&JobPlan, &Job)| {
+            let runs = job.desired() == Desired::Run && job.incarnation() > 0;
+            plan.app.clone().filter(|_| runs)
+        };
+        let up: BTreeSet<Name> = self.jobs().filter_map(started).collect();
+        for app in up {
+            self.apps.entry(app).or_default().recover_up(out.now.mono);
+        }
     }
 
     /// What may go on because something has moved.

@@ -5,6 +5,7 @@ use crate::{
     clock::Mono,
     discovery::Standing,
     event::Event,
+    job::JobSummary,
     name::Name,
     plan::SignalTarget,
     record::Record,
@@ -47,8 +48,8 @@ pub enum Command {
     /// What is known of a watch has changed: its file is to show it. Whatever is started from now
     /// on finds it there.
     WriteInstances { watch: Name },
-    /// These jobs stay disabled over runs.
-    KeepDisabled { jobs: Vec<Name> },
+    /// What the keeper is to remember of a job that is not to run; `None`: it is to run.
+    Remember { job: Name, summary: Option<Box<JobSummary>> },
     /// Run it, killed at `deadline`; the answer is [`super::Input::TaskDone`].
     RunTask {
         id: TaskId,

@@ -85,7 +85,7 @@ impl DryRun {
             | Command::Forget { .. }
             | Command::Applied
             | Command::WriteInstances { .. }
-            | Command::KeepDisabled { .. }
+            | Command::Remember { .. }
             | Command::SetTimer { .. }
             | Command::Exit { .. } => {}
         }

@@ -1,10 +1,12 @@
 //! What a node is told.
 
-use super::{ReloadPreview, command::Token};
+use super::{NodePhase, ReloadPreview, command::Token};
 use crate::{
     discovery::Instance,
     environ::Unfit,
+    event,
     exit::{Asked, Exit, Usage},
+    job::JobSummary,
     name::Name,
     plan::{Plan, SignalTarget},
     signal::Signal,
@@ -25,6 +27,8 @@ pub enum Input {
         agent_restarts: u64,
         /// (from, to): upgrades that no agent has told of yet, oldest first.
         upgraded: Vec<(String, String)>,
+        /// The journal does not say how it was: what the keeper has and remembers counts.
+        lost: Option<LostJournal>,
     },
     /// exec has succeeded.
     Spawned {
@@ -110,6 +114,17 @@ pub struct Held {
     pub pending: bool,
     /// Its control socket is open: the keeper has not heard yet that its life is over.
     pub open: bool,
+    /// What the keeper remembers of it, if it is not to run.
+    pub summary: Option<JobSummary>,
+}
+
+/// What is known of a journal that is missing, or not whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostJournal {
+    /// What is wrong with it, for people.
+    pub reason: String,
+    /// Where the node was, as the keeper remembers it.
+    pub phase: NodePhase,
 }
 
 /// What people and programs ask for.
@@ -182,6 +197,38 @@ pub enum Request {
     Shutdown,
 }
 
+impl Input {
+    /// Cuts the texts that come with it: from here on none of them is long.
+    pub(super) fn cut_texts(&mut self) {
+        match self {
+            Input::Exited { exit, .. } => exit.cut_text(),
+            Input::TaskDone { outcome, .. } => {
+                outcome.exit.cut_text();
+                event::cut(&mut outcome.output);
+            }
+            Input::Checked { output, .. } => event::cut(output),
+            Input::StrayKilled { command, .. } => event::cut(command),
+            Input::Attached { upgraded, lost, .. } => {
+                lost.iter_mut().for_each(|lost| event::cut(&mut lost.reason));
+                for (from, to) in upgraded {
+                    event::cut(from);
+                    event::cut(to);
+                }
+            }
+            Input::Boot
+            | Input::Spawned { .. }
+            | Input::Timer { .. }
+            | Input::Request(_)
+            | Input::Signalled { .. }
+            | Input::Notified { .. }
+            | Input::CronDue { .. }
+            | Input::Instances { .. }
+            | Input::Withdrawn { .. }
+            | Input::LogGap { .. } => {}
+        }
+    }
+}
+
 impl Request {
     /// The one job that it concerns.
     #[must_use]
@@ -203,6 +250,55 @@ impl Request {
             | Request::Environ { .. }
             | Request::RunTask { .. }
             | Request::Shutdown => None,
+        }
+    }
+}
+
+impl Request {
+    /// The job that it disables (`true`) or enables.
+    #[must_use]
+    pub fn disables(&self) -> Option<(&Name, bool)> {
+        match self {
+            Request::Disable { job } => Some((job, true)),
+            Request::Enable { job } => Some((job, false)),
+            Request::Start { .. }
+            | Request::Reload { .. }
+            | Request::Stop { .. }
+            | Request::Kill { .. }
+            | Request::Restart { .. }
+            | Request::Signal { .. }
+            | Request::Maintenance { .. }
+            | Request::StartApp { .. }
+            | Request::StopApp { .. }
+            | Request::RestartApp { .. }
+            | Request::Apply { .. }
+            | Request::Environ { .. }
+            | Request::RunTask { .. }
+            | Request::Shutdown => None,
+        }
+    }
+
+    /// It is taken only if it can be written down: who is told that it was taken relies on it
+    /// whatever becomes of the agent. What acts on processes is not kept up by a full disk.
+    #[must_use]
+    pub fn is_promise(&self) -> bool {
+        match self {
+            Request::Disable { .. }
+            | Request::Enable { .. }
+            | Request::Apply { .. }
+            | Request::Environ { .. } => true,
+            Request::Start { .. }
+            | Request::Reload { .. }
+            | Request::Stop { .. }
+            | Request::Kill { .. }
+            | Request::Restart { .. }
+            | Request::Signal { .. }
+            | Request::Maintenance { .. }
+            | Request::StartApp { .. }
+            | Request::StopApp { .. }
+            | Request::RestartApp { .. }
+            | Request::RunTask { .. }
+            | Request::Shutdown => false,
         }
     }
 }
@@ -231,4 +327,6 @@ pub enum Refusal {
     TaskUnderWay,
     #[error("the node is stopping")]
     NodeStopping,
+    #[error("nothing is changed, since it could not be kept: {0}")]
+    NotKept(String),
 }

@@ -22,6 +22,7 @@ mod command;
 mod dry_run;
 mod input;
 mod jobs;
+mod loss;
 mod order;
 mod preview;
 mod propagate;
@@ -34,10 +35,10 @@ mod wiring;
 
 pub use blockers::{Blocker, Blockers, Cause, LeftAtRest, StuckJob, StuckWhy};
 pub use command::{Command, Outcome, Token, Wait};
-pub use input::{Held, Input, Refusal, Request};
+pub use input::{Held, Input, LostJournal, Refusal, Request};
 pub use jobs::Leaving;
 pub use preview::{Effect, JobPreview, MovedBy, ReloadPreview};
-pub use state::{NodePhase, NodeState};
+pub use state::{JournalLoss, NodePhase, NodeState};
 
 use crate::{
     app::App,
@@ -85,6 +86,8 @@ struct StepState {
     touched: BTreeMap<JobId, Option<Job>>,
     /// The jobs that are gone.
     gone: Vec<Name>,
+    /// It finds out how things are, without a journal: what is said now is no trigger.
+    recovering: bool,
     /// Another plan has come into force.
     replanned: bool,
     /// Something has come to another phase: the node may have come to its end.
@@ -148,12 +151,14 @@ impl Node {
         self.jobs.iter().map(|(_, plan, job)| (plan, job))
     }
 
-    pub fn step(&mut self, now: Now, input: Input) -> Outcome {
+    pub fn step(&mut self, now: Now, mut input: Input) -> Outcome {
+        input.cut_texts();
         let mut out = Outbox::new(now, self.seq, std::mem::take(&mut self.tasks));
         let was_over = self.was_over(&input);
         let answer = self.take(&mut out, input);
         self.propagate(&mut out);
         self.exit_if_empty(&mut out, was_over);
+        self.have_remembered(&mut out);
         let touched = std::mem::take(&mut self.step.touched);
         let touched: Vec<Name> = touched
             .into_iter()
@@ -170,8 +175,8 @@ impl Node {
     fn take(&mut self, out: &mut Outbox, input: Input) -> Option<Result<(), Refusal>> {
         match input {
             Input::Boot => self.boot(out),
-            Input::Attached { held, agent_restarts, upgraded } => {
-                self.attached(out, &held, agent_restarts, upgraded);
+            Input::Attached { held, agent_restarts, upgraded, lost } => {
+                self.attached(out, &held, agent_restarts, upgraded, lost);
             }
             Input::Spawned { job, incarnation, pid } => {
                 self.tell_job(out, &job, JobInput::Spawned { incarnation, pid });
@@ -257,6 +262,7 @@ impl Node {
         held: &[Held],
         agent_restarts: u64,
         upgraded: Vec<(String, String)>,
+        lost: Option<LostJournal>,
     ) {
         // An upgrade replaces the agent, too; that need not be told twice.
         if upgraded.is_empty() && agent_restarts > 0 {
@@ -265,12 +271,15 @@ impl Node {
         for (from, to) in upgraded {
             out.emit(Source::NODE, Kind::Upgraded { from, to });
         }
+        let held: BTreeMap<&Name, &Held> = held.iter().map(|held| (&held.job, held)).collect();
+        if let Some(lost) = lost {
+            return self.recover(out, &held, lost);
+        }
         let unborn = self.state.phase() == NodePhase::Starting;
         if unborn {
             // The earlier agent has not even journaled the boot.
             self.begin(out);
         }
-        let held: BTreeMap<&Name, &Held> = held.iter().map(|held| (&held.job, held)).collect();
         self.tell_all(out, |plan| JobInput::Attached { held: held.get(&plan.name).copied() });
         if unborn {
             self.tell_all(out, |_| JobInput::Arm);
@@ -279,6 +288,7 @@ impl Node {
         self.resume_tasks(out);
         self.resume_shutdown(out);
         self.look_again(out);
+        self.remind(out, &held);
     }
 
     fn signalled(&mut self, out: &mut Outbox, signal: Signal) {

@@ -77,7 +77,7 @@ impl Node {
         let triggered = self.wiring.triggers(id, plan).any(|it| is(it, source, event));
         let follows = plan.follows.as_ref().filter(|it| is_source(&it.source, source));
         let on_loss = follows.map(|follows| follows.on_loss);
-        if triggered {
+        if triggered && !self.step.recovering {
             self.step_job(out, id, JobInput::Triggered);
         }
         match (on_loss, event.name()) {

@@ -1,12 +1,13 @@
 //! What people and programs ask of a node, and what it refuses.
 
-use super::{Command, Node, Refusal, Request};
+use super::{Node, Refusal, Request};
 use crate::{
     app::AppInput,
     event::{Kind, Source},
-    job::{Desired, Force, JobInput},
+    job::{Desired, Force, Job, JobInput},
     name::Name,
     outbox::Outbox,
+    plan::JobPlan,
 };
 
 impl Node {
@@ -22,8 +23,8 @@ impl Node {
                 self.asked(out, &job, JobInput::Signal { signal, to })
             }
             Request::Reload { job } => self.asked(out, &job, JobInput::Reload),
-            Request::Disable { job } => self.able(out, &job, JobInput::Disable),
-            Request::Enable { job } => self.able(out, &job, JobInput::Enable),
+            Request::Disable { job } => self.asked(out, &job, JobInput::Disable),
+            Request::Enable { job } => self.asked(out, &job, JobInput::Enable),
             Request::Maintenance { on } => self.maintain(out, on),
             Request::StartApp { app } => self.app_asked(out, &app, AppInput::Start),
             Request::StopApp { app } => self.app_asked(out, &app, AppInput::Stop),
@@ -77,20 +78,28 @@ impl Node {
         self.asked(out, name, JobInput::Stop(force))
     }
 
-    /// Disables or enables, and has that kept over runs.
-    fn able(&mut self, out: &mut Outbox, name: &Name, input: JobInput<'_>) -> Result<(), Refusal> {
-        let before = self.disabled();
-        self.asked(out, name, input)?;
-        let jobs = self.disabled();
-        if jobs != before {
-            out.command(Command::KeepDisabled { jobs });
-        }
-        Ok(())
+    /// The jobs that stay disabled over runs. Those that are not in the plan follow: they may be
+    /// again.
+    #[must_use]
+    pub fn disabled(&self) -> Vec<Name> {
+        self.disabled_where(|_, job| job.desired() == Desired::Disabled)
     }
 
-    /// Those that are not in the plan follow: they may be again.
-    fn disabled(&self) -> Vec<Name> {
-        let disabled = self.jobs().filter(|(_, job)| job.desired() == Desired::Disabled);
+    /// The jobs that stay disabled over runs once a request is taken, if they are others than
+    /// before. They are on the disk before it is taken: its answer promises that.
+    #[must_use]
+    pub fn disabled_after(&self, request: &Request) -> Option<Vec<Name>> {
+        let (name, disables) = request.disables()?;
+        let before = self.job(name.as_str())?.desired() == Desired::Disabled;
+        let after = |plan: &JobPlan, job: &Job| match plan.name == *name {
+            true => disables,
+            false => job.desired() == Desired::Disabled,
+        };
+        (before != disables).then(|| self.disabled_where(after))
+    }
+
+    fn disabled_where(&self, is_disabled: impl Fn(&JobPlan, &Job) -> bool) -> Vec<Name> {
+        let disabled = self.jobs().filter(|(plan, job)| is_disabled(plan, job));
         let absent = self.state.disabled_absent.iter().filter(|it| self.job(it.as_str()).is_none());
         disabled.map(|(plan, _)| plan.name.clone()).chain(absent.cloned()).collect()
     }

@@ -37,6 +37,19 @@ pub struct NodeState {
     /// Jobs that a user disabled and that are not in the plan: they come back disabled.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) disabled_absent: BTreeSet<Name>,
+    /// The last time that the journal was lost in this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) journal_loss: Option<JournalLoss>,
+}
+
+/// A journal was lost, and what cannot be known since.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct JournalLoss {
+    /// When that was found: wall clock, ns.
+    pub since: i64,
+    pub reason: String,
+    /// Jobs that have ended: what they had said before is not known.
+    pub unknown: Vec<Name>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -84,6 +97,7 @@ impl Default for NodeState {
             signals: Signals::default(),
             boot: BootSequence::default(),
             disabled_absent: BTreeSet::new(),
+            journal_loss: None,
         }
     }
 }

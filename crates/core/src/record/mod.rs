@@ -190,6 +190,12 @@ impl Memory {
         self.seq = self.seq.max(seq);
     }
 
+    /// The number of the last event that there is a trace of.
+    #[must_use]
+    pub fn last_told(&self) -> u64 {
+        self.seq
+    }
+
     /// Jobs that a user disabled in an earlier run. Those that there is a record of have their say.
     pub fn disable(&mut self, jobs: impl IntoIterator<Item = Name>) {
         for name in jobs {
@@ -213,6 +219,13 @@ impl Memory {
     #[must_use]
     pub fn has_plan(&self) -> bool {
         self.plan.is_some()
+    }
+
+    /// Records are missing: a plan that was written down elsewhere is the later one.
+    pub fn prefer_written_plan(&mut self, written: Option<&Plan>) {
+        if written.is_some() {
+            self.plan = None;
+        }
     }
 
     /// The plan that was in force, given the one that was written down elsewhere; `None`: it is

@@ -13,6 +13,7 @@
 //! start web | stop web | kill web | restart web | signal web HUP | shutdown
 //! signalled TERM                          the node itself received it
 //! agent dies                              what is not in the journal is lost
+//! agent loses journal                     the next one goes by what the keeper remembers (lost …)
 //! attached web=2:live db=1                the next agent: highest incarnation, and if it lives
 //! job web once=db:healthy each=global:SIGHUP interval=1s cron=@daily when_timeout=5s while=db:stop
 //! job web check=name,interval=1s,timeout=1s,start=5s,rise=2,fall=2,notify   timeout=1m reload=HUP
@@ -37,7 +38,7 @@ use mainstay_core::{
     event::EventName,
     exit::{Asked, Exit, Usage},
     name::Name,
-    node::{Held, Input, Request, Token, Wait},
+    node::{Held, Input, LostJournal, NodePhase, Request, Token, Wait},
     plan::{
         Advertise, AppPlan, Awaited, Check, Condition, Cron, ExitRule, JobPlan, NodePlan,
         OnFailure, OnLoss, OnStartFailure, Plan, Probe, Reload, Restart, RestartOn, SignalTarget,
@@ -59,6 +60,7 @@ pub(crate) enum Line {
     At(Mono),
     Say(Input),
     AgentDies,
+    AgentLosesJournal,
     Show,
 }
 
@@ -83,6 +85,7 @@ pub(crate) fn read(text: &str, agent_restarts: u64) -> Vec<Line> {
         ["apply"] => Line::Apply,
         ["why", job] => Line::Why(name(job)),
         ["agent", "dies"] => Line::AgentDies,
+        ["agent", "loses", "journal"] => Line::AgentLosesJournal,
         ["show"] => Line::Show,
         words => Line::Say(input(words, agent_restarts)),
     });
@@ -97,11 +100,22 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
             held: held.iter().map(|word| self::held(word)).collect(),
             agent_restarts,
             upgraded: Vec::new(),
+            lost: None,
+        },
+        ["lost", held @ ..] => Input::Attached {
+            held: held.iter().map(|word| self::held(word)).collect(),
+            agent_restarts,
+            upgraded: Vec::new(),
+            lost: Some(LostJournal {
+                reason: "it is missing".to_owned(),
+                phase: NodePhase::Running,
+            }),
         },
         ["upgraded", from, to, held @ ..] => Input::Attached {
             held: held.iter().map(|word| self::held(word)).collect(),
             agent_restarts,
             upgraded: vec![((*from).to_owned(), (*to).to_owned())],
+            lost: None,
         },
         ["spawned", job, n] => {
             Input::Spawned { job: name(job), incarnation: number(n), pid: pid(number(n)) }
@@ -227,7 +241,7 @@ fn held(word: &str) -> Held {
         "gone" => (None, false, false),
         other => panic!("not a way to be held: {other}"),
     };
-    Held { job: name(job), highest, live, pending, open }
+    Held { job: name(job), highest, live, pending, open, summary: None }
 }
 
 fn node_plan(keys: &[&str]) -> NodePlan {

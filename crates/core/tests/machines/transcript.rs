@@ -11,9 +11,9 @@ use mainstay_core::{
     event::{Event, Kind},
     exit::Usage,
     explain,
-    job::Job,
+    job::{Job, JobSummary},
     name::Name,
-    node::{Command, Input, JobPreview, Node, Outcome, ReloadPreview, Request, Token, Wait},
+    node::{Command, Held, Input, JobPreview, Node, Outcome, ReloadPreview, Request, Token, Wait},
     plan::JobPlan,
     record::Memory,
     task::{TaskKind, TaskOwner},
@@ -81,6 +81,8 @@ struct Stage {
     now: Mono,
     timers: BTreeMap<Token, Mono>,
     agent_restarts: u64,
+    /// What the keeper was told.
+    remembered: BTreeMap<Name, JobSummary>,
     said: String,
 }
 
@@ -93,6 +95,7 @@ impl Default for Stage {
             now: Mono::default(),
             timers: BTreeMap::new(),
             agent_restarts: 0,
+            remembered: BTreeMap::new(),
             said: String::new(),
         }
     }
@@ -121,6 +124,7 @@ impl Stage {
             Line::At(time) => self.pass_time(time),
             Line::Say(input) => self.say(input),
             Line::AgentDies => self.agent_dies(),
+            Line::AgentLosesJournal => self.agent_loses_journal(),
             Line::Show => self.show(),
         }
     }
@@ -142,22 +146,41 @@ impl Stage {
         self.now = until;
     }
 
-    fn say(&mut self, input: Input) {
+    fn say(&mut self, mut input: Input) {
+        if let Input::Attached { held, lost: Some(_), .. } = &mut input {
+            self.remind(held);
+        }
         if self.node.is_none() {
             self.journal = (self.plan.clone(), Memory::default());
         }
         let node = self.node.get_or_insert_with(|| Node::new(self.plan.clone()));
         let now = Now { mono: self.now, wall: i64::try_from(self.now.0).expect("a short story") };
         let before = (node.seq(), journal(node));
+        let disabled = match &input {
+            Input::Request(request) => node.disabled_after(request),
+            _ => None,
+        };
         let outcome = node.step(now, input);
+        if let Some(jobs) = &disabled {
+            assert_eq!(node.disabled(), *jobs, "what was kept is what came of it");
+        }
         assert_honest(&before, node, &outcome);
         outcome.records.iter().for_each(|record| self.journal.1.take(written(record)));
         outcome.events.iter().for_each(|event| self.journal.1.told(event.seq));
-        let refused_or_silent = outcome.events.is_empty() && outcome.commands.is_empty();
+        if let Some(jobs) = disabled {
+            let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+            self.tell(format!("first keep disabled {}", jobs.join(" ")).trim_end());
+        }
+        let (remember, commands): (Vec<Command>, Vec<Command>) = outcome
+            .commands
+            .into_iter()
+            .partition(|command| matches!(command, Command::Remember { .. }));
+        remember.into_iter().for_each(|command| self.remember(command));
+        let refused_or_silent = outcome.events.is_empty() && commands.is_empty();
         for event in &outcome.events {
             self.tell(&event_line(event));
         }
-        for command in outcome.commands {
+        for command in commands {
             self.tell(&format!("> {}", command_line(&command)));
             if let Command::SetTimer { token, at } = command {
                 self.timers.insert(token, at);
@@ -183,6 +206,41 @@ impl Stage {
         self.node = Some(memory.restore(plan));
         self.timers = BTreeMap::new();
         self.agent_restarts += 1;
+    }
+
+    /// The keeper remembers what it was told, and the number of the last event.
+    fn agent_loses_journal(&mut self) {
+        let seq = self.node.as_ref().map_or(0, Node::seq);
+        let mut memory = Memory::default();
+        memory.told(seq);
+        self.node = Some(memory.clone().restore(self.plan.clone()));
+        self.journal = (self.plan.clone(), memory);
+        self.timers = BTreeMap::new();
+        self.agent_restarts += 1;
+    }
+
+    fn remember(&mut self, command: Command) {
+        match command {
+            Command::Remember { job, summary: Some(summary) } => {
+                self.remembered.insert(job, *summary);
+            }
+            Command::Remember { job, summary: None } => drop(self.remembered.remove(&job)),
+            other => panic!("not to be remembered: {other:?}"),
+        }
+    }
+
+    fn remind(&self, held: &mut Vec<Held>) {
+        for (job, summary) in &self.remembered {
+            let summary = Some(summary.clone());
+            match held.iter_mut().find(|held| held.job == *job) {
+                Some(held) => held.summary = summary,
+                None => {
+                    let (job, highest, live, pending) = (job.clone(), 0, None, false);
+                    let open = false;
+                    held.push(Held { job, highest, live, pending, open, summary });
+                }
+            }
+        }
     }
 
     fn show(&mut self) {
@@ -284,6 +342,10 @@ fn event_line(event: &Event) -> String {
         Kind::Upgraded { from, to } => format!("{source} upgraded {from} to {to}"),
         Kind::LogGap { lines } => format!("{source} logGap {lines}"),
         Kind::TaskEnded { task, exit, .. } => format!("{source} taskEnded {task}: {exit}"),
+        Kind::JournalLost { reason, unknown } => {
+            let unknown: Vec<&str> = unknown.iter().map(Name::as_str).collect();
+            format!("{source} journalLost ({reason}) {}", unknown.join(" ")).trim_end().to_owned()
+        }
         Kind::StrayKilled { pid, command } => format!("{source} strayKilled {pid} {command}"),
         Kind::Startup => format!("{source} startup"),
         Kind::Healthy => format!("{source} healthy"),
@@ -334,11 +396,8 @@ fn command_line(command: &Command) -> String {
         Command::Rest { job, incarnation } => format!("rest {job} #{incarnation}"),
         Command::Forget { job } => format!("forget {job}"),
         Command::Applied => "applied".to_owned(),
+        Command::Remember { job, .. } => format!("remember {job}"),
         Command::WriteInstances { watch } => format!("write instances {watch}"),
-        Command::KeepDisabled { jobs } => {
-            let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
-            format!("keep disabled {}", jobs.join(" ")).trim_end().to_owned()
-        }
         Command::Stop { job, incarnation, signal, to } => {
             format!("stop {job} #{incarnation} {signal} {}", word(to))
         }

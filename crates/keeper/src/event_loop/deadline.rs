@@ -70,14 +70,14 @@ pub(crate) enum Deadline {
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     /// CLOCK_MONOTONIC.
-    waits: Queue,
+    waits: ClockQueue,
     /// CLOCK_BOOTTIME.
-    leases: Queue,
+    leases: ClockQueue,
 }
 
 /// What is due by one clock.
 #[derive(Debug)]
-struct Queue {
+struct ClockQueue {
     clock: fn() -> u64,
     timer: OwnedFd,
     due: BTreeMap<(u64, u64), Deadline>,
@@ -88,8 +88,8 @@ struct Queue {
 impl Deadlines {
     pub(crate) fn new() -> io::Result<Deadlines> {
         Ok(Deadlines {
-            waits: Queue::new(TimerfdClockId::Monotonic, clock::monotonic)?,
-            leases: Queue::new(TimerfdClockId::Boottime, clock::boottime)?,
+            waits: ClockQueue::new(TimerfdClockId::Monotonic, clock::monotonic)?,
+            leases: ClockQueue::new(TimerfdClockId::Boottime, clock::boottime)?,
         })
     }
 
@@ -113,7 +113,7 @@ impl Deadlines {
         }
     }
 
-    fn queue(&mut self, deadline: Deadline) -> &mut Queue {
+    fn queue(&mut self, deadline: Deadline) -> &mut ClockQueue {
         match deadline.is_lease() {
             true => &mut self.leases,
             false => &mut self.waits,
@@ -161,10 +161,10 @@ impl Deadline {
     }
 }
 
-impl Queue {
-    fn new(id: TimerfdClockId, clock: fn() -> u64) -> io::Result<Queue> {
+impl ClockQueue {
+    fn new(id: TimerfdClockId, clock: fn() -> u64) -> io::Result<ClockQueue> {
         let timer = timerfd_create(id, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        Ok(Queue { clock, timer, due: BTreeMap::new(), next_id: 0, armed: None })
+        Ok(ClockQueue { clock, timer, due: BTreeMap::new(), next_id: 0, armed: None })
     }
 
     fn add(&mut self, at: u64, deadline: Deadline) {

@@ -167,6 +167,12 @@ impl Keeper {
                     node.records.retain(|kept| kept.record != record);
                 }
             }
+            ToKeeper::Remember { job, summary } => self.remember(&job, summary.map(|it| *it)),
+            ToKeeper::Told(told) => {
+                if let Some(node) = self.node() {
+                    node.told = Some(told);
+                }
+            }
             ToKeeper::Taken { token } => {
                 if let Some(node) = self.node() {
                     node.pending_requests.remove(&token);
@@ -198,6 +204,7 @@ impl Keeper {
                 settings: process.settings(),
             }),
             open: job.control.is_some(),
+            summary: job.summary.clone(),
         });
         let jobs = jobs.collect();
         let run = self.context.run.clone();
@@ -234,6 +241,7 @@ impl Keeper {
             records: node.records.iter().cloned().collect(),
             signals: signals.collect(),
             asked,
+            told: node.told,
         };
         let done: Vec<ToAgent> = node.outcomes.all().map(ToAgent::TaskDone).collect();
         let Some(agent) = &mut node.agent else { return };

@@ -11,7 +11,7 @@ use crate::{
 };
 use mainstay_core::signal::Signal;
 use mainstay_sys::offload::Offload;
-use mainstay_wire::link::{ControlRequest, ExitRecord, Upgraded};
+use mainstay_wire::link::{ControlRequest, ExitRecord, NodeSummary, Upgraded};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -42,6 +42,8 @@ pub(crate) struct Node {
     /// The latest sd_notify fields of (job, incarnation).
     pub(crate) notifications: BTreeMap<(u64, u64), BTreeMap<String, String>>,
     pub(crate) outcomes: Outcomes,
+    /// What an agent has last told of the node.
+    pub(crate) told: Option<NodeSummary>,
     pub(crate) stop_timeout: Duration,
     /// When a signal first asked for the end (CLOCK_BOOTTIME, ns).
     pub(crate) stop_asked: Option<u64>,
@@ -107,6 +109,7 @@ impl Node {
             next_token: 0,
             notifications: BTreeMap::new(),
             outcomes: Outcomes::default(),
+            told: None,
             stop_timeout: FIRST_STOP_TIMEOUT,
             stop_asked: None,
             impatient: false,

@@ -123,7 +123,7 @@ impl Keeper {
             Err(launch::LaunchError { doing, error }) => {
                 let errno = error.raw_os_error().unwrap_or(0);
                 let error = format!("cannot {}: {error}", doing.trim_start_matches("cannot "));
-                self.gone(id, Ended::new(Exit::Error { error, errno }, None));
+                self.gone(id, Ended::new(Exit::error(error, errno), None));
             }
         }
     }
@@ -145,7 +145,7 @@ impl Keeper {
             None => self.up(id),
             Some(failed) => {
                 let error = process.exec_context.describe(failed);
-                process.phase = Phase::Failed { exit: Exit::Error { error, errno: failed.errno } };
+                process.phase = Phase::Failed { exit: Exit::error(error, failed.errno) };
             }
         }
     }
@@ -380,7 +380,7 @@ impl Keeper {
 }
 
 /// The state file of a job of a node, in the directory of all of them.
-fn job_state_name(job: &Name) -> PathBuf {
+pub(super) fn job_state_name(job: &Name) -> PathBuf {
     Path::new(job.as_str()).join(STATE)
 }
 

@@ -3,6 +3,7 @@
 use crate::process::{exec_error::ExecContext, listen_sockets::HeldSocket, tree::Tree};
 use mainstay_core::{
     exit::{Asked, Exit},
+    job::{Desired, JobSummary},
     name::Name,
     plan::{Log, SignalTarget},
     signal::Signal,
@@ -39,6 +40,8 @@ pub(crate) struct Job {
     pub(crate) state_error: Option<String>,
     /// Why nobody can connect.
     pub(crate) control_error: Option<String>,
+    /// What an agent that has lost its journal goes by; `None`: it is to run.
+    pub(crate) summary: Option<JobSummary>,
     /// No longer in the plan: goes when its process has gone.
     pub(crate) forgotten: bool,
 }
@@ -159,8 +162,14 @@ impl Job {
             clients: Vec::new(),
             state_error: None,
             control_error: None,
+            summary: None,
             forgotten: false,
         }
+    }
+
+    /// What is wanted of it.
+    pub(crate) fn desired(&self) -> Desired {
+        self.summary.as_ref().map_or(Desired::Run, |summary| summary.desired)
     }
 
     pub(crate) fn control_file(&self) -> PathBuf {
@@ -176,6 +185,7 @@ impl Job {
         ContainerState {
             incarnation: Some(self.highest),
             held: self.held.clone(),
+            desired: Some(self.desired()),
             ..ContainerState::starting(clock::wall())
         }
     }
@@ -208,7 +218,7 @@ impl Job {
                 state
             }
         };
-        state.incarnation = Some(process.incarnation);
+        (state.incarnation, state.desired) = (Some(process.incarnation), Some(self.desired()));
         state.err = self.trouble();
         state
     }
@@ -223,7 +233,7 @@ impl Job {
         let cpu_time = (ended.cpu_user_us + ended.cpu_system_us) * 1000;
         let metrics = ContainerMetrics { cpu_time, ..self.counts() };
         let mut state = ContainerState::down(clock::wall(), &ended.exit, metrics);
-        state.incarnation = Some(self.highest);
+        (state.incarnation, state.desired) = (Some(self.highest), Some(self.desired()));
         if state.err.is_empty() {
             state.err = self.trouble();
         }

@@ -13,6 +13,7 @@ pub(crate) mod listen_sockets;
 pub(crate) mod notify;
 pub(crate) mod orphans;
 pub(crate) mod outcomes;
+mod remembered;
 mod run_task;
 mod stop;
 pub(crate) mod task;

@@ -174,9 +174,7 @@ impl Keeper {
         let failed =
             task.failure.as_ref().and_then(|failure| rustix::io::read(failure, &mut bytes).ok());
         let exit = match (failed.and_then(|count| Failure::from_bytes(&bytes[..count])), how) {
-            (Some(failed), _) => {
-                Exit::Error { error: task.exec_context.describe(failed), errno: failed.errno }
-            }
+            (Some(failed), _) => Exit::error(task.exec_context.describe(failed), failed.errno),
             (None, ExitStatus::Code(code)) => Exit::Code { code },
             (None, ExitStatus::Signal(_)) if task.timed_out => {
                 Exit::Error { error: "its time was up: it was killed".to_owned(), errno: 110 }

@@ -332,9 +332,10 @@ impl World {
         let message = agent.inbox.pop_front().expect("a message");
         let (input, record) = match message {
             Message::Boot => (Input::Boot, None),
-            Message::Attached { held } => {
-                (Input::Attached { held, agent_restarts: 1, upgraded: Vec::new() }, None)
-            }
+            Message::Attached { held } => (
+                Input::Attached { held, agent_restarts: 1, upgraded: Vec::new(), lost: None },
+                None,
+            ),
             Message::Spawned { job, incarnation } => {
                 let job = plan.jobs[job].name.clone();
                 (Input::Spawned { job, incarnation, pid: pid(incarnation) }, None)
@@ -402,7 +403,7 @@ impl World {
                     |record: &Record| record.job == at && record.incarnation == kept.highest;
                 let pending = kept.live.is_some() || self.keeper.records.iter().any(recorded);
                 let (job, highest, open) = (plan.name.clone(), kept.highest, kept.open);
-                Held { job, highest, live, pending, open }
+                Held { job, highest, live, pending, open, summary: None }
             })
             .collect();
         let attached = match agency {
@@ -548,7 +549,7 @@ fn action(command: Command) -> Option<Action> {
         | Command::Forget { .. }
         | Command::Applied
         | Command::WriteInstances { .. }
-        | Command::KeepDisabled { .. }
+        | Command::Remember { .. }
         | Command::Announce { .. }
         | Command::Withdraw { .. } => return None,
     })

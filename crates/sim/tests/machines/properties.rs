@@ -6,9 +6,9 @@ use mainstay_core::{
     discovery::Instance,
     event::{EventName, Kind, Source},
     exit::{Asked, Exit},
-    job::Job,
+    job::{Desired, Job, JobSummary, Phase},
     name::Name,
-    node::{Command, Held, Input, Node, Outcome, Request, Token, Wait},
+    node::{Command, Held, Input, LostJournal, Node, NodePhase, Outcome, Request, Token, Wait},
     plan::{
         AppPlan, Awaited, Check, Condition, ExitRule, JobPlan, NodePlan, OnFailure, OnLoss, Plan,
         Probe, Reload, Restart, RestartOn, SignalTarget, SourceRef, Trigger, WatchPlan, Watched,
@@ -43,6 +43,23 @@ proptest! {
             let before = node.clone();
             let outcome = node.step(Now { mono, wall: 1 }, input.clone());
             watch.check(&before, &node, &input, &outcome);
+        }
+    }
+
+    /// What was said before a loss is not known after it, so only numbers are watched.
+    #[test]
+    fn a_lost_journal_breaks_nothing(
+        plan in rich_plan(),
+        inputs in vec(prop_oneof![4 => input(), 1 => loss()], 0..40),
+    ) {
+        let mut node = Node::new(plan);
+        let mut last = 0;
+        for (input, at) in inputs.into_iter().zip(1..) {
+            let outcome = node.step(Now { mono: Mono(at * 1_000_000_000), wall: 1 }, input);
+            for event in &outcome.events {
+                assert_eq!(event.seq, last + 1);
+                last = event.seq;
+            }
         }
     }
 
@@ -267,6 +284,7 @@ impl Seen {
             | Kind::AgentRestarted { .. }
             | Kind::Upgraded { .. }
             | Kind::LogGap { .. }
+            | Kind::JournalLost { .. }
             | Kind::TaskEnded { .. }
             | Kind::StrayKilled { .. } => {}
         }
@@ -426,6 +444,7 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
             held,
             agent_restarts: 1,
             upgraded: Vec::new(),
+            lost: None,
         }),
         6 => (name(), incarnation()).prop_map(|(job, incarnation)| Input::Spawned {
             job,
@@ -484,12 +503,32 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
     ]
 }
 
+/// A new agent that has no journal.
+fn loss() -> impl Strategy<Value = Input> {
+    let phase = prop_oneof![
+        3 => Just(NodePhase::Running),
+        1 => Just(NodePhase::Maintenance),
+        1 => Just(NodePhase::Stopping),
+    ];
+    (vec(held(), 0..4), phase).prop_map(|(held, phase)| Input::Attached {
+        held,
+        agent_restarts: 1,
+        upgraded: Vec::new(),
+        lost: Some(LostJournal { reason: "gone".to_owned(), phase }),
+    })
+}
+
 fn held() -> impl Strategy<Value = Held> {
     let name = prop_oneof!["a", "b", "c", "nope"].prop_map(|name: String| plans::name(&name));
     let (live, flag) = (option::of(0u64..6), any::<bool>);
     (name, 0u64..6, live, flag(), flag()).prop_map(|(job, highest, live, pending, open)| {
         let live = live.map(|incarnation| (incarnation, world::pid(incarnation)));
-        Held { job, highest, live, pending, open }
+        let summary = (highest % 2 == 1).then_some(JobSummary {
+            desired: Desired::Rest,
+            phase: Phase::Exited,
+            exit: Some(Exit::Code { code: 0 }),
+        });
+        Held { job, highest, live, pending, open, summary }
     })
 }
 

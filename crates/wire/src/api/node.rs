@@ -27,6 +27,9 @@ pub struct NodeStatus {
     #[schemars(with = "String")]
     pub state_dir: PathBuf,
     pub agent_restarts: u64,
+    /// The agent's journal was lost in this run, and what is not known since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal_lost: Option<JournalLostStatus>,
     /// `null`: the keeper did not answer in time.
     pub keeper: Option<KeeperStatus>,
     pub jobs: Vec<JobStatus>,
@@ -44,6 +47,18 @@ pub struct NodeStatus {
     pub rollout: Option<serde_json::Value>,
     /// Processes of this node that belong to no job; `null` as for `keeper`.
     pub strays: Option<Vec<Stray>>,
+}
+
+/// A journal that was lost: jobs went on as the keeper remembered them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "JournalLost")]
+pub struct JournalLostStatus {
+    #[schemars(extend("format" = "date-time"))]
+    pub since: String,
+    pub reason: String,
+    /// Jobs that had ended: what they had said before is not known.
+    #[schemars(with = "Vec<String>")]
+    pub unknown: Vec<Name>,
 }
 
 /// The keeper, as far as it shows.

@@ -15,7 +15,7 @@ pub enum Selection {
 }
 
 /// A request that was taken, journaled, and is being carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accepted {
     /// The incarnation that the job had before; 0 also for requests to the node.
     pub before: u64,

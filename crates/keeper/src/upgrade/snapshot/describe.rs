@@ -63,6 +63,7 @@ impl Keeper {
                 .collect(),
             log_gaps: node.log_gaps.clone(),
             outcomes: node.outcomes.all().collect(),
+            told: node.told,
             upgraded: node.upgraded.clone(),
             upgrades: node.upgrades,
             next_record: node.next_record,
@@ -120,6 +121,7 @@ fn describe_job(job: &Job) -> JobSnapshot {
         started: job.started,
         down: job.down.clone(),
         state_error: job.state_error.clone(),
+        summary: job.summary.clone(),
         forgotten: job.forgotten,
         process: job.process.as_ref().map(describe_process),
     }

@@ -18,13 +18,14 @@ use crate::{
 };
 use mainstay_core::{
     exit::{Asked, Exit},
+    job::JobSummary,
     name::Name,
     plan::{Log, Socket},
     task::Bytes,
 };
 use mainstay_wire::{
     format::Format,
-    link::{ExitRecord, LogFigures, Upgraded},
+    link::{ExitRecord, LogFigures, NodeSummary, Upgraded},
     sse,
     state::ContainerState,
     task::{TaskDone, TaskKey},
@@ -75,6 +76,8 @@ pub(super) struct Handover {
     log_gaps: LogGaps,
     #[serde(rename = "done")]
     outcomes: Vec<TaskDone>,
+    #[serde(default)]
+    told: Option<NodeSummary>,
     upgraded: Vec<Upgraded>,
     upgrades: u64,
     next_record: u64,
@@ -116,6 +119,8 @@ struct JobSnapshot {
     #[serde(default)]
     down: Option<ContainerState>,
     state_error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    summary: Option<JobSummary>,
     forgotten: bool,
     process: Option<ProcessSnapshot>,
 }

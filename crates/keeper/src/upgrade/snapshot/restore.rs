@@ -147,6 +147,7 @@ impl Handover {
         node.next_token = self.next_token;
         node.log_gaps = self.log_gaps;
         node.outcomes = self.outcomes.into();
+        node.told = self.told;
         node.upgraded = self.upgraded;
         node.upgrades = self.upgrades;
         node.stop_timeout = self.stop_timeout;
@@ -301,6 +302,7 @@ fn restore_job(held: JobSnapshot) -> io::Result<Job> {
         clients: Vec::new(),
         state_error: held.state_error,
         control_error: None,
+        summary: held.summary,
         forgotten: held.forgotten,
     })
 }

@@ -15,7 +15,9 @@ use mainstay_core::{
     node::NodePhase,
 };
 use mainstay_net::percent::segment;
-use mainstay_wire::api::{DiscoveryStatus, JobStatus, ListenerStatus, NodeStatus, WatchStatus};
+use mainstay_wire::api::{
+    DiscoveryStatus, JobStatus, JournalLostStatus, ListenerStatus, NodeStatus, WatchStatus,
+};
 use std::time::Duration;
 
 pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
@@ -116,6 +118,16 @@ fn some(jobs: &[JobStatus]) -> Page {
     page
 }
 
+fn journal_lost(lost: &JournalLostStatus) -> String {
+    let JournalLostStatus { since, reason, unknown } = lost;
+    let names: Vec<&str> = unknown.iter().map(|job| job.as_str()).collect();
+    let of = match names.is_empty() {
+        true => String::new(),
+        false => format!("; what these had said before is not known: {}", names.join(" ")),
+    };
+    format!("the journal was lost at {since} ({reason}), jobs went on{of}")
+}
+
 fn whole(status: &NodeStatus, shown: Shown, height: Height) -> Page {
     let (word, tint) = match status.state {
         NodePhase::Starting => ("starting", Tint::Yellow),
@@ -155,6 +167,7 @@ fn whole(status: &NodeStatus, shown: Shown, height: Height) -> Page {
             page.line(format!("{what} is not open at {at}: {error}; it is tried again"));
         }
     }
+    status.journal_lost.iter().for_each(|lost| page.line(journal_lost(lost)));
     watches(&mut page, &status.watches, height);
     if let Some(DiscoveryStatus { engine, address, trouble: Some(trouble) }) = &status.discovery {
         page.line(format!("discovery ({engine} at {address}): {trouble}; jobs go on"));
