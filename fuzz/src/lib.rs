@@ -41,6 +41,9 @@ pub struct Broken {
     pub file: PathBuf,
 }
 
+/// The targets that read what a stranger can send or leave: another user, another machine, a disk.
+pub const EXPOSED: [&str; 5] = ["sse", "http", "notify", "state", "journal"];
+
 #[must_use]
 pub fn target(name: &str) -> Option<&'static Target> {
     ALL.iter().find(|target| target.name == name)
@@ -54,12 +57,23 @@ pub fn one(name: &str, input: &[u8]) {
     (target(name).expect("a target").run)(input);
 }
 
+/// What has broken the target before, or came close: `corpus/TARGET/` in the tree.
+fn corpus(name: &str) -> Vec<Vec<u8>> {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    // In the same order on every machine.
+    files.sort();
+    files.iter().filter_map(|file| std::fs::read(file).ok()).collect()
+}
+
 /// Runs a target on seeds and what can be made of them; how many inputs it stood.
 ///
 /// # Errors
 /// The first input that it did not stand.
 pub fn fuzz(target: &'static Target, seed: u64, until: Until) -> Result<u64, Broken> {
-    let mut mutator = Mutator::new((target.seeds)(), target.tokens);
+    let seeds = (target.seeds)().into_iter().chain(corpus(target.name)).collect();
+    let mut mutator = Mutator::new(seeds, target.tokens);
     let mut random = Random::new(seed);
     let watch = Watch::start(target.name, seed);
     let begun = Instant::now();
@@ -96,6 +110,11 @@ mod tests {
         tokens: &["{", "}"],
         short: 0,
     };
+
+    #[test]
+    fn what_a_stranger_can_reach_is_among_the_targets() {
+        assert!(EXPOSED.iter().all(|name| target(name).is_some()));
+    }
 
     #[test]
     fn a_defect_is_found_and_kept_and_the_same_seed_finds_it_again() {

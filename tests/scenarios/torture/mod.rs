@@ -1,16 +1,19 @@
 //! Many jobs write numbered lines, some of them crash, and meanwhile the agent is killed, the
-//! binary is upgraded and every socket is abused. Nothing of it may be seen in the jobs, in their
-//! logs or in the events.
+//! binary is upgraded, every socket is abused and the machine fails. Nothing of it may be seen in
+//! the jobs, in their logs or in the events, but what a full disk has cost, to the line.
 //!
 //! The seed decides what is done and when, so a run that failed can be had again:
 //! `scripts/torture --seed N`.
 
 mod abuse;
+mod machine;
+mod planted;
 mod schedule;
 mod verdict;
 
 use abuse::Abuse;
-use mainstay_tests::{Node, Setup, binary, signal, until, within};
+use machine::{Fault, Machine};
+use mainstay_tests::{Node, Random, Scratch, Setup, binary, signal, until, within};
 use rustix::process::Signal;
 use schedule::{Deed, Schedule};
 use std::{
@@ -20,7 +23,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use verdict::Verdict;
+use verdict::{Evidence, Verdict};
 
 /// How much there is of everything.
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +32,22 @@ struct Scale {
     jobs: u64,
     kills: u64,
     upgrades: u64,
+    faults: u64,
+    /// A full run directory is among them.
+    full_run: bool,
 }
 
 #[test]
 fn nothing_is_lost_or_repeated_whatever_is_killed_upgraded_and_abused() {
-    let seed = u64::from(std::process::id());
-    torture(Scale { seed: setting("SEED", seed), jobs: 40, kills: 30, upgrades: 4 });
+    let seed = setting("SEED", u64::from(std::process::id()));
+    torture(Scale { seed, jobs: 40, kills: 30, upgrades: 4, faults: 0, full_run: false });
+}
+
+#[test]
+fn nothing_is_lost_or_repeated_whatever_the_machine_lacks() {
+    mainstay_tests::needs_root();
+    let seed = setting("SEED", u64::from(std::process::id()));
+    torture(Scale { seed, jobs: 20, kills: 6, upgrades: 2, faults: 12, full_run: false });
 }
 
 /// `scripts/torture`
@@ -46,6 +59,8 @@ fn the_long_form() {
         jobs: setting("JOBS", 100),
         kills: setting("KILLS", 200),
         upgrades: setting("UPGRADES", 20),
+        faults: setting("FAULTS", 0),
+        full_run: setting("FULL_RUN", 0) > 0,
     });
 }
 
@@ -56,14 +71,21 @@ fn setting(name: &str, default: u64) -> u64 {
     }
 }
 
+/// The run is over so long after it was asked for at most: `stop_timeout` and a second.
+const STOPPED: Duration = Duration::from_secs(21);
+
 fn torture(scale: Scale) {
     println!("{scale:?}: the same again with scripts/torture --seed {}", scale.seed);
     let begun = Instant::now();
-    let notes = mainstay_tests::Scratch::new();
+    let notes = Scratch::new();
     let jobs = jobs(scale);
-    let mut node = Setup::config(config(&jobs, notes.path())).start();
+    let machine = (scale.faults > 0).then(Machine::new);
+    let mut faults = machine.as_ref().map(Machine::faults).unwrap_or_default();
+    faults.retain(|fault| scale.full_run || *fault != Fault::FullRun);
+    let setup = Setup::config(config(&jobs, notes.path()));
+    let setup = machine.iter().fold(setup, |setup, machine| machine.under(setup));
+    let mut node = setup.start();
     let mut events = node.events();
-    let mut pids = Vec::new();
     let healthy = |event: &serde_json::Value| event["event"] == "healthy";
     for job in &jobs {
         let up = |event: &serde_json::Value| healthy(event) && event["source"] == *job.name;
@@ -71,35 +93,50 @@ fn torture(scale: Scale) {
             events.wait("all jobs run", healthy);
         }
     }
-    for job in jobs.iter().filter(|job| !job.crashes) {
-        pids.push((job.name.clone(), node.running(&job.name)));
-    }
+    let steady = jobs.iter().filter(|job| !job.crashes);
+    let pids: Vec<(String, u32)> =
+        steady.map(|job| (job.name.clone(), node.running(&job.name))).collect();
     let abuse = Abuse::start(&node, &jobs, scale.seed);
-    let upgrades = carry_out(&Schedule::new(scale), &node);
+    let schedule = Schedule::new(scale, &faults);
+    let upgrades = carry_out(&schedule, &node, machine.as_ref(), scale.seed);
     let abused = abuse.stop();
 
     // What was said before this mark has reached whoever follows the events.
     signal(node.keeper(), Signal::HUP);
     events.wait("the mark", |event| event["event"] == "signal");
-    for (name, pid) in &pids {
-        assert_eq!(node.pid(name), Some(*pid), "{name} was disturbed");
-    }
-    let dropped = node.status()["keeper"]["forward_dropped"].as_u64();
+    let pids: Vec<(String, u32, Option<u32>)> =
+        pids.into_iter().map(|(name, pid)| (name.clone(), pid, node.pid(&name))).collect();
+    let dropped = node.status()["keeper"]["forward_dropped"].as_u64().unwrap_or(0);
+    // Seen from here also when the node's own view of its disks is gone.
+    let logs = std::fs::File::open(node.state_dir().join("logs")).expect("there are logs");
+    let asked = Instant::now();
     node.must(&["shutdown"]);
     assert_eq!(node.wait().code(), Some(0));
-    let verdict = Verdict::find(&jobs, events.to_end(), &node, notes.path());
+    assert!(asked.elapsed() < STOPPED, "the end took {:?}", asked.elapsed());
+    let verdict = Verdict::find(&Evidence {
+        jobs: &jobs,
+        events: events.to_end(),
+        logs: format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&logs)).into(),
+        notes: notes.path(),
+        pids: &pids,
+        stdout: node.stdout(),
+        dropped,
+    });
     assert_eq!(node.processes(), [0; 0], "something is left");
-    verdict.check_forwarded(&jobs, &node, dropped.unwrap_or(0));
     assert_eq!(verdict.upgrades, upgrades, "each upgrade is told once");
     println!(
-        "{} jobs, {} agents killed, {} upgrades, {abused} abused connections: {} events, \
-         {} exits, {} lines, in {:.0?}",
+        "{} jobs, {} agents killed, {upgrades} upgrades, {} faults, {abused} abused connections: \
+         {} events, {} exits, {} starts not possible, {} lines (of them {} in archives that a full \
+         disk has cleared away), {} more counted as not written, in {:.0?}",
         jobs.len(),
-        scale.kills,
-        upgrades,
+        schedule.kills(),
+        scale.faults,
         verdict.events,
         verdict.exits,
+        verdict.not_started,
         verdict.lines,
+        verdict.cleared,
+        verdict.counted_gaps,
         begun.elapsed()
     );
 }
@@ -109,6 +146,8 @@ struct Job {
     name: String,
     crashes: bool,
     compress: bool,
+    /// A fault may keep it from being started, and clear away its archives.
+    under_faults: bool,
 }
 
 /// A quarter of them crashes, another quarter has its archives compressed.
@@ -118,6 +157,7 @@ fn jobs(scale: Scale) -> Vec<Job> {
             name: format!("job{index}"),
             crashes: index % 4 == 0,
             compress: index % 4 == 1,
+            under_faults: scale.faults > 0,
         })
         .collect()
 }
@@ -125,14 +165,15 @@ fn jobs(scale: Scale) -> Vec<Job> {
 fn config(jobs: &[Job], notes: &std::path::Path) -> String {
     let mut text = "[node]\nexit = \"never\"\nstop_timeout = \"20s\"\n".to_owned();
     let (writer, notes) = (env!("CARGO_BIN_EXE_mainstay-test-writer"), notes.display());
-    for Job { name, crashes, compress } in jobs {
+    for Job { name, crashes, compress, under_faults } in jobs {
         let kind = if *crashes { "crashes" } else { "steady" };
+        let delay = if *under_faults { "100ms" } else { "0s" };
         write!(
             text,
             r#"
             [jobs.{name}]
             exec = ["{writer}", "{notes}", "{name}", "100", "{kind}"]
-            restart = {{ on = "any", delay = "0s" }}
+            restart = {{ on = "any", delay = "{delay}", max_delay = "1s" }}
             log = {{ keep = {{ size = "16K", files = 10000, compress = {compress} }} }}
             "#
         )
@@ -142,7 +183,7 @@ fn config(jobs: &[Job], notes: &std::path::Path) -> String {
 }
 
 /// Does what the schedule says; how many upgrades there were.
-fn carry_out(schedule: &Schedule, node: &Node) -> u64 {
+fn carry_out(schedule: &Schedule, node: &Node, machine: Option<&Machine>, seed: u64) -> u64 {
     let copies: Vec<PathBuf> = (0..schedule.copies())
         .map(|number| {
             let copy = node.path().join(format!("mainstay-{number}"));
@@ -150,20 +191,14 @@ fn carry_out(schedule: &Schedule, node: &Node) -> u64 {
             copy
         })
         .collect();
+    let mut random = Random::new(seed);
     let mut under_way: Option<Child> = None;
     let mut upgrades = 0;
     for (pause, deed) in schedule.deeds() {
         // When it happens is part of what is tried out.
         thread::sleep(*pause);
         match deed {
-            Deed::KillAgent => {
-                if node.try_agent().is_none() {
-                    // The keeper holds the next one back. It gets its time, too.
-                    let _ = node.agent();
-                    thread::sleep(*pause);
-                }
-                signal(node.agent(), Signal::KILL);
-            }
+            Deed::KillAgent => kill_agent(node, *pause),
             Deed::Upgrade { copy } => {
                 finish(&mut under_way);
                 let mut args = vec!["upgrade".to_owned()];
@@ -172,13 +207,46 @@ fn carry_out(schedule: &Schedule, node: &Node) -> u64 {
                 under_way = Some(node.command(&args).spawn().expect("the binary can be started"));
                 upgrades += 1;
             }
+            Deed::Fault { fault, lasts, kill } => {
+                finish(&mut under_way);
+                println!("{fault} for {lasts:?}{}", if *kill { ", agent killed" } else { "" });
+                let trouble = machine.expect("faults need one").begin(*fault, node, &mut random);
+                thread::sleep(*lasts / 2);
+                match (*kill, node.try_agent()) {
+                    (true, Some(agent)) => signal(agent, Signal::KILL),
+                    (true, None) => {}
+                    // Nobody new is let in without a descriptor.
+                    (false, _) if *fault == Fault::NoDescriptors => {}
+                    // A command that runs outside of what is used up is answered meanwhile.
+                    (false, _) => {
+                        let code = node.ask(&["status"]).status.code();
+                        assert!(matches!(code, Some(0 | 3)), "{fault}: status ended with {code:?}");
+                    }
+                }
+                thread::sleep(*lasts / 2);
+                drop(trouble);
+                answers(node);
+            }
         }
     }
     finish(&mut under_way);
+    answers(node);
+    upgrades
+}
+
+fn kill_agent(node: &Node, pause: Duration) {
+    if node.try_agent().is_none() {
+        // The keeper holds the next one back. It gets its time, too.
+        let _ = node.agent();
+        thread::sleep(pause);
+    }
+    signal(node.agent(), Signal::KILL);
+}
+
+fn answers(node: &Node) {
     within(Duration::from_secs(60), "an agent is there again", || {
         node.ask(&["status"]).status.code().filter(|code| *code != 4)
     });
-    upgrades
 }
 
 /// An upgrade goes on while agents are killed, and succeeds.

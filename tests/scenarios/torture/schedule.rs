@@ -1,6 +1,6 @@
 //! What is done to a node, and when: all of it follows from the seed.
 
-use super::Scale;
+use super::{Scale, machine::Fault};
 use mainstay_tests::Random;
 use std::time::Duration;
 
@@ -10,6 +10,12 @@ pub(super) enum Deed {
     /// To a copy of the binary, or to the one that runs.
     Upgrade {
         copy: Option<usize>,
+    },
+    /// The machine has this fault for so long; in the middle of it the agent is killed, or not.
+    Fault {
+        fault: Fault,
+        lasts: Duration,
+        kill: bool,
     },
 }
 
@@ -23,15 +29,23 @@ pub(super) struct Schedule {
 const COPIES: usize = 2;
 
 impl Schedule {
-    pub(super) fn new(scale: Scale) -> Schedule {
+    /// Each of the faults comes as often as the others.
+    pub(super) fn new(scale: Scale, faults: &[Fault]) -> Schedule {
         let mut random = Random::new(scale.seed);
         let upgrade = |number: u64| Deed::Upgrade {
-            copy: (number % 2 == 1).then_some(usize::try_from(number / 2).unwrap_or(0) % COPIES),
+            copy: (scale.faults == 0 && number % 2 == 1)
+                .then_some(usize::try_from(number / 2).unwrap_or(0) % COPIES),
         };
         let mut deeds: Vec<Deed> = (0..scale.kills)
             .map(|_| Deed::KillAgent)
             .chain((0..scale.upgrades).map(upgrade))
             .collect();
+        for fault in faults.iter().cycle().take(usize::try_from(scale.faults).unwrap_or(0)) {
+            let lasts = Duration::from_millis(random.within(200..3000));
+            // What an agent has told and cannot write down would die with it.
+            let kill = random.within(0..2) == 0 && *fault != Fault::FullRun;
+            deeds.push(Deed::Fault { fault: *fault, lasts, kill });
+        }
         random.shuffle(&mut deeds);
         // Often an agent has time to get ready, at times it has not. The keeper does not take it
         // for a loop: that would be more than 30 within 10 s.
@@ -45,6 +59,16 @@ impl Schedule {
 
     pub(super) fn deeds(&self) -> &[(Duration, Deed)] {
         &self.deeds
+    }
+
+    /// How many agents are killed, in a fault or out of it.
+    pub(super) fn kills(&self) -> usize {
+        let kills = |deed: &Deed| match deed {
+            Deed::KillAgent => true,
+            Deed::Upgrade { .. } => false,
+            Deed::Fault { kill, .. } => *kill,
+        };
+        self.deeds.iter().filter(|(_, deed)| kills(deed)).count()
     }
 
     pub(super) fn copies(&self) -> usize {

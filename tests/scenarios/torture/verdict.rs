@@ -1,11 +1,8 @@
-//! What a torture has left, against what must be.
+//! What a torture has left, against what must be. `planted` shows that it finds what is wrong.
 
 use super::Job;
 use flate2::read::GzDecoder;
-use mainstay_tests::{
-    Node,
-    writer::{BURST, Notes, code, lines},
-};
+use mainstay_tests::writer::{BURST, Notes, code, lines};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,18 +11,47 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// What there is to judge by.
+#[derive(Debug)]
+pub(super) struct Evidence<'a> {
+    pub(super) jobs: &'a [Job],
+    /// All events, as somebody has seen them who followed from the first.
+    pub(super) events: &'a [Value],
+    /// The directory of logs.
+    pub(super) logs: PathBuf,
+    /// What the writers have noted themselves.
+    pub(super) notes: &'a Path,
+    /// Jobs that nothing may have disturbed, with their pids at the beginning and at the end.
+    pub(super) pids: &'a [(String, u32, Option<u32>)],
+    /// What was forwarded, and how many lines were not, by the node's own count.
+    pub(super) stdout: String,
+    pub(super) dropped: u64,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     pub(super) events: usize,
     pub(super) exits: u64,
     pub(super) upgrades: u64,
     pub(super) lines: u64,
+    /// Starts that a fault has kept from happening.
+    pub(super) not_started: u64,
+    /// Lines that a full disk has cost, each of them counted in the log itself.
+    pub(super) counted_gaps: u64,
+    /// Lines of the oldest archives, which go first when a disk is full.
+    pub(super) cleared: u64,
     /// How many lines each run of a job has written.
     runs: BTreeMap<(String, u64), u64>,
 }
 
 impl Verdict {
-    pub(super) fn find(jobs: &[Job], events: &[Value], node: &Node, notes: &Path) -> Verdict {
+    /// # Panics
+    /// When something was lost, repeated or disturbed.
+    pub(super) fn find(evidence: &Evidence<'_>) -> Verdict {
+        let Evidence { jobs, events, logs, notes, pids, .. } = evidence;
+        for (name, before, after) in *pids {
+            assert_eq!(Some(*before), *after, "{name} was disturbed: it has another pid");
+        }
         check_order(events);
         let named = |name: &str| events.iter().filter(|event| event["event"] == name).count();
         let mut verdict = Verdict {
@@ -33,22 +59,38 @@ impl Verdict {
             upgrades: named("upgraded") as u64,
             ..Verdict::default()
         };
-        for job in jobs {
+        for job in *jobs {
             let notes = Notes::new(notes, &job.name);
             assert!(!notes.alarm().exists(), "two incarnations of {} were alive", job.name);
-            let ends = check_ends(job, events);
-            let log = log(node, job);
-            verdict.check_log(job, &ends, &log, &notes);
+            let Ends { ends, not_started } = check_ends(job, events);
+            let log = log(logs, job);
+            let gaps = verdict.check_log(job, &ends, &log);
+            verdict.check_runs(job, &ends, gaps, &notes);
             verdict.exits += ends.len() as u64;
+            verdict.not_started += not_started;
+            verdict.counted_gaps += gaps;
         }
         verdict.lines = verdict.runs.values().sum();
+        verdict.check_forwarded(evidence);
         verdict
     }
 
-    /// Every run's lines from 1 to its last, one run after the other.
-    fn check_log(&mut self, job: &Job, ends: &[Value], log: &[String], notes: &Notes) {
-        let mut expected = (1, 1);
+    /// Every run's lines from 1 to its last, one run after the other; how many are missing by the
+    /// count of the log itself.
+    fn check_log(&mut self, job: &Job, ends: &[Value], log: &[String]) -> u64 {
+        let (mut gaps, mut after_gap) = (0, false);
+        let mut expected = self.first_kept(job, log);
         for (place, line) in log.iter().enumerate() {
+            if let Some(missing) = gap(line) {
+                gaps += missing;
+                after_gap = true;
+                continue;
+            }
+            if let (true, Some(found)) = (after_gap, numbers(line)) {
+                assert!(found >= expected, "the log of {} has {line} for {expected:?}", job.name);
+                expected = found;
+            }
+            after_gap = false;
             let first_of_next = (expected.0 + 1, 1);
             if *line == text(first_of_next) {
                 expected = first_of_next;
@@ -57,42 +99,59 @@ impl Verdict {
                 let cut = text(expected).starts_with(line) && place + 1 == log.len();
                 let stopped = ends.last().is_some_and(|end| end["code"].is_null());
                 assert!(cut && stopped, "the log of {} has {line} for {expected:?}", job.name);
-                return self.check_ends(job, ends, notes);
+                return gaps;
             }
             *self.runs.entry((job.name.clone(), expected.0)).or_default() += 1;
             expected.1 += 1;
         }
-        self.check_ends(job, ends, notes);
+        gaps
     }
 
-    /// As many lines as each run has written.
-    fn check_ends(&self, job: &Job, ends: &[Value], notes: &Notes) {
-        for (run, end) in (1..).zip(ends) {
-            let name = &job.name;
-            let found = self.runs.get(&(name.clone(), run)).copied().unwrap_or(0);
-            if end["code"].is_number() {
-                assert_eq!(found, lines(name, run), "lines of run {run} of {name}");
-            } else {
-                let written = notes.written(run);
-                assert!(
-                    (written..=written + BURST).contains(&found),
-                    "run {run} of {name} has {found} lines and wrote {written} or a burst more"
-                );
-            }
+    /// The first number in the log. Under faults it need not be the first that was written.
+    fn first_kept(&mut self, job: &Job, log: &[String]) -> (u64, u64) {
+        let first = log.iter().find_map(|line| numbers(line)).filter(|_| job.under_faults);
+        let (run, number) = first.unwrap_or((1, 1));
+        let before = (1..run).map(|run| (run, lines(&job.name, run))).chain([(run, number - 1)]);
+        for (run, count) in before.filter(|(_, count)| *count > 0) {
+            self.runs.insert((job.name.clone(), run), count);
+            self.cleared += count;
         }
+        (run, number)
+    }
+
+    /// As many lines as each run has written, but for those that the gaps have counted.
+    fn check_runs(&self, job: &Job, ends: &[Value], gaps: u64, notes: &Notes) {
+        let name = &job.name;
+        // The least and the most that can be missing.
+        let (mut least, mut most) = (0, 0);
+        for (run, end) in (1..).zip(ends) {
+            let found = self.runs.get(&(name.clone(), run)).copied().unwrap_or(0);
+            let (written, more) = match end["code"].is_number() {
+                true => (lines(name, run), 0),
+                false => (notes.written(run), BURST),
+            };
+            assert!(found <= written + more, "run {run} of {name} wrote {written}, not {found}");
+            let missing = written.saturating_sub(found);
+            assert!(gaps > 0 || missing == 0, "{missing} lines of run {run} of {name} are lost");
+            least += missing;
+            most += written + more - found;
+        }
+        assert!(
+            (least..=most).contains(&gaps),
+            "{name}: {gaps} lines are counted as missing, and {least} to {most} are"
+        );
         let last = ends.len() as u64;
         // The last one may have been stopped before it could count itself.
         assert!((last - 1..=last).contains(&notes.runs()), "{} runs of {}", last, job.name);
     }
 
     /// What went to the node's stdout: nothing twice, and nothing missing that was not counted.
-    pub(super) fn check_forwarded(&self, jobs: &[Job], node: &Node, dropped: u64) {
-        let names: BTreeSet<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+    fn check_forwarded(&self, evidence: &Evidence<'_>) {
+        let names: BTreeSet<&str> = evidence.jobs.iter().map(|job| job.name.as_str()).collect();
         let mut last: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         let mut cut: BTreeSet<&str> = BTreeSet::new();
         let mut count = 0;
-        let text = node.stdout();
-        for line in text.lines() {
+        for line in evidence.stdout.lines() {
             let (name, rest) = line.split_once(" | ").unwrap_or_else(|| panic!("torn: {line}"));
             if name == "mainstay" {
                 continue;
@@ -108,18 +167,19 @@ impl Verdict {
                 None => assert!(cut.insert(name), "{name} forwarded '{rest}' after {before:?}"),
             }
         }
-        assert!(count + dropped >= self.lines, "{count} of {} were forwarded", self.lines);
+        let forwarded = count + evidence.dropped;
+        assert!(forwarded >= self.lines, "{count} of {} were forwarded", self.lines);
     }
 }
 
 fn check_order(events: &[Value]) {
     for (number, event) in (1..).zip(events) {
-        assert_eq!(event["seq"], json!(number), "the events are not consecutive at {event}");
+        assert_eq!(event["seq"], json!(number), "an event is lost or repeated at {event}");
     }
 }
 
 /// The exits of a job: each incarnation's once, in order, with the code it ended with.
-fn check_ends(job: &Job, events: &[Value]) -> Vec<Value> {
+fn check_ends(job: &Job, events: &[Value]) -> Ends {
     let name = &job.name;
     let told = events.iter().filter(|event| {
         event["source"] == **name
@@ -133,11 +193,17 @@ fn check_ends(job: &Job, events: &[Value]) -> Vec<Value> {
         last = incarnation;
         !again
     });
-    let mut ends = Vec::new();
-    for (run, event) in (1..).zip(told) {
+    let (mut ends, mut not_started) = (Vec::new(), 0);
+    for (incarnation, event) in (1..).zip(told) {
         let detail = &event["detail"];
-        assert_eq!(detail["incarnation"], json!(run), "an exit of {name}: {event}");
+        assert_eq!(detail["incarnation"], json!(incarnation), "an exit of {name}: {event}");
         let exit = &detail["exit"];
+        if exit["error"].is_string() {
+            assert!(job.under_faults, "{name} was not started: {event}");
+            not_started += 1;
+            continue;
+        }
+        let run = ends.len() as u64 + 1;
         if exit["code"].is_number() {
             assert!(job.crashes, "{name} was disturbed: {event}");
             assert_eq!(exit["code"], json!(code(name, run)), "run {run} of {name}");
@@ -149,12 +215,18 @@ fn check_ends(job: &Job, events: &[Value]) -> Vec<Value> {
     assert!(job.crashes || ends.len() == 1, "{name} ended once: {ends:?}");
     let stopped = |event: &&Value| event["source"] == **name && event["event"] == "stopped";
     assert_eq!(events.iter().filter(stopped).count(), 1, "{name} is stopped once");
-    ends
+    Ends { ends, not_started }
+}
+
+/// How the runs of a job have ended, and how many there were not.
+struct Ends {
+    ends: Vec<Value>,
+    not_started: u64,
 }
 
 /// The lines of a job's log, through all its archives.
-fn log(node: &Node, job: &Job) -> Vec<String> {
-    let dir = node.state_dir().join("logs").join(&job.name);
+fn log(logs: &Path, job: &Job) -> Vec<String> {
+    let dir = logs.join(&job.name);
     let mut files: Vec<PathBuf> = fs::read_dir(&dir)
         .unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
         .map(|entry| entry.expect("a directory").path())
@@ -184,6 +256,12 @@ fn read(path: &Path) -> String {
     let mut text = String::new();
     GzDecoder::new(&bytes[..]).read_to_string(&mut text).expect("a whole archive");
     text
+}
+
+/// How many lines are missing where this one stands.
+fn gap(line: &str) -> Option<u64> {
+    let rest = line.strip_prefix("mainstay: ")?;
+    rest.split_once(" lines are missing here")?.0.parse().ok()
 }
 
 fn text((run, number): (u64, u64)) -> String {
