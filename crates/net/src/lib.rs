@@ -17,6 +17,7 @@ pub mod files;
 pub mod http;
 mod judged_writes;
 pub mod listen;
+mod names;
 pub mod percent;
 mod stream;
 pub mod tls;
