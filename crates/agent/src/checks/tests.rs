@@ -202,20 +202,54 @@ async fn a_check_is_asked_once_at_a_time_and_no_longer_than_its_incarnation() {
     let port = listener.local_addr().expect("an address").port();
     let probe = Probe::Http(http(format!("http://127.0.0.1:{port}/")));
     let mut probes = Checks::new();
-    assert!(probes.begin(&name(), 1, 0));
+    assert_eq!(probes.begin(&name(), 1, 0), Begin::Ask);
     probes.ask(&name(), 1, 0, &probe, soon());
-    assert!(!probes.begin(&name(), 1, 0));
-    assert!(probes.begin(&name(), 1, 1));
+    assert_eq!(probes.begin(&name(), 1, 0), Begin::UnderWay);
+    assert_eq!(probes.begin(&name(), 1, 1), Begin::Ask);
     probes.cancel(&name(), 2, 1);
-    assert!(probes.begin(&name(), 2, 0));
+    assert_eq!(probes.begin(&name(), 2, 0), Begin::Ask);
     probes.finished(&name(), 1, 0);
-    assert!(!probes.begin(&name(), 2, 0), "an old answer is not that of the new incarnation");
+    let busy = probes.begin(&name(), 2, 0);
+    assert_eq!(busy, Begin::UnderWay, "an old answer is not that of the new incarnation");
     probes.finished(&name(), 2, 0);
     let (port, _requests) = server(WELL).await;
-    assert!(probes.begin(&name(), 2, 0));
+    assert_eq!(probes.begin(&name(), 2, 0), Begin::Ask);
     probes.ask(&name(), 2, 0, &Probe::Tcp(format!("127.0.0.1:{port}")), soon());
     let Input::Checked { incarnation, check, passed, .. } = probes.answered().await else {
         panic!("another input")
     };
     assert_eq!((incarnation, check, passed), (2, 0, true));
+}
+
+#[tokio::test]
+async fn an_exec_check_whose_process_outlives_its_time_has_failed_until_it_is_gone() {
+    let mut checks = Checks::new();
+    let now = clock::mono();
+    assert_eq!(checks.begin(&name(), 1, 0), Begin::Ask);
+    checks.expect(&name(), 0, now);
+    assert_eq!(checks.begin(&name(), 1, 0), Begin::UnderWay);
+    let Input::Checked { incarnation: 1, passed: false, .. } = checks.answered().await else {
+        panic!("it has failed");
+    };
+    assert!(checks.finished(&name(), 1, 0).is_some());
+    // The next time it is not run beside the other, and fails at once.
+    assert_eq!(checks.begin(&name(), 1, 0), Begin::Overdue);
+    assert!(checks.has_ended(&name(), 1, 0), "what it says then is no answer");
+    assert_eq!(checks.begin(&name(), 1, 0), Begin::Ask);
+    assert!(!checks.has_ended(&name(), 1, 0));
+}
+
+#[tokio::test]
+async fn an_exec_check_that_answers_in_time_is_not_answered_again() {
+    let mut checks = Checks::new();
+    assert_eq!(checks.begin(&name(), 1, 0), Begin::Ask);
+    let since = checks.under_way[&(name(), 0)].since;
+    // Its time is up and that is in line, but the keeper's word comes first.
+    let time_up = Answer::TimeUp { job: name(), check: 0, incarnation: 1, since };
+    checks.report.send(time_up).expect("it listens");
+    assert!(!checks.has_ended(&name(), 1, 0));
+    assert!(checks.finished(&name(), 1, 0).is_some());
+    let next = Input::CronDue { job: name() };
+    checks.report.send(Answer::Checked(next.clone())).expect("it listens");
+    assert_eq!(checks.answered().await, next, "nothing before it");
 }

@@ -12,6 +12,7 @@ pub(crate) mod watch_files;
 
 use crate::{
     agent::{About, Agent, End},
+    checks::{self, Begin},
     effects::identity::{NodeTask, Run},
     inputs::cron::Clocks,
     journal::plan_file::{self, OnDisk},
@@ -119,11 +120,14 @@ impl Agent {
     ) -> Option<Input> {
         let plan = self.node.job_plan(job.as_str())?;
         let probe = &plan.checks.get(check)?.probe;
-        if !self.checks.begin(&job, incarnation, check) {
-            return None;
+        match self.checks.begin(&job, incarnation, check) {
+            Begin::Ask => {}
+            Begin::UnderWay => return None,
+            Begin::Overdue => return Some(checks::overdue(job, incarnation, check)),
         }
         match probe {
             Probe::Exec(_) => {
+                self.checks.expect(&job, check, deadline);
                 let id = TaskId::check(job, incarnation, check);
                 let env = self.env_for(plan);
                 let files = self.watch_files.pending();

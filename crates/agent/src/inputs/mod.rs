@@ -126,6 +126,12 @@ impl Agent {
             self.say(&ToKeeper::TaskTaken { id: key });
             return Ok(self.link.flush()?);
         };
+        if let TaskOwner::Job { job, incarnation, kind: TaskKind::Check(check) } = &id.owner
+            && self.checks.has_ended(job, *incarnation, *check)
+        {
+            self.say(&ToKeeper::TaskTaken { id: key });
+            return Ok(self.link.flush()?);
+        }
         if let Some(job) = id.owner.job() {
             outcome.output = self.hide(job, std::mem::take(&mut outcome.output));
         }
