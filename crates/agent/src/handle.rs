@@ -3,7 +3,7 @@
 use crate::{
     event_log::EventLog,
     metrics::user_metrics::UserMetrics,
-    reload::{Applied, options::Options},
+    reload::{Applied, options::Options, previews::PreviewError},
     wait::Wait,
 };
 use mainstay_core::{
@@ -12,8 +12,9 @@ use mainstay_core::{
     plan::{ApiPlan, Listeners, Plan},
 };
 use mainstay_import::Loaded;
+use mainstay_pool::{CONFIGURATION, RUN_FILES};
 use mainstay_wire::{
-    api::{Accepted, Changes, Gone, Invalid, JobStatus, Measures, NodeStatus, Selection, Why},
+    api::{Accepted, Changes, Gone, JobStatus, Measures, NodeStatus, ReloadError, Selection, Why},
     link::Figures,
     run_dir::Dirs,
 };
@@ -28,8 +29,8 @@ pub(crate) enum Call {
     Status(oneshot::Sender<Arc<NodeStatus>>),
     Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
     Why(String, oneshot::Sender<Option<Why>>),
-    Compare(Box<Plan>, oneshot::Sender<Result<Changes, Refusal>>),
-    Apply(Box<Plan>, oneshot::Sender<Result<Applied, Refusal>>),
+    Compare(Box<Plan>, oneshot::Sender<Result<Changes, PreviewError>>),
+    Apply(Box<Plan>, oneshot::Sender<Result<Applied, PreviewError>>),
     Figures(oneshot::Sender<Figures>),
     Measures(oneshot::Sender<Measures>),
     Environ(oneshot::Sender<Environ>),
@@ -135,12 +136,12 @@ impl Handle {
     ///
     /// # Errors
     /// [`Gone`], or inside: why it would not be taken.
-    pub(crate) async fn compare(&self, plan: Plan) -> Result<Result<Changes, Refusal>, Gone> {
+    pub(crate) async fn compare(&self, plan: Plan) -> Result<Result<Changes, PreviewError>, Gone> {
         self.call(|answer| Call::Compare(Box::new(plan), answer)).await
     }
 
     /// Brings a plan into force.
-    pub(crate) async fn apply(&self, plan: Plan) -> Result<Result<Applied, Refusal>, Gone> {
+    pub(crate) async fn apply(&self, plan: Plan) -> Result<Result<Applied, PreviewError>, Gone> {
         self.call(|answer| Call::Apply(Box::new(plan), answer)).await
     }
 
@@ -175,17 +176,18 @@ impl Handle {
     pub async fn upgrade(&self, binary: Option<PathBuf>) -> Result<String, Gone> {
         let metrics = self.user_metrics().clone();
         // This agent may have no time to do it later.
-        let _ = tokio::task::spawn_blocking(move || metrics.flush()).await;
+        let _ = RUN_FILES.run(move || metrics.flush()).await;
         self.call(|answer| Call::Upgrade(binary, answer)).await
     }
 
     /// The configuration as it is written now.
     ///
     /// # Errors
-    /// [`Gone`], or inside: the diagnostics, ready to be printed.
-    pub(crate) async fn load(&self) -> Result<Result<Loaded, Invalid>, Gone> {
+    /// [`ReloadError::Gone`], [`ReloadError::Unserved`], [`ReloadError::Invalid`]
+    pub(crate) async fn load(&self) -> Result<Loaded, ReloadError> {
         let (options, environ) = (self.options.clone(), self.environ().await?);
-        tokio::task::spawn_blocking(move || options.load(&environ)).await.map_err(|_| Gone)
+        let loaded = CONFIGURATION.run(move || options.load(&environ)).await;
+        Ok(loaded.map_err(PreviewError::from)??)
     }
 
     async fn call<T>(&self, call: impl FnOnce(oneshot::Sender<T>) -> Call) -> Result<T, Gone> {

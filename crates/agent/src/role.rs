@@ -27,7 +27,6 @@ use std::{
     io, mem,
     os::{fd::OwnedFd, unix::net},
     path::Path,
-    thread,
     time::Duration,
 };
 use tokio::{
@@ -49,18 +48,6 @@ const COME_BACK: Duration = Duration::from_millis(300);
 /// The keeper gets so long to end the run after it was told to.
 const END_OF_RUN: Duration = Duration::from_secs(10);
 
-/// A thread that was once there stays: when the jobs have used up the processes of the user, there
-/// is no other.
-const KEPT_THREADS: Duration = Duration::from_secs(365 * 24 * 3600);
-
-/// Files are written by other threads than the loop's. The first of them is there before any job
-/// is; where not even that can be had, the agent goes on without.
-async fn have_a_thread() {
-    if thread::Builder::new().spawn(|| {}).is_ok_and(|it| it.join().is_ok()) {
-        let _ = tokio::task::spawn_blocking(|| {}).await;
-    }
-}
-
 /// Runs the agent. `serve` is the API: it gets the listening socket, whom to ask, and a flag that
 /// becomes true when the run is over; it returns when its clients have been served.
 pub fn role<F, S>(dirs: Dirs, source: PlanSource, context: fn() -> Context, serve: F) -> i32
@@ -71,22 +58,17 @@ where
     memory::be_frugal();
     trace::init();
     let options = &Options { dirs, source, context };
-    let runtime = match runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(8)
-        .thread_keep_alive(KEPT_THREADS)
-        .build()
-    {
+    let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed("cannot start the runtime", &error),
     };
-    let code = runtime.block_on(async {
-        have_a_thread().await;
-        live(options, serve).await
-    });
-    // A lookup that hangs must not keep a dead agent around.
-    runtime.shutdown_background();
-    code
+    // Before any job takes the processes that they count as.
+    let missing = mainstay_pool::start();
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        tracing::warn!("no thread can be had for: {missing}; it is tried again when it is needed");
+    }
+    runtime.block_on(live(options, serve))
 }
 
 async fn live<F, S>(options: &Options, serve: F) -> i32

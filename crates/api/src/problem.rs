@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use mainstay_core::node::Refusal;
+use mainstay_pool::Unserved;
 use mainstay_wire::api::{Gone, ProblemDocument, ReloadError, WaitError};
 
 const TYPE: &str = "application/problem+json";
@@ -105,6 +106,12 @@ impl From<Gone> for Problem {
     }
 }
 
+impl From<Unserved> for Problem {
+    fn from(unserved: Unserved) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, unserved.to_string())
+    }
+}
+
 impl From<WaitError> for Problem {
     fn from(error: WaitError) -> Problem {
         let detail = error.to_string();
@@ -131,6 +138,7 @@ impl From<ReloadError> for Problem {
             ReloadError::Invalid(invalid) => Problem::invalid(invalid.0),
             ReloadError::Listeners(_) => Problem::conflict(detail),
             ReloadError::Refused(refusal) => refusal.into(),
+            ReloadError::Unserved(_) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail),
             ReloadError::Unreached { changes, error } => {
                 let mut problem = Problem::from(error);
                 problem.document.detail = detail;

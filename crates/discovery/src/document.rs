@@ -4,21 +4,23 @@
 //! switched as a whole, is noticed; where the kernel does not tell, each interval brings a look.
 
 use crate::catalogue::{About, Report};
-use crate::plain::open_plain;
 use crate::trouble::Trouble;
 use futures_util::StreamExt;
 use inotify::{EventStream, Inotify, WatchMask};
 use mainstay_core::discovery::Instance;
+use mainstay_pool::WATCHED;
+use mainstay_sys::nonblocking::open_file;
 use ring::digest::{Context, SHA256};
 use std::{
     collections::BTreeMap,
+    fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
     time::Duration,
 };
 use tokio::{
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
-    task::{AbortHandle, spawn_blocking},
+    task::AbortHandle,
     time::{sleep, timeout},
 };
 
@@ -141,7 +143,7 @@ impl Document {
 
     async fn look(&self) -> io::Result<Vec<Instance>> {
         let path = self.path.clone();
-        let digest = spawn_blocking(move || digest(&path)).await.map_err(io::Error::other)??;
+        let digest = WATCHED.run(move || digest(&path)).await??;
         Ok(digest.map(|digest| self.instance(digest)).into_iter().collect())
     }
 
@@ -164,7 +166,7 @@ fn is_gone(mask: inotify::EventMask) -> bool {
 
 /// Of its content; `None`: there is no such file.
 fn digest(path: &Path) -> io::Result<Option<String>> {
-    let file = match open_plain(path) {
+    let file = match open_file(path).map(File::from) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

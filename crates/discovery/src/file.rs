@@ -13,13 +13,13 @@ use changes::Changes;
 use dir::{Dir, Stamp};
 use entry::{Entry, now};
 use mainstay_core::discovery::{FileCatalogue, Instance, Query, Registration, Standing};
+use mainstay_pool::WATCHED;
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
 use tokio::{
     sync::{Mutex, watch},
-    task::spawn_blocking,
     time::{Instant, sleep, timeout_at},
 };
 
@@ -56,7 +56,7 @@ impl FileDriver {
         let (work, deadline) = (Arc::new(work), Instant::now() + LIMIT);
         loop {
             let (dir, work) = (self.dir.clone(), work.clone());
-            let tried = spawn_blocking(move || match dir.lock()? {
+            let tried = WATCHED.run(move || match dir.lock()? {
                 Some(_held) => work(&dir).map(Some),
                 None => Ok(None),
             });
@@ -142,7 +142,7 @@ impl Driver for FileDriver {
         // What happens from here on is news.
         cursor.news.mark_unchanged();
         let (dir, service) = (self.dir.clone(), cursor.query.service.clone());
-        let read = spawn_blocking(move || (dir.stamp(&service), dir.read(&service)));
+        let read = WATCHED.run(move || (dir.stamp(&service), dir.read(&service)));
         let (stamp, entries) = read.await.map_err(Failure::of)?;
         let (entries, now) = (entries?, now());
         let passing = || entries.iter().filter(|entry| entry.is_passing(now));
@@ -179,7 +179,7 @@ impl FileCursor {
         let end = seen.until.map_or(end, |until| end.min(until));
         while let Ok(Ok(())) = timeout_at(end, self.news.changed()).await {
             let (dir, service) = (dir.clone(), self.query.service.clone());
-            let stamp = spawn_blocking(move || dir.stamp(&service)).await;
+            let stamp = WATCHED.run(move || dir.stamp(&service)).await;
             if stamp.is_ok_and(|stamp| stamp != seen.stamp) {
                 return;
             }

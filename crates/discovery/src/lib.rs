@@ -11,7 +11,6 @@ mod consul;
 mod document;
 mod driver;
 mod file;
-mod plain;
 mod service;
 mod trouble;
 mod watch_task;

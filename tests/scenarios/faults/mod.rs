@@ -14,3 +14,5 @@ mod leftovers;
 mod misbehaviour;
 mod scarcity;
 mod stuck_stdout;
+mod threads;
+mod verdicts;

@@ -1,7 +1,8 @@
 //! Instances in the order in which they are kept: a long list is sorted outside the loop.
 
 use mainstay_core::{discovery::Instance, name::Name};
-use tokio::{sync::mpsc, task::spawn_blocking};
+use mainstay_pool::COMPUTE;
+use tokio::sync::mpsc;
 
 type Answer = (Name, Vec<Instance>);
 
@@ -19,15 +20,16 @@ impl Sorter {
         let (done, sorted) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Some((watch, mut instances)) = queue.recv().await {
-                let sort = spawn_blocking(move || {
+                let done = done.clone();
+                let sort = move || {
                     instances.sort();
                     instances.dedup();
-                    instances
-                });
-                // Fails only when the runtime ends.
-                let Ok(instances) = sort.await else { return };
-                if done.send((watch, instances)).is_err() {
-                    return;
+                    // Nobody listens only when the agent is gone.
+                    let _ = done.send((watch, instances));
+                };
+                // The next answer of this watch says it again.
+                if let Err(unserved) = COMPUTE.run(sort).await {
+                    tracing::error!("an answer of service discovery is dropped: {unserved}");
                 }
             }
         });

@@ -1,14 +1,19 @@
 //! Compressing log files that the keeper has closed: one at a time, away from the loop.
 
 use flate2::{Compression, write::GzEncoder};
-use mainstay_sys::state_dir::{Durability, StateDir};
+use mainstay_pool::LOGS;
+use mainstay_sys::{
+    nonblocking::open_file,
+    state_dir::{Durability, StateDir},
+};
 use std::{
     ffi::OsString,
     fs::{self, File},
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 /// Files in line to be compressed. The line is as long as the number of archives that are kept.
 #[derive(Debug, Clone)]
@@ -18,21 +23,18 @@ impl Archive {
     /// Must be called inside the runtime.
     pub(crate) fn start() -> Archive {
         let (sender, mut files) = mpsc::unbounded_channel::<PathBuf>();
+        let one = Arc::new(Semaphore::new(1));
         tokio::spawn(async move {
             while let Some(file) = files.recv().await {
-                let compressed = tokio::task::spawn_blocking({
-                    let file = file.clone();
-                    move || compress(&file)
+                // As long as it takes, one at a time: the next waits for the permit.
+                let Ok(permit) = one.clone().acquire_owned().await else { return };
+                let path = file.clone();
+                let begun = LOGS.begin(move || {
+                    let _permit = permit;
+                    told(&path, compress(&path));
                 });
-                match compressed.await {
-                    Ok(Ok(())) => {}
-                    // Removed by the keeper meanwhile: nothing is lost that it wanted to keep.
-                    Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
-                    Ok(Err(error)) => tracing::warn!(
-                        "cannot compress {}: {error}; it stays as it is",
-                        file.display()
-                    ),
-                    Err(error) => tracing::error!("compressing {}: {error}", file.display()),
+                if let Err(unserved) = begun {
+                    told(&file, Err(unserved.into()));
                 }
             }
         });
@@ -59,6 +61,17 @@ impl Archive {
     }
 }
 
+fn told(file: &Path, compressed: io::Result<()>) {
+    match compressed {
+        Ok(()) => {}
+        // Removed by the keeper meanwhile: nothing is lost that it wanted to keep.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => {
+            tracing::warn!("cannot compress {}: {error}; it stays as it is", file.display());
+        }
+    }
+}
+
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
@@ -70,7 +83,7 @@ fn compress(path: &Path) -> io::Result<()> {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let dir = StateDir::open(dir, Durability::Machine)?;
-    let mut source = File::open(path)?;
+    let mut source = File::from(open_file(path)?);
     // Under a name that nobody takes for one of the log until it is whole.
     let mut archive = dir.begin(with_suffix(Path::new(name), ".gz"), 0o640)?;
     let mut encoder = GzEncoder::new(archive.file(), Compression::default());

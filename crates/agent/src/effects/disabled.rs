@@ -9,6 +9,7 @@ use mainstay_core::{
     name::Name,
     node::{Input, Refusal, Request},
 };
+use mainstay_pool::STATE_FILES;
 use mainstay_sys::state_dir::{Durability, StateDir};
 use mainstay_wire::api::Accepted;
 use std::{
@@ -19,7 +20,6 @@ use std::{
 };
 use tokio::{
     sync::{mpsc, oneshot},
-    task::spawn_blocking,
     time::{Instant, sleep_until},
 };
 
@@ -71,14 +71,17 @@ impl DisabledFile {
     fn write(&mut self, jobs: Vec<Name>, before: Vec<Name>, request: Option<Unkept>) {
         let (dir, report, new) = (self.dir.clone(), self.report.clone(), jobs.clone());
         self.writing = Some(Writing { jobs, request });
-        spawn_blocking(move || {
-            let written = write(&dir, &new);
-            if written.is_err() && read(&dir) == new {
-                // It is there, and may not stay there: what counts is what was before.
-                let _ = write(&dir, &before);
-            }
+        tokio::spawn(async move {
+            let written = STATE_FILES.run(move || {
+                let written = write(&dir, &new);
+                if written.is_err() && read(&dir) == new {
+                    // It is there, and may not stay there: what counts is what was before.
+                    let _ = write(&dir, &before);
+                }
+                written
+            });
             // Nobody listens only when the agent is gone.
-            let _ = report.send(written);
+            let _ = report.send(written.await.map_err(io::Error::from).flatten());
         });
     }
 

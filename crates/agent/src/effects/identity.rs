@@ -8,6 +8,7 @@ use mainstay_core::{
     task::{Bytes, TaskId, TaskKind, TaskOwner, TaskSpec},
     text::bytes,
 };
+use mainstay_pool::Unserved;
 use mainstay_sys::user::{User, lookup_group, lookup_user};
 use mainstay_wire::{
     link::{Exec, Identity, LiveSettings, Spawn, ToKeeper},
@@ -25,6 +26,8 @@ pub(crate) enum LookupError {
     NoGroup(String),
     #[error("cannot look up '{0}': {1}")]
     Failed(String, io::Error),
+    #[error("users and groups cannot be looked up: {0}")]
+    Unserved(#[from] Unserved),
 }
 
 /// What is to be run for a job.

@@ -19,9 +19,10 @@ use mainstay_core::{
     plan::JobPlan,
     task::{TaskId, TaskKind, TaskOutcome, TaskOwner},
 };
+use mainstay_pool::USERS;
 use mainstay_wire::link::ToKeeper;
 use std::collections::{HashMap, VecDeque};
-use tokio::{sync::mpsc, task::spawn_blocking};
+use tokio::sync::mpsc;
 
 #[derive(Debug)]
 pub(crate) struct Outgoing {
@@ -93,27 +94,27 @@ impl Outgoing {
 
     fn look_up(&self, plan: JobPlan, run: Run, env: Env, files: Option<PendingWrite>) {
         let report = self.report.clone();
-        let look_up = move || {
-            let result = identity::message(&plan, &run, env, clock::mono());
-            // Nobody listens only when the agent is gone.
-            let _ = report.send(LookedUp { whose: Whose::Job(plan.name, run), result });
-        };
-        match files {
-            None => drop(spawn_blocking(look_up)),
-            Some(files) => drop(tokio::spawn(async move {
+        tokio::spawn(async move {
+            if let Some(files) = files {
                 files.done().await;
-                spawn_blocking(look_up);
-            })),
-        }
+            }
+            let whose = Whose::Job(plan.name.clone(), run.clone());
+            let result = match identity::needs_lookup(&plan) {
+                false => identity::message(&plan, &run, env, clock::mono()),
+                true => looked_up(move || identity::message(&plan, &run, env, clock::mono())).await,
+            };
+            // Nobody listens only when the agent is gone.
+            let _ = report.send(LookedUp { whose, result });
+        });
     }
 
     /// Runs a task of the node itself. Nothing else waits for it.
     pub(crate) fn run_for_node(&mut self, link: &mut Link, task: NodeTask) -> Option<Input> {
         if task.spec.user.is_some() {
             let report = self.report.clone();
-            spawn_blocking(move || {
+            tokio::spawn(async move {
                 let whose = Whose::Node(task.id.clone());
-                let result = identity::node_message(task, clock::mono());
+                let result = looked_up(move || identity::node_message(task, clock::mono())).await;
                 // Nobody listens only when the agent is gone.
                 let _ = report.send(LookedUp { whose, result });
             });
@@ -158,6 +159,13 @@ impl Outgoing {
         self.open.remove(&job);
         failure
     }
+}
+
+/// Looks names up, outside the loop.
+async fn looked_up(
+    look_up: impl FnOnce() -> Result<ToKeeper, LookupError> + Send + 'static,
+) -> Result<ToKeeper, LookupError> {
+    USERS.run(look_up).await?
 }
 
 fn deliver(link: &mut Link, message: &ToKeeper) -> Option<Input> {

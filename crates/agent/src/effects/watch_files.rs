@@ -6,6 +6,7 @@
 //! it ([`WatchFiles::pending`]): a job that runs because of a change finds it in the file.
 
 use mainstay_core::{discovery::Instance, name::Name};
+use mainstay_pool::RUN_FILES;
 use mainstay_sys::state_dir::{Durability, StateDir};
 use std::{
     collections::BTreeMap,
@@ -15,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tokio::{sync::watch, task::spawn_blocking};
+use tokio::sync::watch;
 
 #[derive(Debug)]
 pub(crate) struct WatchFiles {
@@ -62,8 +63,9 @@ impl WatchFiles {
                     false
                 });
                 let (dir, number) = (writer.clone(), taken.number);
-                // Fails only when the runtime ends.
-                let _ = spawn_blocking(move || write_all(&dir, taken.files)).await;
+                if let Err(unserved) = RUN_FILES.run(move || write_all(&dir, taken.files)).await {
+                    tracing::error!("the files of watches are not written: {unserved}");
+                }
                 done.send_replace(number);
             }
         });

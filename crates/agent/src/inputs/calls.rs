@@ -6,7 +6,7 @@ use crate::{
     handle::Call,
     reload::{
         Applied,
-        previews::{Previewed, Previews, WantedPlan},
+        previews::{Previewed, WantedPlan},
     },
     view, why,
 };
@@ -40,11 +40,11 @@ impl Agent {
             Call::Jobs(which, caller) => drop(caller.send(self.selected(&which))),
             Call::Why(name, caller) => drop(caller.send(why::why(&self.node, clock::now(), &name))),
             Call::Compare(plan, caller) => {
-                Previews::answer(self.node.clone(), clock::now(), plan, caller);
+                self.previews.answer(&self.node, clock::now(), plan, caller);
             }
             Call::Apply(plan, caller) => {
                 let wanted = WantedPlan::new(plan, caller);
-                self.previews.begin(self.node.clone(), clock::now(), wanted);
+                self.previews.begin(&self.node, clock::now(), wanted);
             }
             Call::Measures(caller) => drop(caller.send(self.measures())),
             Call::Environ(caller) => drop(caller.send(self.node.environ().clone())),
@@ -84,7 +84,7 @@ impl Agent {
         match (self.node.is_current(&previewed.preview, &previewed.wanted.plan), previewed.wanted) {
             (true, wanted) => self.apply_as_previewed(wanted, previewed.preview, previewed.changes),
             (false, wanted) if wanted.may_be_tried_again() => {
-                self.previews.begin(self.node.clone(), clock::now(), wanted);
+                self.previews.begin(&self.node, clock::now(), wanted);
                 Ok(())
             }
             // The node never rests: it does while its loop looks.
@@ -113,7 +113,7 @@ impl Agent {
         )?;
         // A step answers before it returns.
         if let Ok(answer) = answer.try_recv() {
-            let _ = caller.send(answer.map(|_| Applied { changes, before }));
+            let _ = caller.send(answer.map(|_| Applied { changes, before }).map_err(Into::into));
         }
         Ok(())
     }

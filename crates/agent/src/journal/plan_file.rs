@@ -2,13 +2,14 @@
 
 use super::format::{self, Format, Unreadable};
 use mainstay_core::plan::Plan;
+use mainstay_pool::RUN_FILES;
 use mainstay_sys::state_dir::{Durability, StateDir};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use tokio::{sync::mpsc, task::spawn_blocking};
+use tokio::sync::mpsc;
 
 const FILE: &str = "plan.json";
 
@@ -77,10 +78,13 @@ impl PlanWriter {
     ) {
         (self.under_way, self.outdated) = (true, false);
         let report = self.report.clone();
-        spawn_blocking(move || {
+        let begun = RUN_FILES.begin(move || {
             // Nobody listens only when the agent is gone.
             let _ = report.send(write(&plan));
         });
+        if let Err(unserved) = begun {
+            let _ = self.report.send(Err(unserved.into()));
+        }
     }
 
     /// The next attempt that has come to an end. May be dropped at any time.

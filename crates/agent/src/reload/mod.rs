@@ -15,6 +15,7 @@ pub(crate) mod previews;
 use crate::{handle::Handle, wait::Wait};
 use mainstay_core::{name::Name, node::Effect, plan::ApiPlan};
 use mainstay_wire::api::{Changes, Goal, Incarnations, JobStatus, ReloadError, Selection};
+use previews::PreviewError;
 use std::{collections::BTreeMap, fmt::Display, time::Duration};
 
 /// Opens what a plan wants to listen on before that plan is in force.
@@ -26,6 +27,15 @@ pub trait PrepareListeners {
 
     /// The plan was not applied after all.
     fn give_up(&self);
+}
+
+impl From<PreviewError> for ReloadError {
+    fn from(error: PreviewError) -> ReloadError {
+        match error {
+            PreviewError::Refused(refusal) => ReloadError::Refused(refusal),
+            PreviewError::Unserved(unserved) => ReloadError::Unserved(unserved.to_string()),
+        }
+    }
 }
 
 /// A plan that is in force now.
@@ -42,7 +52,7 @@ impl Handle {
     /// # Errors
     /// It would not be made.
     pub async fn preview(&self) -> Result<Changes, ReloadError> {
-        let loaded = self.load().await??;
+        let loaded = self.load().await?;
         let changes = self.compare(loaded.plan).await??;
         Ok(Changes { warnings: loaded.warnings, ..changes })
     }
@@ -78,7 +88,7 @@ impl Handle {
         listeners: &L,
     ) -> Result<Applied, ReloadError> {
         let _one_at_a_time = self.reloads().lock().await;
-        let loaded = self.load().await??;
+        let loaded = self.load().await?;
         let prepared = listeners.prepare(&loaded.plan.api).await;
         prepared.map_err(|error| ReloadError::Listeners(error.to_string()))?;
         let applied = self.apply(loaded.plan).await;

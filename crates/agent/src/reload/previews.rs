@@ -7,20 +7,21 @@ use mainstay_core::{
     node::{Node, Refusal, ReloadPreview},
     plan::Plan,
 };
+use mainstay_pool::{COMPUTE, Unserved};
 use mainstay_wire::api::Changes;
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::spawn_blocking,
-};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// So often a preview is made outside the loop for one plan.
 const TRIES: u32 = 3;
+/// Copies of the node at a time: each is as large as the node.
+const COPIES: usize = 4;
 
 /// A plan that somebody wants to be applied.
 #[derive(Debug)]
 pub(crate) struct WantedPlan {
     pub(crate) plan: Box<Plan>,
-    pub(crate) caller: oneshot::Sender<Result<Applied, Refusal>>,
+    pub(crate) caller: oneshot::Sender<Result<Applied, PreviewError>>,
     /// How many previews were made of it.
     tries: u32,
 }
@@ -34,10 +35,19 @@ pub(crate) struct Previewed {
     pub(crate) changes: Changes,
 }
 
+/// Why there is no preview of a plan.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PreviewError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
+}
+
 impl WantedPlan {
     pub(crate) fn new(
         plan: Box<Plan>,
-        caller: oneshot::Sender<Result<Applied, Refusal>>,
+        caller: oneshot::Sender<Result<Applied, PreviewError>>,
     ) -> WantedPlan {
         WantedPlan { plan, caller, tries: 0 }
     }
@@ -47,23 +57,40 @@ impl WantedPlan {
     }
 
     /// With its preview; `None`: it is refused, and its caller knows.
-    pub(crate) fn preview(mut self, node: &Node, now: Now) -> Option<Previewed> {
-        self.tries += 1;
-        match node.preview(now, &self.plan) {
-            Ok(preview) => {
-                let (changes, preview) = (view::changes(&preview), Box::new(preview));
-                Some(Previewed { wanted: self, preview, changes })
+    pub(crate) fn preview(self, node: &Node, now: Now) -> Option<Previewed> {
+        let WantedPlan { plan, caller, tries } = self;
+        WantedPlan::tried(preview(node, now, plan), caller, tries)
+    }
+
+    fn tried(
+        tried: Result<Tried, PreviewError>,
+        caller: oneshot::Sender<Result<Applied, PreviewError>>,
+        tries: u32,
+    ) -> Option<Previewed> {
+        match tried {
+            Ok((plan, changes, preview)) => {
+                let wanted = WantedPlan { plan, caller, tries: tries + 1 };
+                Some(Previewed { wanted, preview, changes })
             }
-            Err(refusal) => {
-                let _ = self.caller.send(Err(refusal));
+            Err(error) => {
+                let _ = caller.send(Err(error));
                 None
             }
         }
     }
 }
 
+/// A plan, what it would change, and how.
+type Tried = (Box<Plan>, Changes, Box<ReloadPreview>);
+
+fn preview(node: &Node, now: Now, plan: Box<Plan>) -> Result<Tried, PreviewError> {
+    let preview = node.preview(now, &plan)?;
+    Ok((plan, view::changes(&preview), Box::new(preview)))
+}
+
 #[derive(Debug)]
 pub(crate) struct Previews {
+    copies: Arc<Semaphore>,
     done: mpsc::UnboundedReceiver<Previewed>,
     report: mpsc::UnboundedSender<Previewed>,
 }
@@ -71,35 +98,62 @@ pub(crate) struct Previews {
 impl Previews {
     pub(crate) fn new() -> Previews {
         let (report, done) = mpsc::unbounded_channel();
-        Previews { done, report }
+        Previews { copies: Arc::new(Semaphore::new(COPIES)), done, report }
     }
 
     /// Answers what a plan would change.
     pub(crate) fn answer(
-        node: Node,
+        &self,
+        node: &Node,
         now: Now,
         plan: Box<Plan>,
-        caller: oneshot::Sender<Result<Changes, Refusal>>,
+        caller: oneshot::Sender<Result<Changes, PreviewError>>,
     ) {
-        spawn_blocking(move || {
+        let copy = self.copy(node);
+        tokio::spawn(async move {
+            let changes = async {
+                let (_, changes, _) = copy?.preview(now, plan).await?;
+                Ok(changes)
+            };
             // Nobody is left only when the client went away.
-            let _ = caller.send(node.preview(now, &plan).map(|preview| view::changes(&preview)));
+            let _ = caller.send(changes.await);
         });
     }
 
     /// Finds out what a plan changes that is to be applied: it comes back by [`Previews::finished`].
-    pub(crate) fn begin(&self, node: Node, now: Now, wanted: WantedPlan) {
-        let report = self.report.clone();
-        spawn_blocking(move || {
-            if let Some(previewed) = wanted.preview(&node, now) {
+    pub(crate) fn begin(&self, node: &Node, now: Now, wanted: WantedPlan) {
+        let (copy, report) = (self.copy(node), self.report.clone());
+        let WantedPlan { plan, caller, tries } = wanted;
+        tokio::spawn(async move {
+            let tried = async { copy?.preview(now, plan).await };
+            if let Some(previewed) = WantedPlan::tried(tried.await, caller, tries) {
                 // Nobody listens only when the agent is gone.
                 let _ = report.send(previewed);
             }
         });
     }
 
+    fn copy(&self, node: &Node) -> Result<NodeCopy, Unserved> {
+        let full = |_| Unserved::Full { what: "try a plan" };
+        let counted = self.copies.clone().try_acquire_owned().map_err(full)?;
+        Ok(NodeCopy { node: node.clone(), _counted: counted })
+    }
+
     /// The next one. May be dropped at any time.
     pub(crate) async fn finished(&mut self) -> Previewed {
         self.done.recv().await.expect("this struct holds a sender")
+    }
+}
+
+/// A copy of the node, counted for as long as it is there.
+struct NodeCopy {
+    node: Node,
+    _counted: OwnedSemaphorePermit,
+}
+
+impl NodeCopy {
+    /// Tries a plan, outside the loop.
+    async fn preview(self, now: Now, plan: Box<Plan>) -> Result<Tried, PreviewError> {
+        COMPUTE.run(move || preview(&self.node, now, plan)).await?
     }
 }

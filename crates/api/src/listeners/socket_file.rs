@@ -1,12 +1,13 @@
 //! `[api] socket_group`: who beside its owner may use the unix socket of the node.
 
 use mainstay_agent::Handle;
+use mainstay_pool::USERS;
 use std::{
     fs, io,
     os::unix::fs::{PermissionsExt, chown},
     path::Path,
 };
-use tokio::{sync::watch, task::spawn_blocking};
+use tokio::sync::watch;
 
 /// Keeps the socket as the plan in force wants it, until the run is over.
 pub(crate) async fn keep(handle: &Handle, mut ending: watch::Receiver<bool>) {
@@ -18,8 +19,8 @@ pub(crate) async fn keep(handle: &Handle, mut ending: watch::Receiver<bool>) {
         // What nobody has asked to be opened is as the keeper made it.
         if group.is_some() || opened.is_some() {
             let (path, wanted) = (path.clone(), group.clone());
-            let done = spawn_blocking(move || open_to(&path, wanted.as_deref())).await;
-            if let Ok(Err(error)) = done {
+            let done = USERS.run(move || open_to(&path, wanted.as_deref())).await;
+            if let Err(error) = done.map_err(io::Error::from).flatten() {
                 let name = group.as_deref().unwrap_or_default();
                 tracing::error!("cannot open mainstay.sock to the group '{name}': {error}");
             }

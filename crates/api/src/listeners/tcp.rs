@@ -7,16 +7,14 @@ use super::guard::{Guard, GuardError};
 use mainstay_agent::PrepareListeners;
 use mainstay_core::plan::ApiPlan;
 use mainstay_net::listen::{Listener, bind_tcp};
+use mainstay_pool::{CONFIGURATION, Unserved};
 use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
 };
 use thiserror::Error;
-use tokio::{
-    sync::watch,
-    task::{JoinError, spawn_blocking},
-};
+use tokio::sync::watch;
 
 #[derive(Debug)]
 pub(crate) struct ApiListener {
@@ -33,7 +31,7 @@ pub(crate) enum ListenError {
     #[error(transparent)]
     Guard(#[from] GuardError),
     #[error("the files of [api] were not read: {0}")]
-    Interrupted(#[from] JoinError),
+    Unread(#[from] Unserved),
     #[error("cannot listen on {address}: {source}{}", advice(source))]
     Bind { address: SocketAddr, source: io::Error },
 }
@@ -76,7 +74,7 @@ impl ApiListeners {
     async fn open(&self, plan: &ApiPlan) -> Result<Option<Arc<ApiListener>>, ListenError> {
         let Some(address) = plan.listen else { return Ok(None) };
         let read = plan.clone();
-        let guard = spawn_blocking(move || Guard::new(&read)).await??;
+        let guard = CONFIGURATION.run(move || Guard::new(&read)).await??;
         let used = self.used().filter(|used| used.address == address);
         let listener = match used {
             Some(used) if *used.guard == guard => return Ok(Some(used)),

@@ -24,6 +24,7 @@ use axum::{
 use exposition::ExpositionFormat;
 use families::Gathered;
 use mainstay_core::{job::Health, node::NodePhase};
+use mainstay_pool::COMPUTE;
 use mainstay_wire::api::JobMeasures;
 use process::Processes;
 use serde::Deserialize;
@@ -64,14 +65,14 @@ async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response 
     let Ok(measures) = state.handle.measures().await else { return gone() };
     let requests = state.requests.clone();
     let custom = state.handle.user_metrics().clone();
-    let text = tokio::task::spawn_blocking(move || {
+    let text = COMPUTE.run(move || {
         let processes = Processes::look();
         let (custom, requests) = (custom.read(), requests.all());
         families::text(&Gathered { measures, figures, processes, custom, requests }, format)
     });
     match text.await {
         Ok(text) => ([(CONTENT_TYPE, format.content_type())], text).into_response(),
-        Err(_) => gone(),
+        Err(unserved) => (StatusCode::SERVICE_UNAVAILABLE, format!("{unserved}\n")).into_response(),
     }
 }
 

@@ -6,12 +6,9 @@
 use super::dir::Dir;
 use futures_util::StreamExt;
 use inotify::{EventMask, Inotify, WatchMask};
+use mainstay_pool::WATCHED;
 use std::{io, os::unix::ffi::OsStrExt, sync::Arc, time::Duration};
-use tokio::{
-    sync::watch,
-    task::{AbortHandle, spawn_blocking},
-    time::sleep,
-};
+use tokio::{sync::watch, task::AbortHandle, time::sleep};
 
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -50,7 +47,7 @@ impl Drop for Changes {
 async fn follow(dir: &Arc<Dir>, tell: &watch::Sender<u64>) -> io::Result<()> {
     // One that is not there yet is made: a watch may come before the first service.
     let making = dir.clone();
-    spawn_blocking(move || making.make()).await.map_err(io::Error::other)??;
+    WATCHED.run(move || making.make()).await??;
     let inotify = Inotify::init()?;
     let changes = WatchMask::MOVED_TO
         | WatchMask::MOVED_FROM

@@ -1,9 +1,12 @@
 //! The directory: its lock, and its files, each read and replaced as a whole.
 
 use super::entry::{Entry, now};
-use crate::{driver::Failure, plain::open_plain};
+use crate::driver::Failure;
 use mainstay_net::percent;
-use mainstay_sys::state_dir::{Durability, StateDir};
+use mainstay_sys::{
+    nonblocking::open_file,
+    state_dir::{Durability, StateDir},
+};
 use rustix::fs::{FlockOperation, flock};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -70,7 +73,10 @@ impl Dir {
     pub(super) fn read(&self, service: &str) -> Result<Vec<Entry>, Failure> {
         let path = self.path(service);
         let mut text = Vec::new();
-        match open_plain(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text)) {
+        match open_file(&path)
+            .map(File::from)
+            .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
+        {
             Ok(_) if text.len() as u64 > LONGEST => {
                 Err(Failure::Failed(format!("{} is longer than 8 MiB", path.display())))
             }

@@ -197,7 +197,7 @@ fn a_pipe_in_place_of_a_file_is_trouble_and_keeps_nobody_else_from_being_announc
     assert!(made.expect("mkfifo is there").success());
     let mut told = at(&scratch);
     told.announce(registration("web-1", "web"), Standing::Passing, "");
-    assert!(told.trouble(&service("web-1")).contains("not a regular file"));
+    assert!(told.trouble(&service("web-1")).contains("not a file"));
     told.announce(registration("db-1", "db"), Standing::Passing, "");
     told.announced("db-1");
 }

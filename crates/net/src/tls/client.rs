@@ -3,6 +3,7 @@
 use super::{TlsError, pem::PemFile};
 use crate::files::FileError;
 use mainstay_core::tls::Tls;
+use mainstay_pool::CONFIGURATION;
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -14,10 +15,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    task::spawn_blocking,
-};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// TLS with one server.
@@ -72,7 +70,7 @@ impl ClientTls {
             return Ok(config);
         }
         let (settings, ca_key) = (self.settings.clone(), self.ca_key);
-        let made = Arc::new(spawn_blocking(move || config(&settings, ca_key)).await??);
+        let made = Arc::new(CONFIGURATION.run(move || config(&settings, ca_key)).await??);
         self.keep(Some(made.clone()));
         Ok(made)
     }

@@ -1,6 +1,7 @@
 //! What goes wrong with TLS, by cause.
 
 use crate::files::FileError;
+use mainstay_pool::Unserved;
 use rustls::{AlertDescription, CertificateError, pki_types};
 use std::{
     error::Error as StdError,
@@ -8,7 +9,6 @@ use std::{
     path::{Path, PathBuf},
 };
 use thiserror::Error;
-use tokio::task::JoinError;
 
 #[derive(Debug, Error)]
 pub enum TlsError {
@@ -37,7 +37,7 @@ pub enum TlsError {
     #[error("TLS cannot be set up: {0}")]
     Setup(rustls::Error),
     #[error("the files of TLS were not read: {0}")]
-    Interrupted(#[from] JoinError),
+    Unread(#[from] Unserved),
     /// The server did not prove who it is.
     #[error("the certificate of {address} is not trusted: {distrust}")]
     Untrusted { address: String, distrust: Distrust },

@@ -25,6 +25,9 @@ pub enum ReloadError {
     Listeners(String),
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// Nobody had time for it.
+    #[error("nothing is changed: {0}")]
+    Unserved(String),
     #[error("the configuration is in force, but {error}")]
     Unreached { changes: Box<Changes>, error: WaitError },
 }

@@ -6,6 +6,7 @@ use super::{
     follow::Follower,
 };
 use flate2::read::MultiGzDecoder;
+use mainstay_sys::nonblocking::open_file;
 use std::{
     fs::{self, File},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
@@ -14,6 +15,8 @@ use std::{
 
 const CURRENT: &str = "current";
 const BLOCK: usize = 64 << 10;
+/// Of a longer line the pieces are lines.
+pub(super) const LONGEST: u64 = 1 << 20;
 
 /// The parts of a log that were asked for, opened, oldest first.
 pub(super) struct Files {
@@ -46,7 +49,7 @@ pub(super) fn current(dir: &Path) -> io::Result<(Option<File>, u64)> {
     loop {
         let last = |dir| Ok::<_, io::Error>(closed(dir)?.last().map_or(0, |(seq, _)| *seq));
         let before = last(dir)?;
-        let file = match File::open(dir.join(CURRENT)) {
+        let file = match open_file(&dir.join(CURRENT)).map(File::from) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
@@ -59,7 +62,7 @@ pub(super) fn current(dir: &Path) -> io::Result<(Option<File>, u64)> {
 }
 
 pub(super) fn open_closed(path: &Path) -> io::Result<Box<dyn Read + Send>> {
-    let file = File::open(path)?;
+    let file = File::from(open_file(path)?);
     Ok(match path.extension().is_some_and(|extension| extension == "gz") {
         true => Box::new(MultiGzDecoder::new(file)),
         false => Box::new(file),
@@ -82,7 +85,7 @@ impl Files {
             position = Some((file.try_clone()?, end));
             // A second description of the file, so that both positions are independent.
             let mut part = File::open(format!("/proc/self/fd/{}", raw(&file)))
-                .or_else(|_| File::open(dir.join(CURRENT)))?;
+                .or_else(|_| open_file(&dir.join(CURRENT)).map(File::from))?;
             part.seek(SeekFrom::Start(start))?;
             parts.push(Box::new(BufReader::new(part.take(end - start))));
         }
@@ -120,7 +123,8 @@ impl Files {
                 let Some(reader) = part.as_mut() else { return joiner.finish() };
                 line.clear();
                 // What cannot be read any further ends here, like what ends.
-                if !matches!(reader.read_until(b'\n', &mut line), Ok(1..)) {
+                let mut piece = reader.take(LONGEST);
+                if !matches!(piece.read_until(b'\n', &mut line), Ok(1..)) {
                     part = parts.next();
                     continue;
                 }
@@ -166,7 +170,7 @@ fn tail(file: &mut File, end: u64, wanted: usize) -> io::Result<(u64, usize)> {
 
 fn last_lines(path: &Path, wanted: usize) -> io::Result<(Box<dyn BufRead + Send>, usize)> {
     if path.extension().is_none_or(|extension| extension != "gz") {
-        let mut file = File::open(path)?;
+        let mut file = File::from(open_file(path)?);
         let end = file.seek(SeekFrom::End(0))?;
         let (start, count) = tail(&mut file, end, wanted)?;
         file.seek(SeekFrom::Start(start))?;
@@ -175,19 +179,22 @@ fn last_lines(path: &Path, wanted: usize) -> io::Result<(Box<dyn BufRead + Send>
     if wanted == usize::MAX {
         return Ok((Box::new(BufReader::new(open_closed(path)?)), 0));
     }
-    let mut lines = 0;
     let mut counted = BufReader::new(open_closed(path)?);
+    let lines = pass_over(&mut counted, usize::MAX)?;
+    let mut part = BufReader::new(open_closed(path)?);
+    pass_over(&mut part, lines.saturating_sub(wanted))?;
+    Ok((Box::new(part), lines.min(wanted)))
+}
+
+/// Passes over so many lines; how many there were.
+fn pass_over(reader: &mut impl BufRead, most: usize) -> io::Result<usize> {
+    let mut lines = 0;
     let mut line = Vec::new();
-    while counted.read_until(b'\n', &mut line)? > 0 {
+    while lines < most && reader.take(LONGEST).read_until(b'\n', &mut line)? > 0 {
         lines += 1;
         line.clear();
     }
-    let mut part = BufReader::new(open_closed(path)?);
-    for _ in 0..usize::saturating_sub(lines, wanted) {
-        part.read_until(b'\n', &mut line)?;
-        line.clear();
-    }
-    Ok((Box::new(part), lines.min(wanted)))
+    Ok(lines)
 }
 
 #[cfg(test)]

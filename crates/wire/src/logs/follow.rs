@@ -2,7 +2,7 @@
 
 use super::{
     entry::{Entry, Joiner},
-    files::{closed, current, open_closed},
+    files::{self, closed, current, open_closed},
 };
 use std::{
     fs::{self, File},
@@ -11,6 +11,8 @@ use std::{
     path::PathBuf,
 };
 
+/// Of a longer line the pieces are lines.
+const LONGEST: usize = files::LONGEST as usize;
 const BLOCK: usize = 64 << 10;
 /// So many at a time.
 const BLOCKS: usize = 16;
@@ -105,8 +107,9 @@ impl Follower {
             };
             for piece in block[..length].split_inclusive(|byte| *byte == b'\n') {
                 self.partial.extend_from_slice(piece);
-                if piece.ends_with(b"\n") {
-                    self.partial.pop();
+                let whole = piece.ends_with(b"\n");
+                if whole || self.partial.len() >= LONGEST {
+                    self.partial.truncate(self.partial.len() - usize::from(whole));
                     let line = std::mem::take(&mut self.partial);
                     entries.extend(self.joiner.push(&line));
                 }

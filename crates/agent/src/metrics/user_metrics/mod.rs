@@ -9,6 +9,7 @@ mod value;
 
 use file::File;
 use mainstay_core::plan::{MetricKind, MetricPlan, Plan};
+use mainstay_pool::RUN_FILES;
 use mainstay_wire::api::{FeedError, Hint, Reading};
 use std::{
     collections::BTreeMap,
@@ -16,7 +17,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{sync::Notify, task::spawn_blocking, time::sleep};
+use tokio::{sync::Notify, time::sleep};
 use value::Value;
 
 const PAUSE: Duration = Duration::from_secs(1);
@@ -53,8 +54,9 @@ impl UserMetrics {
             loop {
                 metrics.changed.notified().await;
                 let writing = metrics.clone();
-                // Fails only when the runtime ends.
-                let _ = spawn_blocking(move || writing.flush()).await;
+                if let Err(unserved) = RUN_FILES.run(move || writing.flush()).await {
+                    tracing::warn!("metrics are not written: {unserved}");
+                }
                 sleep(PAUSE).await;
             }
         });

@@ -18,13 +18,14 @@ use bytes::Bytes;
 use futures_util::stream;
 use mainstay_config::since;
 use mainstay_core::name::Name;
+use mainstay_pool::{LOGS, Unserved};
 use mainstay_wire::{
     api::{LogLine, Selection},
     logs::{self, Backlog, Entry, Followers, Lines, Wanted},
 };
 use serde::Deserialize;
 use std::{fmt::Display, io, path::PathBuf, time::Duration};
-use tokio::{sync::watch, task::spawn_blocking, time::timeout};
+use tokio::{sync::watch, time::timeout};
 
 /// A line that was written is sent after so long.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -69,7 +70,7 @@ async fn meant(state: &AppState, name: &str) -> Result<Vec<String>, Problem> {
     let jobs = state.handle.jobs(Selection::Named(name.to_owned())).await?;
     match jobs.is_empty() {
         false => Ok(jobs.iter().map(|job| job.name.to_string()).collect()),
-        true if name == logs::OWN || has_written(state, name).await => Ok(vec![name.to_owned()]),
+        true if name == logs::OWN || has_written(state, name).await? => Ok(vec![name.to_owned()]),
         true => Err(Problem::no_such_job(name)),
     }
 }
@@ -89,10 +90,10 @@ fn root(state: &AppState) -> PathBuf {
     state.handle.dirs().state.join("logs")
 }
 
-async fn has_written(state: &AppState, name: &str) -> bool {
-    let Ok(name) = Name::new(name) else { return false };
+async fn has_written(state: &AppState, name: &str) -> Result<bool, Unserved> {
+    let Ok(name) = Name::new(name) else { return Ok(false) };
     let dir = root(state).join(name.as_str());
-    spawn_blocking(move || dir.is_dir()).await.unwrap_or(false)
+    LOGS.run(move || dir.is_dir()).await
 }
 
 async fn answer(state: AppState, names: Vec<String>, query: LogQuery) -> Result<Response, Problem> {
@@ -101,11 +102,9 @@ async fn answer(state: AppState, names: Vec<String>, query: LogQuery) -> Result<
         since: query.since.as_deref().map(since).transpose().map_err(bad("since"))?,
     };
     let (root, named) = (root(&state), names.len() != 1);
-    let opened = spawn_blocking(move || logs::open(&root, &names, wanted)).await;
-    let (backlog, followers) = opened
-        .map_err(io::Error::other)
-        .and_then(|opened| opened)
-        .map_err(|error| Problem::broken(format!("cannot read the logs: {error}")))?;
+    let opened = LOGS.run(move || logs::open(&root, &names, wanted)).await?;
+    let (backlog, followers) =
+        opened.map_err(|error| Problem::broken(format!("cannot read the logs: {error}")))?;
     let reader = LogReader {
         backlog: Some(backlog),
         followers: query.follow.then_some(followers),
@@ -176,7 +175,7 @@ impl LogReader {
 async fn off_the_loop<T: Send + 'static>(
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    spawn_blocking(read).await.map_err(io::Error::other)?
+    LOGS.run(read).await?
 }
 
 impl LineStyle {

@@ -15,12 +15,13 @@ use axum::{
 };
 use mainstay_agent::Handle;
 use mainstay_core::node::Request;
+use mainstay_pool::COMPUTE;
 use mainstay_wire::{
     api::{Changes, KeeperStatus, MaintenanceRequest, NodeStateAnswer, NodeStatus, UpgradeRequest},
     link::Figures,
 };
 use std::{sync::Arc, time::Duration};
-use tokio::{task::spawn_blocking, time::timeout};
+use tokio::time::timeout;
 
 /// The keeper has more important things to do than to count: without its figures by then,
 /// an answer goes without them.
@@ -36,8 +37,7 @@ pub(crate) async fn status(
     let status = state.handle.status().await?;
     let encode = move || serde_json::to_vec(&complete(&state, status, figures));
     // With many jobs it takes its time, and many may ask.
-    let encoded =
-        spawn_blocking(encode).await.map_err(|error| Problem::broken(error.to_string()))?;
+    let encoded = COMPUTE.run(encode).await?;
     let encoded = encoded.map_err(|error| Problem::broken(error.to_string()))?;
     Ok(([(CONTENT_TYPE, "application/json")], encoded))
 }
