@@ -13,11 +13,22 @@ use tokio::{sync::watch, task::AbortHandle};
 /// Who makes room when all places are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
-    /// The oldest that has asked for nothing yet; if there is none, the newcomer is turned away.
+    /// The oldest that has asked for nothing yet; if there is none, the newcomer is a guest.
     SilentGoes,
     /// The oldest, whatever it is doing.
     OldestGoes,
 }
+
+/// Whether a connection has a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    Place,
+    /// There is no room for it: it gets one answer, if no other guest comes before that.
+    Guest,
+}
+
+/// Guests at a time, beyond the places.
+const GUESTS: usize = 4;
 
 /// Clones count together. When the last is dropped, all connections end.
 #[derive(Clone)]
@@ -40,6 +51,7 @@ struct Open {
 struct Slot {
     /// Becomes true with the first request that was let in.
     active: Arc<AtomicBool>,
+    room: Room,
     task: AbortHandle,
 }
 
@@ -63,29 +75,42 @@ impl Connections {
         Connections(Arc::new(Shared { most, full, open, count }))
     }
 
-    /// `serve` gets a flag to set when the client has asked for something it may have.
-    pub(super) fn add<F>(&self, serve: impl FnOnce(Arc<AtomicBool>) -> F)
+    /// `serve` gets a flag to set when the client has asked for something it may have, and which
+    /// room there is for it.
+    pub(super) fn add<F>(&self, room: Room, serve: impl FnOnce(Arc<AtomicBool>, Room) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let mut open = self.0.open();
-        if open.slots.len() >= self.0.most {
+        let mut room = room;
+        let full = open.slots.len() >= self.0.most && open.count(Room::Place) >= self.0.most;
+        if room == Room::Place && full {
             match open.leaver(self.0.full) {
                 Some(slot) => slot.task.abort(),
-                None => return,
+                None => room = Room::Guest,
             }
+        }
+        if room == Room::Guest && open.count(Room::Guest) >= GUESTS {
+            open.oldest_guest().into_iter().for_each(|slot| slot.task.abort());
         }
         let active = Arc::new(AtomicBool::new(false));
         let number = open.next;
         open.next += 1;
         let place = Place { shared: Arc::downgrade(&self.0), number };
-        let served = serve(active.clone());
+        let served = serve(active.clone(), room);
         let task = tokio::spawn(async move {
             let _place = place;
             served.await;
         });
-        open.slots.insert(number, Slot { active, task: task.abort_handle() });
+        open.slots.insert(number, Slot { active, room, task: task.abort_handle() });
         self.0.count.send_replace(open.slots.len());
+    }
+
+    /// Ends one that can be missed: a silent one, else a guest. Whether there was one.
+    pub(super) fn let_one_go(&self) -> bool {
+        let mut open = self.0.open();
+        let leaver = open.leaver(Full::SilentGoes).or_else(|| open.oldest_guest());
+        leaver.inspect(|slot| slot.task.abort()).is_some()
     }
 
     /// Returns when everybody has left.
@@ -102,6 +127,20 @@ impl Shared {
 }
 
 impl Open {
+    fn count(&self, room: Room) -> usize {
+        let guests = self.slots.values().filter(|slot| slot.room == Room::Guest).count();
+        match room {
+            Room::Guest => guests,
+            Room::Place => self.slots.len() - guests,
+        }
+    }
+
+    fn oldest_guest(&mut self) -> Option<Slot> {
+        let guest = self.slots.iter().find(|(_, slot)| slot.room == Room::Guest);
+        let number = *guest?.0;
+        self.slots.remove(&number)
+    }
+
     fn leaver(&mut self, full: Full) -> Option<Slot> {
         let number = match full {
             Full::OldestGoes => *self.slots.first_key_value()?.0,
@@ -146,7 +185,7 @@ mod tests {
     }
 
     fn add(connections: &Connections, told: Told, speaks: bool) {
-        connections.add(|active| {
+        connections.add(Room::Place, |active, _| {
             active.store(speaks, Ordering::Relaxed);
             async move {
                 let _told = told;
@@ -156,19 +195,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_silent_one_makes_room_and_without_one_the_newcomer_is_turned_away() {
+    async fn the_oldest_silent_one_makes_room_and_without_one_the_newcomer_is_a_guest() {
         let (tell, mut ended) = mpsc::unbounded_channel();
         let connections = Connections::new(2, Full::SilentGoes);
         add(&connections, Told(1, tell.clone()), true);
         add(&connections, Told(2, tell.clone()), false);
         add(&connections, Told(3, tell.clone()), true);
         assert_eq!(ended.recv().await, Some(2));
-        add(&connections, Told(4, tell.clone()), true);
+        // Of those beyond the places the oldest goes.
+        for number in 4..=8 {
+            add(&connections, Told(number, tell.clone()), true);
+        }
         assert_eq!(ended.recv().await, Some(4));
+        assert!(connections.let_one_go());
+        assert_eq!(ended.recv().await, Some(5));
         drop(connections);
-        let mut rest = [ended.recv().await, ended.recv().await];
+        let mut rest = Vec::new();
+        for _ in 0..5 {
+            rest.extend(ended.recv().await);
+        }
         rest.sort_unstable();
-        assert_eq!(rest, [Some(1), Some(3)]);
+        assert_eq!(rest, [1, 3, 6, 7, 8]);
     }
 
     #[tokio::test]
@@ -178,7 +225,7 @@ mod tests {
         add(&connections, Told(1, tell.clone()), true);
         add(&connections, Told(2, tell.clone()), true);
         assert_eq!(ended.recv().await, Some(1));
-        connections.add(|_| std::future::ready(()));
+        connections.add(Room::Place, |_, _| std::future::ready(()));
         assert_eq!(ended.recv().await, Some(2));
         connections.all_left().await;
     }

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!  accept ─► room in Connections? ─► TLS ─► service(peer) ─► requests …
-//!    │           └─ full: a silent one, or the oldest, makes room; or nobody: turned away
+//!    │           └─ full: a silent one, or the oldest, makes room; or nobody: a guest, for one answer
+//!    ├─ no descriptor: on one that was kept back, a guest
 //!    └─ Stop: no more are accepted; each connection ends with the answer under way
 //! ```
 
@@ -15,6 +16,7 @@ mod body;
 mod connection;
 mod connections;
 mod handshakes;
+mod reserve;
 mod write_timeout;
 
 pub use bind::{Listener, bind_tcp};
@@ -24,8 +26,10 @@ pub use connections::{Connections, Full};
 
 use crate::tls::ServerTls;
 use connection::Accepted;
+use connections::Room;
 use futures_util::FutureExt;
 use handshakes::FailedHandshakes;
+use reserve::{Reserve, says_full};
 use std::{io, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::sleep};
 
@@ -87,12 +91,16 @@ impl Endpoint {
         let Endpoint { listener, tls, limits, connections, answers_backlog } = self;
         let until = stop.clone();
         let failures = Arc::new(FailedHandshakes::default());
-        let enter = |accepted: Accepted| {
+        let enter = |accepted: Accepted, room: Room| {
             let tls = tls.clone().map(|tls| (tls, failures.clone()));
             let (until, service) = (until.clone(), service.clone());
-            connections
-                .add(|active| connection::serve(accepted, tls, limits, until, active, service));
+            connections.add(room, |active, room| {
+                let keep_alive = limits.keep_alive && room == Room::Place;
+                let limits = Limits { keep_alive, ..limits };
+                connection::serve(accepted, tls, limits, until, active, service)
+            });
         };
+        let mut reserve = Reserve::new();
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -100,12 +108,27 @@ impl Endpoint {
                 () = connection::closed(&mut stop.closing) => return,
             };
             match accepted {
-                Ok(accepted) => enter(accepted),
-                Err(error) => wait_out(&error).await,
+                Ok(accepted) => {
+                    enter(accepted, Room::Place);
+                    reserve.refill();
+                }
+                Err(error) if says_full(&error) && reserve.give_up() => {
+                    if let Some(Ok(accepted)) = listener.accept().now_or_never() {
+                        enter(accepted, Room::Guest);
+                    }
+                }
+                Err(error) => {
+                    // Whoever leaves makes room for the next.
+                    if says_full(&error) && connections.let_one_go() {
+                        tokio::task::yield_now().await;
+                        reserve.refill();
+                    }
+                    wait_out(&error).await;
+                }
             }
         }
         while answers_backlog && let Some(Ok(accepted)) = listener.accept().now_or_never() {
-            enter(accepted);
+            enter(accepted, Room::Place);
         }
         drop(listener);
         connections.all_left().await;
