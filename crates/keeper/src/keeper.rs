@@ -79,6 +79,7 @@ pub(crate) enum Child {
     Job(u64),
     Task(u64),
     Agent,
+    Spare,
     /// A new binary that looks at what it would take over.
     Check,
 }
@@ -247,6 +248,7 @@ impl Keeper {
             Some(Child::Job(id)) => self.job_died(id, pid),
             Some(Child::Task(id)) => self.task_died(id, pid),
             Some(Child::Agent) => self.agent_died(pid),
+            Some(Child::Spare) => self.spare_died(pid),
             Some(Child::Check) => self.check_died(pid),
             // An orphan that we adopted.
             None => drop(reap::reap(pid)),
@@ -283,6 +285,7 @@ impl Keeper {
             Deadline::Task { task } => self.task_late(task),
             Deadline::RequestTimeout { token } => self.request_timed_out(token),
             Deadline::StartAgent => self.start_agent(),
+            Deadline::StartSpare => self.start_spare(),
             Deadline::AgentDying { pid } => self.agent_dying(pid),
             Deadline::StateReport => self.report_states(),
             Deadline::Linger { client } => self.drop_client(client),

@@ -66,6 +66,14 @@ pub fn give_back(why: &str) -> TakeOverError {
     upgrade::give_back(why)
 }
 
+/// In a process that is to become an agent when it is needed: waits for that. Returns an exit code
+/// if it never is; `None`: this process is something else. Must be called before arguments are
+/// looked at.
+#[must_use]
+pub fn spare() -> Option<i32> {
+    link::spare::spare()
+}
+
 #[derive(Debug, Clone)]
 pub struct HoldOptions {
     pub dir: PathBuf,

@@ -24,6 +24,9 @@ fn main() {
     if let Some(code) = mainstay_keeper::take_over() {
         std::process::exit(code);
     }
+    if let Some(code) = mainstay_keeper::spare() {
+        std::process::exit(code);
+    }
     let outcome = match containerpilot::is_called() {
         true => containerpilot::containerpilot(),
         false => dispatch(Cli::parse().command),

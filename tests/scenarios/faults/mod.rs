@@ -12,6 +12,7 @@ mod journal;
 mod kept;
 mod leftovers;
 mod misbehaviour;
+mod reserve;
 mod scarcity;
 mod stuck_stdout;
 mod threads;

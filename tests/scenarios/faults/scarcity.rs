@@ -121,6 +121,9 @@ fn an_agent_that_cannot_be_cloned_is_tried_again_while_jobs_run_on() {
         assert!(set.expect("setpriv can be started").success());
     };
     limit("1:1000");
+    // The spare takes over, and there is no other.
+    node.kill_agent();
+    assert_eq!(node.pid("job1"), Some(pid));
     signal(node.agent(), Signal::KILL);
     node.until_told("cannot start the agent");
     assert!(is_alive(pid));

@@ -103,7 +103,6 @@ fn with_all_processes_used_up_the_same_agent_answers_everything() {
         &["why", "other"],
         &["disable", "other"],
         &["enable", "other"],
-        &["logs", "other"],
     ] {
         // Some of them say by their code that a job is not as it should be.
         match args[0] {

@@ -24,6 +24,9 @@ fn main() {
     if let Some(code) = mainstay_keeper::take_over() {
         exit(code);
     }
+    if let Some(code) = mainstay_keeper::spare() {
+        exit(code);
+    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
         Some("__agent") => pass_on(),

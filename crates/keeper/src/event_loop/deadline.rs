@@ -42,6 +42,7 @@ pub(crate) enum Deadline {
         token: u64,
     },
     StartAgent,
+    StartSpare,
     /// It has closed the link and should be gone.
     AgentDying {
         pid: u32,

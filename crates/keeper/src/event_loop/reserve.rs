@@ -19,6 +19,9 @@ pub(crate) struct DescriptorTable {
     limit: u64,
 }
 
+/// About what a keeper has open before there is any job.
+const OWN: u64 = 16;
+
 impl DescriptorTable {
     pub(crate) fn new(limit: u64) -> DescriptorTable {
         DescriptorTable { limit }
@@ -26,7 +29,7 @@ impl DescriptorTable {
 
     /// What is left alone; a small table is not given up as a whole.
     fn kept(self) -> u64 {
-        (self.limit / 4).min(64)
+        (self.limit.saturating_sub(OWN) / 4).min(64)
     }
 
     /// Whether something with a descriptor of this number may be started.
@@ -92,7 +95,8 @@ impl Reserve {
         }
     }
 
-    /// Does it, with the spare descriptors if there are no others. It must keep none.
+    /// Does it, with the spare descriptors if there are no others. What it keeps of them is missing
+    /// until there is room again.
     pub(crate) fn with<T, E>(&mut self, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E>
     where
         for<'a> &'a E: IsFull,

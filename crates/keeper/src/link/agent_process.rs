@@ -7,21 +7,24 @@ use crate::{
     },
     keeper::{Child, Keeper, Role},
     link::{agent::Agent, succession::AfterDeath},
-    output::{Channel, Owner, Stream, WriteEnd},
+    output::{Channel, Owner, ReadHalf, Stream, WriteEnd},
     process::tree,
 };
 use mainstay_core::plan::{ForwardFormat, Log};
 use mainstay_sys::{
     clock, reap, signal,
-    spawn::{self, Descriptors, Program},
+    spawn::{Cloned, Descriptors, Program},
 };
 use mainstay_wire::link::{API_FD, LINK_FD};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::{
     ffi::OsString,
     io,
-    os::fd::{AsFd, AsRawFd},
+    os::fd::{AsFd, OwnedFd},
 };
+
+/// The role of the agent's process.
+const AGENT: &str = "__agent";
 
 impl Keeper {
     pub(crate) fn start_agent(&mut self) {
@@ -37,29 +40,47 @@ impl Keeper {
     }
 
     fn try_start_agent(&mut self) -> io::Result<()> {
+        let (pid, link) = match self.wake_spare() {
+            Some(woken) => woken,
+            None => self.launch_agent(AGENT, Child::Agent)?,
+        };
+        self.poller.add(&link, Source::Link, 0, Interest::Read)?;
+        if let Some(node) = self.node() {
+            node.agent = Some(Agent::new(pid, link));
+            node.frames_left = false;
+        }
+        Ok(())
+    }
+
+    /// Starts the agent, or what will become one, in a role: its pid and our end of its link.
+    pub(super) fn launch_agent(&mut self, role: &str, child: Child) -> io::Result<(u32, OwnedFd)> {
         self.next_stream += 1;
         let key = self.next_stream;
-        let Keeper { role: Role::Node(node), context, poller, children, .. } = self else {
-            return Ok(());
+        let Keeper { role: Role::Node(node), context, children, reserve, .. } = self else {
+            return Err(io::ErrorKind::Unsupported.into());
         };
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        let (half, write) = node.resources.output.pipe(&Owner::Own, Channel::Stderr)?;
+        let arguments = node.options.agent_args.iter().skip(1).cloned();
         let argv: Vec<OsString> =
-            std::iter::once("mainstay".into()).chain(node.options.agent_args.clone()).collect();
+            ["mainstay", role].map(OsString::from).into_iter().chain(arguments).collect();
         let mut program = Program::new(&argv, &context.env)?;
-        program.run_descriptor(node.resources.exe.as_raw_fd());
+        program.run_own_executable();
         program.ignored.clone_from(&context.ignored);
         program.die_with_parent = false;
         debug_assert_eq!((LINK_FD, API_FD), (3, 4));
-        let descriptors = Descriptors {
-            stdio: Some([context.null.as_fd(), write.as_fd(), write.as_fd()]),
-            extra: vec![theirs.as_fd(), node.resources.api.as_fd()],
-            placed: None,
-        };
-        let cloned = spawn::spawn(&program, &descriptors, None)?;
-        poller.add(&ours, Source::Link, 0, Interest::Read)?;
-        children.insert(cloned.pid, Child::Agent);
+        let (cloned, ours, half) =
+            reserve.with(|| -> io::Result<(Cloned, OwnedFd, ReadHalf)> {
+                let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+                let (ours, theirs) =
+                    socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+                let (half, write) = node.resources.output.pipe(&Owner::Own, Channel::Stderr)?;
+                let descriptors = Descriptors {
+                    stdio: Some([context.null.as_fd(), write.as_fd(), write.as_fd()]),
+                    extra: vec![theirs.as_fd(), node.resources.api.as_fd()],
+                    placed: None,
+                };
+                Ok((context.window.spawn(&program, &descriptors, None)?, ours, half))
+            })?;
+        children.insert(cloned.pid, child);
         let log = Log { format: ForwardFormat::Raw, ..Log::default() };
         node.resources.output.open(Stream {
             key: half.key.unwrap_or(key),
@@ -70,9 +91,7 @@ impl Keeper {
             write_end: WriteEnd::Pipe,
             partial: Vec::new(),
         });
-        node.agent = Some(Agent::new(cloned.pid, ours));
-        node.frames_left = false;
-        Ok(())
+        Ok((cloned.pid, ours))
     }
 
     pub(crate) fn agent_died(&mut self, pid: u32) {
@@ -83,6 +102,8 @@ impl Keeper {
         let Some(agent) = node.agent.take() else { return };
         let ready = agent.ready;
         self.poller.remove(agent.fd());
+        // Its descriptors may be the last that there are.
+        drop(agent);
         self.agent_failed(ready, how);
     }
 

@@ -258,6 +258,8 @@ impl Keeper {
         for message in again.iter().chain(&done) {
             agent.queue(message);
         }
+        // Before the first job that this one starts.
+        self.start_spare();
     }
 
     /// An incarnation has ended: kept until an agent has written it down.

@@ -5,4 +5,5 @@ mod agent_process;
 pub(crate) mod log_gaps;
 mod messages;
 pub(crate) mod node;
+pub(crate) mod spare;
 pub(crate) mod succession;

@@ -3,7 +3,7 @@
 use crate::{
     RunOptions,
     control::keeper_socket::KeeperClient,
-    link::{agent::Agent, log_gaps::LogGaps, succession::Succession},
+    link::{agent::Agent, log_gaps::LogGaps, spare::Spare, succession::Succession},
     output::Output,
     process::outcomes::Outcomes,
     run::{dirs::RunDir, shutdown::LastOutput},
@@ -28,6 +28,8 @@ pub(crate) struct Node {
     pub(crate) state_dir: PathBuf,
     pub(crate) options: RunOptions,
     pub(crate) agent: Option<Agent>,
+    /// The next agent.
+    pub(crate) spare: Option<Spare>,
     pub(crate) succession: Succession,
     /// Not known to be told yet.
     pub(crate) upgraded: Vec<Upgraded>,
@@ -99,6 +101,7 @@ impl Node {
             state_dir,
             options,
             agent: None,
+            spare: None,
             succession: Succession::default(),
             upgraded: Vec::new(),
             upgrades: 0,

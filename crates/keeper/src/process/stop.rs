@@ -232,6 +232,7 @@ impl Keeper {
         // What it cost to find out that there is no agent is role of the time.
         let timeout = node.stop_timeout.saturating_sub(SILENT);
         self.forget_agent();
+        self.kill_spare();
         let running: Vec<(u64, u64)> = self.running();
         for (id, incarnation) in running {
             self.execute_request(id, incarnation, ControlRequest::Stop);

@@ -55,6 +55,7 @@ impl Keeper {
         if node.ending.replace(code).is_some() {
             return;
         }
+        self.kill_spare();
         for (id, incarnation) in self.running() {
             self.kill_id(id, incarnation, Asked::Kill);
         }
@@ -76,6 +77,9 @@ impl Keeper {
             return self.write_last_output(code);
         }
         if !self.running().is_empty() || !self.tasks.is_empty() {
+            return;
+        }
+        if self.children.values().any(|child| *child == Child::Spare) {
             return;
         }
         let strays = self.kill_strays();

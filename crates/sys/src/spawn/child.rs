@@ -140,6 +140,9 @@ impl Child<'_> {
         let Inherited { sources, targets, count } = &mut self.inherited;
         let targets = targets.get(1..*count).unwrap_or_default();
         let first = targets.last().map_or(3, |last| 3.max(last.saturating_add(1)));
+        if !self.image.executes_descriptor {
+            close_all_but(sources.get(..*count).unwrap_or_default());
+        }
         for source in sources.iter_mut().take(*count) {
             // SAFETY: fcntl on descriptors that the parent lent us.
             let copy = unsafe { libc::fcntl(*source, libc::F_DUPFD_CLOEXEC, first) };
@@ -182,6 +185,19 @@ impl Child<'_> {
         }
         Failure { step: Step::Exec, errno }
     }
+}
+
+/// Closes all but stdio and these: where few descriptors are allowed there is no room beside ours
+/// for copies.
+fn close_all_but(kept: &[RawFd]) {
+    let mut next: libc::c_uint = 3;
+    while let Some(nearest) =
+        kept.iter().filter_map(|fd| libc::c_uint::try_from(*fd).ok()).filter(|fd| *fd >= next).min()
+    {
+        close_between(next, nearest);
+        next = nearest + 1;
+    }
+    close_between(next, libc::c_uint::MAX);
 }
 
 /// Writes digits and the NUL behind them.

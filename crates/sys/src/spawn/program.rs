@@ -118,6 +118,11 @@ impl Program {
         self.executes_descriptor = true;
     }
 
+    /// Runs what this process was executed from, whatever lies at its path by now.
+    pub fn run_own_executable(&mut self) {
+        self.candidates = vec![c"/proc/self/exe".to_owned()];
+    }
+
     /// Adds LISTEN_PID, which only the child can know.
     pub fn tell_listen_pid(&mut self) {
         self.listen_pid = Some((self.env.len(), LISTEN_PID.count_bytes() - LISTEN_PID_DIGITS));
