@@ -15,7 +15,12 @@ use mainstay_wire::{
     task::{RunTask, TaskKey},
 };
 use rustix::process::{getegid, geteuid};
-use std::{io, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 /// Why a name could not be turned into a number.
 #[derive(Debug, thiserror::Error)]
@@ -231,9 +236,22 @@ fn identity(plan: &JobPlan, user: Option<&User>) -> Result<Option<Identity>, Loo
     Ok(Some(Identity { uid, gid, groups }))
 }
 
+/// Users who were found, and when: a thousand jobs of one user ask a slow directory once.
+static FOUND: Mutex<BTreeMap<String, (Instant, User)>> = Mutex::new(BTreeMap::new());
+const FRESH: Duration = Duration::from_secs(1);
+
 fn user(name: &str) -> Result<User, LookupError> {
+    let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    found().retain(|_, (at, _)| at.elapsed() < FRESH);
+    if let Some((_, user)) = found().get(name) {
+        return Ok(user.clone());
+    }
     match lookup_user(name) {
-        Ok(found) => found.ok_or_else(|| LookupError::NoUser(name.to_owned())),
+        Ok(Some(user)) => {
+            found().insert(name.to_owned(), (Instant::now(), user.clone()));
+            Ok(user)
+        }
+        Ok(None) => Err(LookupError::NoUser(name.to_owned())),
         Err(error) => Err(LookupError::Failed(name.to_owned(), error)),
     }
 }
