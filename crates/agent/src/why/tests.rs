@@ -348,11 +348,11 @@ fn what_is_too_much_for_five_lines_leaves_the_causes() {
             .join(", "),
     );
     let mut story = Story::new(&text);
-    story.ask(Request::Start { job: name("web"), args: None, now: true });
+    story.ask(Request::Start { jobs: vec![name("web")], args: None, now: true });
     story.spawned("web", 1);
     story.ask(Request::Stop { job: name("web") });
     story.exited("web", 1, 0);
-    story.ask(Request::Start { job: name("web"), args: None, now: false });
+    story.ask(Request::Start { jobs: vec![name("web")], args: None, now: false });
     let lines = story.why("web");
     assert_eq!(lines.len(), 5, "{lines:#?}");
     assert_eq!(lines[3], "and for 2 more: see `mainstay status web`", "{lines:#?}");

@@ -86,6 +86,15 @@ impl Member<'_> {
         }
     }
 
+    /// A start of the app comes to it.
+    pub(super) fn is_to_start(&self) -> bool {
+        let at_rest = match self.state {
+            MemberState::AtRest | MemberState::Ended { .. } => true,
+            MemberState::Up | MemberState::UnderWay => false,
+        };
+        at_rest && self.place.start_sequence > 0
+    }
+
     pub(super) fn has_process(&self) -> bool {
         match self.process {
             MemberProcess::None => false,

@@ -40,6 +40,7 @@ use crate::{
 };
 use member::Progress;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// As observers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +69,10 @@ pub enum AppInput<'a> {
 /// What a member is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppOrder {
+    /// The app is about to start these, one sequence after the other.
+    Prepare {
+        jobs: BTreeSet<Name>,
+    },
     /// Its sequence has come.
     Start {
         job: Name,
@@ -259,6 +264,10 @@ impl App {
             *self.stage.edit() = AppStage::Up { since: ctx.now };
             return;
         };
+        if after == 0 {
+            let jobs = ctx.facts.members.iter().filter(|it| it.is_to_start());
+            ctx.orders.push(AppOrder::Prepare { jobs: jobs.map(|it| it.name.clone()).collect() });
+        }
         *self.stage.edit() = AppStage::Starting { sequence: next };
         for member in ctx.facts.members.iter().filter(|it| it.place.start_sequence == next) {
             self.give(member.name, None);

@@ -1,4 +1,11 @@
-//! What a source has said at least once: level-triggered conditions ask here.
+//! What a source has said: level-triggered conditions ask here. Of a job it is what it has said in
+//! its life, or in its last one while it is at rest.
+//!
+//! | what happens to the job | what no longer counts |
+//! |---|---|
+//! | it is stopped on purpose | `healthy`, `unhealthy` |
+//! | a request is about to launch it | all but `stopping` and `stopped` |
+//! | a launch begins its next life | everything |
 //!
 //! It is kept with the source, one bit an event, so that a journal record of a job stays as small
 //! as the job and a condition needs no memory of its own.
@@ -26,6 +33,19 @@ impl History {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0 == 0
+    }
+
+    pub(crate) fn forget_health(&mut self) {
+        self.retain(|event| !event.is_health());
+    }
+
+    pub(crate) fn forget_all_but_end(&mut self) {
+        self.retain(EventName::ends);
+    }
+
+    fn retain(&mut self, keep: impl Fn(EventName) -> bool) {
+        let gone = EventName::ALL.iter().filter(|event| !keep(**event));
+        self.0 &= !gone.filter_map(|event| event.bit()).fold(0, |all, bit| all | bit);
     }
 }
 

@@ -17,6 +17,10 @@ pub(crate) struct JobCtx<'a> {
     pub(crate) plan: &'a JobPlan,
     /// Other jobs run before its stop signal.
     pub(crate) hooks: bool,
+    /// Other jobs run after its end, and its next launch waits for them.
+    pub(crate) stopped_hooks: bool,
+    /// It runs for the end of another job.
+    pub(crate) is_hook: bool,
     /// The node is stopping: nothing is launched, and stops have an end.
     pub(crate) shutting: Option<Shutting>,
     /// Nothing is announced.

@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{
     clock::Mono,
-    event::{EventName, Kind},
+    event::Kind,
     exit::{Asked, Exit, KillReason, Usage},
     node::Wait,
-    plan::{Awaited, JobPlan, Restart, RestartOn},
+    plan::{JobPlan, Restart, RestartOn},
 };
 use std::time::Duration;
 
@@ -144,12 +144,17 @@ impl Job {
         }
     }
 
-    /// No restart follows. A job with a trigger stays desired: the next one starts it.
+    /// No restart follows. A job with a trigger is still wanted: the next one starts it, in the same
+    /// life. So is one that runs for another's end, if there is another end to come.
     fn end_run(&mut self, ctx: &mut JobCtx<'_>, end: State) {
         match self.desired() {
             Desired::Run if is_triggered(ctx.plan) && ctx.shutting.is_none() => {
-                ctx.emit(Kind::Stopping);
                 self.pause(ctx, end);
+            }
+            Desired::Run if self.gate.runs_again() => {
+                self.gate.close();
+                ctx.emit(Kind::Stopping);
+                self.come_to_rest(ctx, end);
             }
             Desired::Run | Desired::Rest | Desired::Disabled => self.end_desire(ctx, end),
         }
@@ -177,7 +182,10 @@ impl Job {
         self.come_to_rest(ctx, State::Stopped);
     }
 
+    /// The end of a life.
     fn come_to_rest(&mut self, ctx: &mut JobCtx<'_>, end: State) {
+        ctx.emit(self.run.stopped());
+        self.gate.await_stopped_hooks(ctx, self.run.incarnation());
         self.pause(ctx, end);
         self.run.end_life(ctx);
     }
@@ -186,7 +194,6 @@ impl Job {
     fn pause(&mut self, ctx: &mut JobCtx<'_>, end: State) {
         self.gate.end_hook_run();
         self.checks.rest();
-        ctx.emit(self.run.stopped());
         self.run.enter(ctx, end);
     }
 
@@ -198,13 +205,14 @@ impl Job {
             State::Stopped => {}
             State::Exited { .. } | State::Fatal => match wanted {
                 // It was between two runs, which it is no longer.
-                Desired::Run => {
-                    self.run.enter(ctx, State::Stopped);
-                    self.run.end_life(ctx);
-                }
+                Desired::Run if self.is_between_lives() => self.run.enter(ctx, State::Stopped),
+                Desired::Run => self.end_desire(ctx, State::Stopped),
                 Desired::Rest | Desired::Disabled => {}
             },
-            State::Backoff { .. } => self.end_desire(ctx, State::Stopped),
+            State::Backoff { .. } => {
+                self.history.forget_health();
+                self.end_desire(ctx, State::Stopped);
+            }
             State::Starting { .. } | State::Running { .. } => self.begin_stop(ctx, force),
             State::Stopping { .. } => {
                 let why = kill_reason(ctx, force);
@@ -234,6 +242,7 @@ impl Job {
             }
             State::Backoff { .. } => {
                 self.gate.reopen();
+                self.history.forget_health();
                 ctx.emit(Kind::Stopping);
                 self.come_to_rest(ctx, State::Stopped);
             }
@@ -262,11 +271,11 @@ impl Job {
 
     /// Only with a process that may exist.
     pub(super) fn begin_stop(&mut self, ctx: &mut JobCtx<'_>, force: Force) {
-        let first = !self.has_said(Awaited::Event(EventName::Stopping));
+        self.history.forget_health();
         ctx.emit(Kind::Stopping);
         self.announcement.withdraw(ctx);
         let target = self.stop_target(ctx.mono());
-        let stage = StopStage::begin(ctx, target, force, first);
+        let stage = StopStage::begin(ctx, target, force);
         if stage == StopStage::Killed {
             self.run.note_kill(kill_reason(ctx, force));
         }
@@ -303,14 +312,22 @@ impl Job {
                 self.advance_stop(ctx, why, StopStage::timeout_over);
             }
             State::Starting { .. } | State::Running { .. } => self.wait_no_longer(ctx),
-            State::Stopped | State::Backoff { .. } | State::Exited { .. } | State::Fatal => {}
+            State::Stopped | State::Exited { .. } | State::Fatal => {
+                self.gate.stopped_hooks_over(ctx, self.run.incarnation());
+            }
+            State::Backoff { .. } => {}
         }
     }
 
     /// The node stops, and whatever this job was left running for has had its time.
     fn wait_no_longer(&mut self, ctx: &mut JobCtx<'_>) {
         let Some(shutting) = ctx.shutting else {
-            return self.gate.hook_run_over(ctx, self.run.incarnation());
+            self.gate.hook_run_over(ctx, self.run.incarnation());
+            // Nobody waits for it any more, and it is not in the plan.
+            if ctx.leaving && !self.gate.is_hook_run() {
+                self.stop(ctx, Force::Grace);
+            }
+            return;
         };
         if ctx.mono() < shutting.latest_signal(ctx.plan.stop.timeout) {
             self.run.be_quick(ctx);

@@ -7,17 +7,20 @@
 //! - its trigger: one that comes too early or during a run is kept, once; the run that follows
 //!   answers it. An interval triggers at once, then so long after each run it started; cron is
 //!   worked out by the agent. A job with a trigger stays desired when a run has ended;
-//! - `when.timeout`: how long its first launch may take to come. Past it the job is given up;
+//! - `when.timeout`: how long it may wait for its launch. Past it the job is given up;
 //! - a user's `start --now`, which does not ask the latches;
-//! - whether the run that begins is a *hook run*, on behalf of another job's end.
+//! - whether the run that begins is a *hook run*, on behalf of another job's end;
+//! - who runs for its own end, and is given time before its next launch.
 
 use super::JobCtx;
 use crate::{
     clock::Mono,
+    name::Name,
     node::Wait,
-    plan::{JobPlan, Trigger},
+    plan::{JobPlan, SourceRef, Trigger},
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
@@ -28,6 +31,15 @@ pub(super) struct Gate {
     /// Latches are not asked: a user said so, or it ran already.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     skips_latches: bool,
+    /// The sources that the request which launches it launches as well: those are asked even so.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    asks: BTreeSet<Name>,
+    /// It runs, and waits for the next end of its source after that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    again: bool,
+    /// Until when its next launch waits for who runs after its last end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hooks_until: Option<Mono>,
     /// All is there but the trigger.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     idle: bool,
@@ -80,8 +92,48 @@ impl Gate {
         self.pending
     }
 
-    pub(super) fn skips_latches(&self) -> bool {
-        self.skips_latches
+    /// Whether what this source has to say is waited for.
+    pub(super) fn asks(&self, source: &SourceRef) -> bool {
+        !self.skips_latches || matches!(source, SourceRef::Job(name) if self.asks.contains(name))
+    }
+
+    /// The request that launches it launches these as well.
+    pub(super) fn ask(&mut self, ctx: &JobCtx<'_>, along: &BTreeSet<Name>) {
+        let sources = ctx.plan.when.once.iter().filter_map(|it| match &it.source {
+            SourceRef::Job(name) => Some(name),
+            SourceRef::Node | SourceRef::Watch(_) => None,
+        });
+        self.asks = sources.filter(|name| along.contains(*name)).cloned().collect();
+    }
+
+    /// After the run that is under way it waits again.
+    pub(super) fn run_again(&mut self) {
+        self.again = true;
+    }
+
+    pub(super) fn runs_again(&self) -> bool {
+        self.again
+    }
+
+    /// It has ended, and others run for that: its next launch gives them so long.
+    pub(super) fn await_stopped_hooks(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64) {
+        if ctx.stopped_hooks && ctx.shutting.is_none() {
+            let until = ctx.mono().after(ctx.plan.stop.timeout);
+            self.hooks_until = Some(until);
+            ctx.wake(incarnation, Wait::StopTimeout, until);
+        }
+    }
+
+    pub(super) fn hooks_until(&self) -> Option<Mono> {
+        self.hooks_until
+    }
+
+    /// Those who run for its end have had their time.
+    pub(super) fn stopped_hooks_over(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64) {
+        match self.hooks_until {
+            Some(until) if ctx.mono() < until => ctx.wake(incarnation, Wait::StopTimeout, until),
+            Some(_) | None => self.hooks_until = None,
+        }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -121,6 +173,8 @@ impl Gate {
     /// It shall rest: whatever has come is forgotten.
     pub(super) fn close(&mut self) {
         (self.pending, self.skips_latches, self.idle) = (false, false, false);
+        self.again = false;
+        self.asks.clear();
     }
 
     pub(super) fn wait(&mut self, idle: bool) {
@@ -133,7 +187,7 @@ impl Gate {
             self.hook_run = hook_run;
         }
         self.close();
-        self.give_up_at = None;
+        (self.give_up_at, self.hooks_until) = (None, None);
         if let Some(Trigger::Interval(every)) = &ctx.plan.when.trigger {
             let next = ctx.mono().after(*every);
             self.next = Some(next);
@@ -170,10 +224,11 @@ impl Gate {
         }
     }
 
-    /// A job that waits for its first launch has so long from now.
-    pub(super) fn limit_wait(&mut self, ctx: &mut JobCtx<'_>, waits_for_first: bool) {
+    /// A job that waits has so long from now; a hook waits for as long as it takes.
+    pub(super) fn limit_wait(&mut self, ctx: &mut JobCtx<'_>, waits: bool) {
+        let waits = waits && !ctx.is_hook;
         self.give_up_at = match ctx.plan.when.timeout {
-            Some(timeout) if waits_for_first => {
+            Some(timeout) if waits => {
                 let at = ctx.mono().after(timeout);
                 ctx.wake(0, Wait::When, at);
                 Some(at)
@@ -195,6 +250,9 @@ impl Gate {
         }
         if let Some(at) = self.give_up_at {
             ctx.wake(incarnation, Wait::When, at);
+        }
+        if let Some(at) = self.hooks_until {
+            ctx.wake(incarnation, Wait::StopTimeout, at);
         }
     }
 

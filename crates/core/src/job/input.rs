@@ -4,10 +4,12 @@
 use super::{Force, Notification, Permit};
 use crate::{
     exit::{Asked, Exit, Usage},
+    name::Name,
     node::{Held, Wait},
     plan::{JobPlan, SignalTarget},
     signal::Signal,
 };
+use std::collections::BTreeSet;
 
 #[derive(Debug, Clone)]
 pub(crate) enum JobInput<'a> {
@@ -62,6 +64,10 @@ pub(crate) enum JobInput<'a> {
     Restart {
         args: Option<Vec<String>>,
     },
+    /// In its turn among others that are restarted with it.
+    RestartInOrder {
+        args: Option<Vec<String>>,
+    },
     Stop(Force),
     Signal {
         signal: Signal,
@@ -73,6 +79,12 @@ pub(crate) enum JobInput<'a> {
     Enable,
 
     // The node.
+    /// A request is about to launch it, together with these.
+    LaunchAhead {
+        along: &'a BTreeSet<Name>,
+    },
+    /// A job whose end it runs for has begun another life.
+    SourceBegins,
     /// The plan has just come to want it: its clocks start.
     Arm,
     /// It waits, and may do this.

@@ -75,7 +75,7 @@ use crate::{
     event::{EventName, History, Kind},
     exit::{Exit, KillReason, Usage},
     node::{Refusal, Wait},
-    plan::{Awaited, JobPlan},
+    plan::{Awaited, JobPlan, SourceRef},
 };
 use announce::{Announcement, Presence};
 use budget::Budget;
@@ -146,7 +146,7 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Gate::is_default")]
     gate: Gate,
     checks: Checks,
-    /// What it has said at least once.
+    /// What it has said in its life.
     #[serde(default, skip_serializing_if = "History::is_empty")]
     history: History,
     #[serde(default, skip_serializing_if = "PendingRestart::is_none")]
@@ -236,6 +236,12 @@ impl Job {
                     self.advance_stop(ctx, KillReason::StopTimeout, StopStage::withdrawn);
                 }
             }
+            JobInput::LaunchAhead { along } => {
+                self.history.forget_all_but_end();
+                self.gate.ask(ctx, along);
+            }
+            JobInput::SourceBegins => self.await_next_end(),
+            JobInput::RestartInOrder { args } => self.restart_in_order(ctx, args),
             JobInput::Start { args, now } => return self.asked_to_start(ctx, args, now),
             JobInput::Restart { args } => self.restart(ctx, args),
             JobInput::Stop(force) => self.stop(ctx, force),
@@ -428,9 +434,7 @@ impl Job {
     #[must_use]
     pub fn was_given_up_waiting(&self) -> bool {
         let given_up = self.phase() == Phase::Fatal && self.desired() != Desired::Run;
-        given_up
-            && self.incarnation() == 0
-            && self.has_said(Awaited::Event(EventName::TimerExpired))
+        given_up && self.has_said(Awaited::Event(EventName::TimerExpired))
     }
 
     /// When its interval starts it next.
@@ -487,8 +491,20 @@ impl Job {
         self.gate.has_trigger()
     }
 
-    pub(crate) fn skips_latches(&self) -> bool {
-        self.gate.skips_latches()
+    /// Whether its launch waits for what this source has to say.
+    pub(crate) fn asks(&self, source: &SourceRef) -> bool {
+        self.gate.asks(source)
+    }
+
+    /// Its next launch begins a life.
+    pub(crate) fn is_between_lives(&self) -> bool {
+        !self.run.is_of_this_life(self.incarnation())
+    }
+
+    /// Its next launch gives time to who runs after its last end.
+    #[must_use]
+    pub fn gives_time_to_hooks(&self) -> bool {
+        self.gate.hooks_until().is_some()
     }
 
     /// A run on behalf of another job's end.
@@ -497,14 +513,14 @@ impl Job {
         self.gate.is_hook_run()
     }
 
-    /// Time is running out for its first launch.
+    /// Time is running out for its launch.
     pub(crate) fn will_give_up(&self) -> bool {
         self.gate.give_up_at().is_some()
     }
 
-    /// Waits for jobs that run on behalf of its end; `Some(true)`: the first end.
-    pub(crate) fn waits_for_hooks(&self) -> Option<bool> {
-        self.stopping().and_then(StopStage::hooks)
+    /// Waits for jobs that run on behalf of its end.
+    pub(crate) fn waits_for_hooks(&self) -> bool {
+        self.stopping().is_some_and(StopStage::awaits_hooks)
     }
 
     /// Up, and nobody has told it to stop. A hook run ends by itself.

@@ -6,7 +6,7 @@ use super::{
     run::{Process, State},
 };
 use crate::{
-    event::Kind,
+    event::{History, Kind},
     node::{Refusal, Wait},
 };
 
@@ -33,6 +33,7 @@ impl Job {
             State::Stopped | State::Exited { .. } | State::Fatal => {
                 self.want_anew(args);
                 self.gate.skip_latches(now);
+                self.await_launch(ctx);
             }
             State::Backoff { .. } => {
                 self.want_anew(args);
@@ -62,6 +63,42 @@ impl Job {
         }
     }
 
+    /// A user's restart of several: what has a process is stopped in its turn.
+    pub(super) fn restart_in_order(&mut self, ctx: &mut JobCtx<'_>, args: Option<Vec<String>>) {
+        if self.phase().is_up() {
+            self.want_anew(args);
+            self.pending_restart = PendingRestart::Due;
+        } else {
+            self.restart(ctx, args);
+        }
+    }
+
+    /// A job whose end it runs for has begun another life: it waits for that one's end as well,
+    /// unless a user does not want it, or its app has not come to it.
+    pub(super) fn await_next_end(&mut self) {
+        match (self.run.state(), self.desired()) {
+            (State::Exited { .. } | State::Fatal, Desired::Rest) => {
+                self.wish.run();
+                self.budget = Budget::default();
+            }
+            (
+                State::Starting { .. } | State::Running { .. } | State::Backoff { .. },
+                Desired::Run,
+            ) => {
+                self.gate.run_again();
+            }
+            (State::Exited { .. } | State::Fatal, Desired::Run | Desired::Disabled)
+            | (
+                State::Starting { .. } | State::Running { .. } | State::Backoff { .. },
+                Desired::Rest | Desired::Disabled,
+            )
+            | (
+                State::Stopped | State::Stopping { .. },
+                Desired::Run | Desired::Rest | Desired::Disabled,
+            ) => {}
+        }
+    }
+
     fn want_anew(&mut self, args: Option<Vec<String>>) {
         self.wish.run_with(args);
         self.budget = Budget::default();
@@ -88,7 +125,8 @@ impl Job {
     /// What it waits for has so long from now.
     pub(super) fn await_launch(&mut self, ctx: &mut JobCtx<'_>) {
         let waits = self.waits();
-        self.gate.limit_wait(ctx, waits && self.incarnation() == 0);
+        let first = self.incarnation() == 0 || !is_triggered(ctx.plan);
+        self.gate.limit_wait(ctx, waits && first);
         if waits || self.since() == 0 {
             self.run.stamp(ctx);
         }
@@ -173,6 +211,9 @@ impl Job {
 
     /// Only from a state without a process.
     pub(super) fn launch(&mut self, ctx: &mut JobCtx<'_>) {
+        if self.is_between_lives() {
+            self.history = History::default();
+        }
         self.run.begin();
         self.checks.forget(ctx);
         self.run.enter(ctx, State::Starting { process: None });

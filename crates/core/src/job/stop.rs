@@ -24,8 +24,13 @@ pub(crate) enum Force {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StopStage {
-    /// Jobs run on behalf of this end; `first`: those that wait for the first one, too.
-    Hooks { until: Mono, first: bool },
+    /// Jobs run on behalf of this end.
+    Hooks {
+        until: Mono,
+        /// Always: binaries of before ask whether it is the first end.
+        #[serde(default)]
+        first: bool,
+    },
     /// The entry in service discovery is being removed.
     Withdrawing { until: Mono },
     /// `stop.exec` runs.
@@ -69,29 +74,23 @@ impl StopStage {
         }
     }
 
-    /// Whether it waits for jobs that run on behalf of this end; `Some(true)`: its first end.
-    pub(super) fn hooks(self) -> Option<bool> {
+    /// Whether it waits for jobs that run on behalf of this end.
+    pub(super) fn awaits_hooks(self) -> bool {
         match self {
-            StopStage::Hooks { first, .. } => Some(first),
+            StopStage::Hooks { .. } => true,
             StopStage::Withdrawing { .. }
             | StopStage::Task { .. }
             | StopStage::Signalled { .. }
-            | StopStage::Killed => None,
+            | StopStage::Killed => false,
         }
     }
 
-    /// The first stage; `first`: it is the first end of the job.
-    pub(super) fn begin(
-        ctx: &mut JobCtx<'_>,
-        target: StopTarget,
-        force: Force,
-        first: bool,
-    ) -> StopStage {
+    pub(super) fn begin(ctx: &mut JobCtx<'_>, target: StopTarget, force: Force) -> StopStage {
         match force {
             Force::Grace if ctx.hooks => {
                 let until = hooks_until(ctx);
                 ctx.wake(target.incarnation, Wait::StopTimeout, until);
-                StopStage::Hooks { until, first }
+                StopStage::Hooks { until, first: true }
             }
             Force::Grace => after_hooks(ctx, target),
             Force::Kill => send_kill(ctx, target),

@@ -102,6 +102,9 @@ impl Node {
         let removed = changes.iter().map(|it| &it.change).filter(|it| it.change == Change::Removed);
         let removed: BTreeSet<JobId> =
             removed.filter_map(|it| self.jobs.id(it.job.as_str())).collect();
+        let launched = changes.iter().filter(|it| it.first_effect.launches());
+        let launched = launched.map(|it| it.change.job.clone()).collect();
+        self.announce_launches(out, &launched);
         for JobPreview { change, first_effect: effect, .. } in &changes {
             let Some(id) = self.jobs.id(change.job.as_str()) else { continue };
             self.touch_if_added(id, change.change);

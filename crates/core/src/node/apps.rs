@@ -118,6 +118,7 @@ impl Node {
         while let Some(input) = next.take() {
             for order in self.decide_app(out, app, input) {
                 match order {
+                    AppOrder::Prepare { jobs } => self.announce_launches(out, &jobs),
                     AppOrder::Start { job } => {
                         self.tell_job(out, &job, JobInput::Ordered);
                         next = Some(AppInput::Moved);

@@ -159,7 +159,7 @@ impl Node {
         if let Some(until) = job.restarts_at() {
             return Some(vec![Blocker::Backoff { until }]);
         }
-        if job.waits_for_hooks().is_some() {
+        if job.waits_for_hooks() {
             return Some(self.hooks_at_work(id));
         }
         if !job.waits() {
@@ -178,6 +178,8 @@ impl Node {
         {
             all.push(to_come(&Condition::up(&follows.source)));
         }
+        let hook = self.runs_for_last_end(id).map(|hook| self.jobs.name(hook).clone());
+        all.extend(hook.map(|job| Blocker::Hook { job }));
         let first = self.awaited_restart(id).map(|source| self.jobs.name(source).clone());
         all.extend(first.map(|job| Blocker::Restart { job }));
         match &plan.when.trigger {
@@ -234,9 +236,8 @@ impl Node {
         hooks.map(|hook| Blocker::Hook { job: self.jobs.name(*hook).clone() }).collect()
     }
 
-    fn unmet<'a>(&'a self, plan: &'a JobPlan, job: &Job) -> impl Iterator<Item = &'a Condition> {
-        let skipped = job.skips_latches();
-        plan.when.once.iter().filter(move |it| !skipped && !self.is_met(it))
+    fn unmet<'a>(&'a self, plan: &'a JobPlan, job: &'a Job) -> impl Iterator<Item = &'a Condition> {
+        plan.when.once.iter().filter(move |it| job.asks(&it.source) && !self.is_met(it))
     }
 
     pub(super) fn startable(&self) -> Startable {

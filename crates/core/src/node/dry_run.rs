@@ -91,10 +91,13 @@ impl DryRun {
         }
     }
 
-    /// Nothing happens by itself any more: a stop that waits for its hooks goes on without them.
+    /// Nothing happens by itself any more: a stop that waits for its hooks, and a launch that does,
+    /// go on without them.
     fn lose_patience(&mut self) -> Option<Input> {
         let waits = |job: &Name| {
-            self.node.job(job.as_str()).is_some_and(|it| it.waits_for_hooks().is_some())
+            self.node
+                .job(job.as_str())
+                .is_some_and(|it| it.waits_for_hooks() || (it.waits() && it.gives_time_to_hooks()))
         };
         self.patience.retain(|job, _| waits(job));
         let (job, (at, incarnation)) = self.patience.pop_first()?;

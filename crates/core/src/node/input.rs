@@ -130,8 +130,9 @@ pub struct LostJournal {
 /// What people and programs ask for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
+    /// Those of them that wait for one another go in that order.
     Start {
-        job: Name,
+        jobs: Vec<Name>,
         /// Added to its command for as long as it is desired; `None`: as they are.
         args: Option<Vec<String>>,
         /// Does not wait for unset latches.
@@ -168,7 +169,7 @@ pub enum Request {
         job: Name,
     },
     Restart {
-        job: Name,
+        jobs: Vec<Name>,
         /// As for a start.
         args: Option<Vec<String>>,
     },
@@ -230,17 +231,16 @@ impl Input {
 }
 
 impl Request {
-    /// The one job that it concerns.
+    /// The one job that it concerns, or the first of them.
     #[must_use]
     pub fn job(&self) -> Option<&Name> {
         match self {
-            Request::Start { job, .. }
-            | Request::Disable { job }
+            Request::Start { jobs, .. } | Request::Restart { jobs, .. } => jobs.first(),
+            Request::Disable { job }
             | Request::Enable { job }
             | Request::Reload { job }
             | Request::Stop { job }
             | Request::Kill { job }
-            | Request::Restart { job, .. }
             | Request::Signal { job, .. } => Some(job),
             Request::Maintenance { .. }
             | Request::StartApp { .. }

@@ -306,8 +306,12 @@ impl Node {
         input: JobInput<'_>,
     ) -> Option<Result<(), Refusal>> {
         let id = self.jobs.id(name.as_str())?;
+        let phase = self.jobs[id].phase();
         let answer = self.ask_job(out, id, input);
-        self.try_launch(out, id);
+        // What has moved is looked at when that is heard, behind those who run for its end.
+        if self.jobs[id].phase() == phase {
+            self.try_launch(out, id);
+        }
         Some(answer)
     }
 
@@ -332,6 +336,8 @@ impl Node {
         let ctx = &mut JobCtx {
             plan,
             hooks: !self.wiring.stopping_hooks(id).is_empty(),
+            stopped_hooks: !self.wiring.stopped_hooks(id).is_empty(),
+            is_hook: self.wiring.is_hook(id),
             shutting: self.state.shutting(),
             maintenance: self.state.maintenance,
             leaving,
@@ -350,9 +356,13 @@ impl Node {
         }
         // Whoever waited for its hook run waits for its end now.
         self.step.moved |= before.is_hook_run() && !job.is_hook_run();
+        let begins_life = before.is_between_lives() && job.incarnation() > before.incarnation();
         if *job != before {
             self.jobs.changed(id, &before);
             self.step.touched.entry(id).or_insert(Some(before));
+        }
+        if begins_life {
+            self.set_hooks(out, id);
         }
         answer
     }

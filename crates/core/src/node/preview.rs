@@ -79,6 +79,16 @@ pub enum Effect {
     Later,
 }
 
+impl Effect {
+    /// It is launched by that, now or when what it waits for has come.
+    pub(super) fn launches(self) -> bool {
+        match self {
+            Effect::Start | Effect::Restart | Effect::Wait | Effect::StopAndWait => true,
+            Effect::Keep | Effect::Live | Effect::Stop | Effect::NotAgain | Effect::Later => false,
+        }
+    }
+}
+
 /// A plan that is to come into force, with its jobs by name.
 pub(super) struct NewPlan<'a> {
     pub(super) plan: &'a Plan,

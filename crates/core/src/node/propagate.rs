@@ -12,13 +12,12 @@
 
 use super::{JobId, Node, state::NodeStage, wiring};
 use crate::{
-    event::{During, Event, EventName, Kind, Source},
+    event::{Event, EventName, Kind, Source},
     job::{Health, HookRun, JobInput, Permit, Phase, is_triggered},
     outbox::Outbox,
     plan::{Awaited, Condition, OnLoss, SourceRef},
     watch::Watch,
 };
-use std::time::Duration;
 
 impl Node {
     pub(super) fn propagate(&mut self, out: &mut Outbox) {
@@ -98,8 +97,9 @@ impl Node {
         self.tell_app_of_failure(out, id);
         self.try_launch(out, id);
         self.attend_hooks(out, id);
-        for source in self.wiring.stopping_hook_of(id).to_vec() {
+        for source in self.wiring.hook_of(id).to_vec() {
             self.attend_hooks(out, source);
+            self.try_launch(out, source);
         }
     }
 
@@ -122,16 +122,16 @@ impl Node {
     fn permit(&self, out: &Outbox, id: JobId) -> Permit {
         let (plan, job) = self.jobs.both(id);
         let in_line = self.awaited_restart(id).is_some();
-        let latched = job.skips_latches() || plan.when.once.iter().all(|it| self.is_met(it));
+        let mut asked = plan.when.once.iter().filter(|it| job.asks(&it.source));
+        let latched = asked.all(|it| self.is_met(it));
         let followed = plan.follows.as_ref().is_none_or(|it| self.is_up(&it.source));
-        if !latched || !followed || in_line || !self.may_launch_now(out, id) {
-            Permit::Wait { in_line }
+        let hooked = self.runs_for_last_end(id).is_some();
+        if !latched || !followed || in_line || hooked || !self.may_launch_now(out, id) {
+            Permit::Wait { in_line: in_line || hooked }
         } else if is_triggered(plan) && !job.has_pending_trigger() {
             Permit::Idle
         } else {
-            let until = self.hook_run_time(id).map(|time| out.now.mono.after(time));
-            let hook_run = self.runs_for_an_end(id).then_some(HookRun { until });
-            Permit::Launch { hook_run }
+            Permit::Launch { hook_run: self.hook_run(out, id) }
         }
     }
 
@@ -175,37 +175,48 @@ impl Node {
         }
     }
 
-    fn runs_for_an_end(&self, id: JobId) -> bool {
-        let ending = |source: &JobId| self.is_hook_of_this_end(id, *source);
-        self.state.shutting().is_some() || self.wiring.stopping_hook_of(id).iter().any(ending)
+    /// A job that is launched for the end of another one is waited for: so long as that one's stop
+    /// timeout says.
+    fn hook_run(&self, out: &Outbox, id: JobId) -> Option<HookRun> {
+        let sources = self.wiring.hook_of(id);
+        let ending = |source: &JobId| {
+            let job = &self.jobs[*source];
+            job.waits_for_hooks() || job.gives_time_to_hooks()
+        };
+        let runs_for_an_end = self.state.shutting().is_some() || sources.iter().any(ending);
+        let time = sources.iter().map(|id| self.jobs.plan_of(*id).stop.timeout).max();
+        let until = time.map(|time| out.now.mono.after(time));
+        runs_for_an_end.then_some(HookRun { until })
     }
 
-    /// What it runs for waits so long for it: the stop timeout of the job whose end it belongs to.
-    fn hook_run_time(&self, id: JobId) -> Option<Duration> {
-        let ends = self.wiring.hook_of(id).iter().map(|id| self.jobs.plan_of(*id));
-        ends.map(|plan| plan.stop.timeout).max()
+    /// A job that runs for the last end of this one, whose launch waits for it.
+    pub(super) fn runs_for_last_end(&self, id: JobId) -> Option<JobId> {
+        let mut hooks = self.wiring.stopped_hooks(id).iter();
+        let hook = hooks.find(|hook| self.is_under_way(**hook)).copied();
+        hook.filter(|_| self.jobs[id].gives_time_to_hooks())
     }
 
-    /// The job at `source` is stopping and waits, and the one at `at` is to run before its signal.
-    fn is_hook_of_this_end(&self, id: JobId, source: JobId) -> bool {
-        let (plan, job) = (self.jobs.plan_of(id), &self.jobs[source]);
-        let source = Source::Job(self.jobs.name(source).clone());
-        let first = |it: &&Condition| it.event.during() == Some(During::Stop);
-        let mut firsts = self.wiring.triggers(id, plan).filter(first);
-        let each = firsts.any(|it| is_source(&it.source, &source));
-        job.waits_for_hooks().is_some_and(|first| first || each)
+    fn is_under_way(&self, id: JobId) -> bool {
+        self.jobs[id].holds() || self.jobs[id].backs_off()
+    }
+
+    /// A job has begun a life: those who run for its end wait for that. Those whose own end it runs
+    /// for do not, or they would go on by themselves for ever.
+    pub(super) fn set_hooks(&mut self, out: &mut Outbox, id: JobId) {
+        for hook in self.wiring.hooks(id).to_vec() {
+            if hook != id && !self.wiring.descends_from(id, hook) {
+                self.step_job(out, hook, JobInput::SourceBegins);
+                self.try_launch(out, hook);
+            }
+        }
     }
 
     /// A stop goes on when none of its hooks has anything left to do.
     fn attend_hooks(&mut self, out: &mut Outbox, id: JobId) {
-        if self.jobs[id].waits_for_hooks().is_none() {
+        if !self.jobs[id].waits_for_hooks() {
             return;
         }
-        let busy = |hook: &JobId| {
-            let under_way = self.jobs[*hook].holds() || self.jobs[*hook].backs_off();
-            under_way && self.is_hook_of_this_end(*hook, id)
-        };
-        if !self.wiring.stopping_hooks(id).iter().any(busy) {
+        if !self.wiring.stopping_hooks(id).iter().any(|hook| self.is_under_way(*hook)) {
             self.step_job(out, id, JobInput::HooksDone);
         }
     }

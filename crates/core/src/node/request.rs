@@ -9,14 +9,19 @@ use crate::{
     outbox::Outbox,
     plan::JobPlan,
 };
+use std::collections::BTreeSet;
 
 impl Node {
     pub(super) fn requested(&mut self, out: &mut Outbox, request: Request) -> Result<(), Refusal> {
         match request {
-            Request::Start { job, args, now } => {
-                self.wanted(out, &job, JobInput::Start { args, now })
+            Request::Start { jobs, args, now } => {
+                let start = |_| JobInput::Start { args: args.clone(), now };
+                self.wanted(out, &jobs, start)
             }
-            Request::Restart { job, args } => self.wanted(out, &job, JobInput::Restart { args }),
+            Request::Restart { jobs, args } => self.wanted(out, &jobs, |alone| {
+                let args = args.clone();
+                if alone { JobInput::Restart { args } } else { JobInput::RestartInOrder { args } }
+            }),
             Request::Stop { job } => self.asked_to_stop(out, &job, Force::Grace),
             Request::Kill { job } => self.asked_to_stop(out, &job, Force::Kill),
             Request::Signal { job, signal, to } => {
@@ -41,26 +46,41 @@ impl Node {
         }
     }
 
-    /// Something that makes a job run, which a node that stops does not do.
-    fn wanted(
+    /// Something that makes jobs run, which a node that stops does not do. One that cannot is a
+    /// refusal for all. `input` is told if there is one job alone.
+    fn wanted<'a>(
         &mut self,
         out: &mut Outbox,
-        name: &Name,
-        input: JobInput<'_>,
+        names: &[Name],
+        input: impl Fn(bool) -> JobInput<'a>,
     ) -> Result<(), Refusal> {
+        names.iter().try_for_each(|name| self.may_be_wanted(name))?;
+        let alone = names.len() == 1;
+        let running = |name: &&Name| self.job(name.as_str()).is_some_and(|it| it.phase().is_up());
+        let starts = matches!(input(alone), JobInput::Start { .. });
+        let launched = names.iter().filter(|name| !(starts && running(name))).cloned().collect();
+        self.announce_launches(out, &launched);
+        names.iter().try_for_each(|name| self.asked(out, name, input(alone)))
+    }
+
+    fn may_be_wanted(&self, name: &Name) -> Result<(), Refusal> {
         match self.job(name.as_str()) {
-            Some(job) if self.state.shutting().is_none() => {
-                if self.is_leaving(name.as_str()) {
-                    return Err(Refusal::NoSuchJob(name.to_string()));
-                }
-                if job.desired() == Desired::Disabled {
-                    return Err(Refusal::Disabled(name.clone()));
-                }
-            }
-            Some(_) => return Err(Refusal::NodeStopping),
-            None => {}
+            Some(_) if self.state.shutting().is_some() => Err(Refusal::NodeStopping),
+            Some(job) if job.desired() == Desired::Disabled => Err(Refusal::Disabled(name.clone())),
+            Some(_) if !self.is_leaving(name.as_str()) => Ok(()),
+            Some(_) | None => Err(Refusal::NoSuchJob(name.to_string())),
         }
-        self.asked(out, name, input)
+    }
+
+    /// A request is about to launch these: what they have said counts no more but for their end, and
+    /// those of them that wait for others of them wait for what is said from now on.
+    pub(super) fn announce_launches(&mut self, out: &mut Outbox, jobs: &BTreeSet<Name>) {
+        for job in jobs {
+            let id = self.jobs.id(job.as_str());
+            if let Some(id) = id.filter(|id| self.jobs[*id].desired() != Desired::Disabled) {
+                self.step_job(out, id, JobInput::LaunchAhead { along: jobs });
+            }
+        }
     }
 
     fn asked(&mut self, out: &mut Outbox, name: &Name, input: JobInput<'_>) -> Result<(), Refusal> {

@@ -26,11 +26,13 @@ struct Wires {
     listeners: Vec<JobId>,
     /// Who runs before its stop signal.
     stopping_hooks: Vec<JobId>,
-    /// Whose stop signal it runs before.
-    stopping_hook_of: Vec<JobId>,
     needs: Vec<JobId>,
     /// Whose end it runs for.
     hook_of: Vec<JobId>,
+    /// Who runs for its end.
+    hooks: Vec<JobId>,
+    /// Those of them who run after it.
+    stopped_hooks: Vec<JobId>,
     /// Ends of jobs that are leaving, which its own plan no longer names.
     inherited: Vec<Condition>,
 }
@@ -94,10 +96,13 @@ impl Wiring {
         // A job cannot run before its own stop signal.
         if condition.event.during() == Some(During::Stop) && source != id {
             add(&mut self.wires_of(source).stopping_hooks, id);
-            add(&mut self.wires_of(id).stopping_hook_of, source);
         }
         if condition.event.ends() {
             add(&mut self.wires_of(id).hook_of, source);
+            add(&mut self.wires_of(source).hooks, id);
+        }
+        if condition.event.during() == Some(During::Gone) && source != id {
+            add(&mut self.wires_of(source).stopped_hooks, id);
         }
     }
 
@@ -133,12 +138,36 @@ impl Wiring {
         self.ids(id, |it| &it.stopping_hooks)
     }
 
-    pub(super) fn stopping_hook_of(&self, id: JobId) -> &[JobId] {
-        self.ids(id, |it| &it.stopping_hook_of)
-    }
-
     pub(super) fn hook_of(&self, id: JobId) -> &[JobId] {
         self.ids(id, |it| &it.hook_of)
+    }
+
+    /// Who runs for its end, before its signal or after.
+    pub(super) fn hooks(&self, id: JobId) -> &[JobId] {
+        self.ids(id, |it| &it.hooks)
+    }
+
+    /// Who runs after its end.
+    pub(super) fn stopped_hooks(&self, id: JobId) -> &[JobId] {
+        self.ids(id, |it| &it.stopped_hooks)
+    }
+
+    /// Its own runs are runs for the end of this one, near or far.
+    pub(super) fn descends_from(&self, id: JobId, other: JobId) -> bool {
+        let mut seen = vec![id];
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            for source in self.hook_of(id).iter().filter(|it| **it != id) {
+                if *source == other {
+                    return true;
+                }
+                if !seen.contains(source) {
+                    seen.push(*source);
+                    open.push(*source);
+                }
+            }
+        }
+        false
     }
 
     pub(super) fn needs(&self, id: JobId) -> &[JobId] {

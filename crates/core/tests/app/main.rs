@@ -213,6 +213,11 @@ impl Stage {
 
     fn obey(&mut self, order: AppOrder) -> Option<AppInput<'static>> {
         match order {
+            AppOrder::Prepare { jobs } => {
+                let jobs: Vec<&str> = jobs.iter().map(Name::as_str).collect();
+                self.say(&format!("> prepare {}", jobs.join(" ")));
+                None
+            }
             AppOrder::Start { job } => {
                 self.say(&format!("> start {job}"));
                 if self.jobs.iter().any(|it| it.name == job && it.state != MemberState::Up) {

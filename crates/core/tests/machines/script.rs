@@ -11,6 +11,7 @@
 //! done web 2 code 0                       its stop.exec has ended
 //! timer web 2 stop                        a wait ends, whatever was asked for
 //! start web | stop web | kill web | restart web | signal web HUP | shutdown
+//! restart all web db                      in one request
 //! signalled TERM                          the node itself received it
 //! agent dies                              what is not in the journal is lost
 //! agent loses journal                     the next one goes by what the keeper remembers (lost …)
@@ -162,7 +163,7 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
             let now = how.first() == Some(&"now");
             let args = how.iter().position(|word| *word == "args");
             let args = args.map(|at| how[at + 1..].iter().map(|it| (*it).to_owned()).collect());
-            request(Request::Start { job: name(job), args, now })
+            request(Request::Start { jobs: vec![name(job)], args, now })
         }
         ["disable", job] => request(Request::Disable { job: name(job) }),
         ["enable", job] => request(Request::Enable { job: name(job) }),
@@ -173,10 +174,14 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
         ["restart-app", app] => request(Request::RestartApp { app: name(app) }),
         ["stop", job] => request(Request::Stop { job: name(job) }),
         ["kill", job] => request(Request::Kill { job: name(job) }),
-        ["restart", job] => request(Request::Restart { job: name(job), args: None }),
+        ["restart", job] => request(Request::Restart { jobs: vec![name(job)], args: None }),
+        ["restart", "all", jobs @ ..] => {
+            let jobs = jobs.iter().map(|job| name(job)).collect();
+            request(Request::Restart { jobs, args: None })
+        }
         ["restart", job, "args", args @ ..] => {
             let args = Some(args.iter().map(|it| (*it).to_owned()).collect());
-            request(Request::Restart { job: name(job), args })
+            request(Request::Restart { jobs: vec![name(job)], args })
         }
         ["signal", job, signal] => request(Request::Signal {
             job: name(job),

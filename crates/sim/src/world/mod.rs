@@ -295,9 +295,9 @@ impl World {
                 self.left.requests -= 1;
                 let job = plan.jobs[place].name.clone();
                 let request = match what {
-                    What::Start => Request::Start { job, args: None, now: false },
+                    What::Start => Request::Start { jobs: vec![job], args: None, now: false },
                     What::Stop => Request::Stop { job },
-                    What::Restart => Request::Restart { job, args: None },
+                    What::Restart => Request::Restart { jobs: vec![job], args: None },
                     What::Kill => Request::Kill { job },
                 };
                 self.step(plan, agency, Mono(0), Input::Request(request), None);

@@ -360,8 +360,10 @@ impl<'a> Kind<'a> {
     /// A stop that waits for a hook that does not end: its time passes.
     fn overdue(&mut self, node: &Node) -> Option<(Token, Mono)> {
         self.timers.retain(|job, _| {
-            let stage = node.job(job.as_str()).and_then(Job::stopping);
-            matches!(stage, Some(StopStage::Hooks { .. }))
+            let job = node.job(job.as_str());
+            let stage = job.and_then(Job::stopping);
+            let stops = matches!(stage, Some(StopStage::Hooks { .. }));
+            stops || job.is_some_and(|it| it.phase().is_at_rest() && it.gives_time_to_hooks())
         });
         Some(self.timers.pop_last()?.1)
     }

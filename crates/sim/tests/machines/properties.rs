@@ -488,14 +488,14 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
         }),
         1 => subset().prop_map(|plan| Input::Request(Request::Apply { plan: Box::new(plan), preview: None })),
         6 => (name(), 0..9).prop_map(|(job, what)| Input::Request(match what {
-            0 => Request::Start { job, args: None, now: false },
-            5 => Request::Start { job, args: Some(vec!["-v".to_owned()]), now: true },
+            0 => Request::Start { jobs: vec![job], args: None, now: false },
+            5 => Request::Start { jobs: vec![job], args: Some(vec!["-v".to_owned()]), now: true },
             6 => Request::Disable { job },
             7 => Request::Enable { job },
             8 => Request::Reload { job },
             1 => Request::Stop { job },
             2 => Request::Kill { job },
-            3 => Request::Restart { job, args: None },
+            3 => Request::Restart { jobs: vec![job], args: None },
             _ => Request::Signal { job, signal: Signal::HUP, to: SignalTarget::Tree },
         })),
         1 => prop_oneof![Just(Signal::HUP), Just(Signal::TERM)]

@@ -36,7 +36,7 @@ pub(crate) async fn start(
     Body(StartRequest { args, now }): Body<StartRequest>,
 ) -> Answer {
     fit(args.as_deref())?;
-    let request = |job| Request::Start { job, args: args.clone(), now };
+    let request = |job| Request::Start { jobs: vec![job], args: args.clone(), now };
     let subject = Subject::of_job(&state, &name).await?;
     subject.answer(subject.ask_and_wait(&state, request, Goal::Up { beyond: 0 }, &wait).await?)
 }
@@ -48,7 +48,7 @@ pub(crate) async fn restart(
     Body(RestartRequest { args }): Body<RestartRequest>,
 ) -> Answer {
     fit(args.as_deref())?;
-    let request = |job| Request::Restart { job, args: args.clone() };
+    let request = |job| Request::Restart { jobs: vec![job], args: args.clone() };
     let subject = Subject::of_job(&state, &name).await?;
     subject.answer(subject.ask_and_wait(&state, request, Goal::Anew, &wait).await?)
 }
