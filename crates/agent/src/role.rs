@@ -12,7 +12,7 @@ use crate::{
 use mainstay_config::Context;
 use mainstay_import::PlanSource;
 use mainstay_sys::{
-    clock, fd, memory,
+    clock, fd, latency, memory,
     sweep::{DeadRun, Leader},
 };
 use mainstay_wire::{
@@ -56,6 +56,7 @@ where
     S: Future<Output = ()> + Send + 'static,
 {
     memory::be_frugal();
+    latency::ask_for_short_slices();
     trace::init();
     let options = &Options { dirs, source, context };
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {

@@ -30,7 +30,7 @@ use mainstay_core::name::Name;
 use mainstay_sys::{reap, signal::Signals, state_dir::StateDir};
 use mainstay_wire::link::ToAgent;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     io,
 };
 
@@ -43,6 +43,8 @@ pub(crate) struct Keeper {
     /// Where the state files of jobs are.
     pub(crate) state_files: StateDir,
     pub(crate) jobs: BTreeMap<u64, Job>,
+    /// Jobs whose leader is gone and whose tree is not.
+    pub(crate) clearing: BTreeSet<u64>,
     pub(crate) names: HashMap<Name, u64>,
     pub(crate) children: HashMap<u32, Child>,
     pub(crate) clients: BTreeMap<u64, Client>,
@@ -119,6 +121,7 @@ impl Keeper {
             context,
             state_files,
             jobs: BTreeMap::new(),
+            clearing: BTreeSet::new(),
             names: HashMap::new(),
             children: HashMap::new(),
             clients: BTreeMap::new(),

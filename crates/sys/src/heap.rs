@@ -1,19 +1,26 @@
 //! Memory that children do without.
 //!
-//! A clone copies the page tables of all that is not shared, and whoever writes to such a page
-//! next pays for a copy of it: with thousands of jobs that is most of what a start costs. A child
-//! between clone and exec reads its stack and one piece of memory that is made for it, so our heap
-//! is left out of it (MADV_DONTFORK).
+//! A clone copies every mapping with its page tables, and whoever writes to a page next pays for a
+//! copy of it: with thousands of jobs that is most of what a start costs. A child between clone and
+//! exec needs its code, its stack and one piece of memory that is made for it. So our heap is left
+//! out of it, and other mappings as well (MADV_DONTFORK).
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    fs,
+    sync::{
+        Once,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-/// Where the part of the heap that is left out begins; 0: all of it is copied.
+/// Where the part of the heap that is left out begins; 0: everything is copied.
 static BEGIN: AtomicUsize = AtomicUsize::new(0);
 /// Up to where that was said.
 static END: AtomicUsize = AtomicUsize::new(0);
+static OTHERS: Once = Once::new();
 
-/// From now on what is allocated is not there in children. For a process that starts children
-/// with [`crate::spawn`] only. Call it before there are threads.
+/// From now on our heap, and what else they do not need, is not there in children. For a process
+/// that starts children with [`crate::spawn`] only. Call it before there are threads.
 pub fn leave_out_of_children() {
     // SAFETY: sets parameters of the allocator.
     #[cfg(target_env = "gnu")]
@@ -25,15 +32,13 @@ pub fn leave_out_of_children() {
     }
     let Some(begin) = crate::proc::heap_begin() else { return };
     // A static program has what belongs to its first thread, errno for one, before the heap.
-    // SAFETY: the address of a thread-local integer.
-    let errno = unsafe { libc::__errno_location() as usize };
+    let errno = errno();
     let begin = if (begin..begin + THREAD).contains(&errno) { errno + THREAD } else { begin };
     BEGIN.store(begin.next_multiple_of(rustix::param::page_size()), Ordering::Relaxed);
 }
 
 /// More than the C library keeps for a thread.
 const THREAD: usize = 64 << 10;
-
 /// The most that the allocator lets be said: what is larger gets a mapping of its own.
 #[cfg(target_env = "gnu")]
 const LARGEST: libc::c_int = 32 << 20;
@@ -41,18 +46,81 @@ const LARGEST: libc::c_int = 32 << 20;
 #[cfg(target_env = "gnu")]
 const SPARE: libc::c_int = 512 << 10;
 
+fn errno() -> usize {
+    // SAFETY: the address of a thread-local integer.
+    unsafe { libc::__errno_location() as usize }
+}
+
 /// Says it of what has been added since the last clone.
 pub(crate) fn mark() {
     let begin = BEGIN.load(Ordering::Relaxed);
     if begin == 0 {
         return;
     }
+    OTHERS.call_once(mark_others);
     // SAFETY: asks only.
     let end = unsafe { libc::sbrk(0) as usize };
     if END.swap(end, Ordering::Relaxed) != end && end > begin {
-        // SAFETY: changes nothing in this process. Children read nothing of the heap.
-        unsafe {
-            libc::madvise(begin as *mut libc::c_void, end - begin, libc::MADV_DONTFORK);
+        leave_out(begin, end);
+    }
+}
+
+fn leave_out(begin: usize, end: usize) {
+    // SAFETY: changes nothing in this process. A child reads nothing there.
+    unsafe {
+        libc::madvise(begin as *mut libc::c_void, end - begin, libc::MADV_DONTFORK);
+    }
+}
+
+/// A line of `/proc/self/maps`.
+struct Mapping<'a> {
+    begin: usize,
+    end: usize,
+    name: &'a str,
+}
+
+impl Mapping<'_> {
+    fn parse(line: &str) -> Option<Mapping<'_>> {
+        let (range, rest) = line.split_once(' ')?;
+        let (begin, end) = range.split_once('-')?;
+        let address = |text: &str| usize::from_str_radix(text, 16).ok();
+        // Permissions, offset, device, inode; then the name, which may hold blanks.
+        let name = rest.splitn(5, ' ').nth(4).map_or("", str::trim);
+        Some(Mapping { begin: address(begin)?, end: address(end)?, name })
+    }
+
+    fn holds(&self, address: usize) -> bool {
+        (self.begin..self.end).contains(&address)
+    }
+}
+
+/// Stacks of other threads, libraries that only they use: all but the program, the C library, the
+/// loader, what the kernel has put there, and this thread's own.
+fn mark_others() {
+    let Ok(text) = fs::read_to_string("/proc/self/maps") else { return };
+    let all: Vec<Mapping<'_>> = text.lines().filter_map(Mapping::parse).collect();
+    // SAFETY: asks only.
+    let loader = unsafe { libc::getauxval(libc::AT_BASE) as usize };
+    let code = [mark as fn() as usize, libc::syscall as *const () as usize, loader];
+    let files: Vec<&str> = all
+        .iter()
+        .filter(|mapping| code.iter().any(|address| mapping.holds(*address)))
+        .map(|mapping| mapping.name)
+        .collect();
+    let errno = errno();
+    // What has no name and follows a file belongs to it.
+    let mut before: Option<(usize, bool)> = None;
+    for mapping in &all {
+        let needed = match mapping.name {
+            "" => {
+                mapping.holds(errno)
+                    || before.is_some_and(|(end, needed)| end == mapping.begin && needed)
+            }
+            name => name.starts_with('[') || files.contains(&name),
+        };
+        if !needed {
+            leave_out(mapping.begin, mapping.end);
         }
+        before = Some((mapping.end, needed && !mapping.name.starts_with('[')));
     }
 }

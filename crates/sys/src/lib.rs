@@ -8,6 +8,7 @@ pub mod credentials;
 pub mod fd;
 pub mod heap;
 pub mod interface;
+pub mod latency;
 pub mod memory;
 pub mod nonblocking;
 pub mod offload;

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
 
 /// More than the keeper has slots for: the last of them get a copy of its table.
-const JOBS: usize = 48;
+const JOBS: usize = 110;
 
 fn config(jobs: usize) -> String {
     let mut text = "[node]\nexit = \"never\"\n[jobs.first]\nexec = \"sleep 1000\"\n".to_owned();

@@ -121,8 +121,11 @@ impl Keeper {
     }
 
     pub(crate) fn report_state(&mut self, id: u64, state: &ContainerState) {
-        let text = state.to_json();
         let keys = self.jobs.get(&id).map(|job| job.clients.clone()).unwrap_or_default();
+        if keys.is_empty() {
+            return;
+        }
+        let text = state.to_json();
         for key in keys {
             let Some(client) = self.clients.get_mut(&key) else { continue };
             if client.offer(&text) == Flushed::Gone {

@@ -92,6 +92,9 @@ pub(crate) struct OutputState {
     pub(crate) forward: ForwardState,
 }
 
+/// How far the writer's priority is below that of the main thread.
+const BELOW: i32 = 5;
+
 type Figures = Arc<Mutex<BTreeMap<Name, LogFigures>>>;
 
 pub(crate) struct Output {
@@ -126,7 +129,12 @@ impl Output {
             writer.resume_gap(&owner, gap);
         }
         let (to_writer, to_main, to_write) = (commands.clone(), events.clone(), queue.clone());
-        thread("writer", move || writer.run())?;
+        thread("writer", move || {
+            // Below the main thread: a flood of output must not hold up a restart. It can always
+            // be lowered.
+            let _ = rustix::process::nice(BELOW);
+            writer.run()
+        })?;
         thread("forwarder", move || to_write.forward(&to_writer, &to_main))?;
         let (last, told) = (RefCell::default(), Cell::default());
         Ok(Output { logs, commands, pipes, events, queue, activity, figures, last, told })

@@ -85,11 +85,14 @@ impl Keeper {
         let had_notify = job.notify.is_some();
         let state_name = job_state_name(&spawn.job);
         let starting = prepare_files(job, state_files, &state_name);
-        let listened = !job.clients.is_empty();
+        let (restarts, listened) = (job.control.is_some(), !job.clients.is_empty());
         let capture = Capture::Pipes { output: &node.resources.output, next_key: next_stream };
         let launched = launch::launch(context, job, spawn, &notify, capture);
         if let (false, Some(socket)) = (had_notify, &job.notify) {
             let _ = poller.add(socket, Source::Notify, id, Interest::Read);
+        }
+        if restarts {
+            self.write_state(id, &starting);
         }
         if listened {
             self.report_state(id, &starting);
@@ -224,6 +227,7 @@ impl Keeper {
             return self.gone(id, ended);
         }
         process.phase = Phase::Clearing { ended, events: None, recheck: false };
+        self.clearing.insert(id);
         // Else when all who died with it are known: `recheck_all` follows.
         if !self.may_have_orphans(id) {
             self.recheck(id);
@@ -273,17 +277,7 @@ impl Keeper {
 
     /// Somebody was reaped: trees that were waited for may be gone.
     pub(crate) fn recheck_all(&mut self) {
-        let clearing: Vec<u64> = self
-            .jobs
-            .values()
-            .filter(|job| {
-                matches!(
-                    job.process.as_ref().map(|process| &process.phase),
-                    Some(Phase::Clearing { .. })
-                )
-            })
-            .map(|job| job.id)
-            .collect();
+        let clearing: Vec<u64> = self.clearing.iter().copied().collect();
         if clearing.iter().any(|id| self.may_have_orphans(*id)) {
             self.look_for_orphans();
         }
@@ -295,6 +289,7 @@ impl Keeper {
     /// The last of its tree is gone, or there never was one.
     pub(crate) fn gone(&mut self, id: u64, ended: Ended) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        self.clearing.remove(&id);
         let process = job.process.take();
         if let Some(process) = &process {
             process.tree.clean();
@@ -316,13 +311,24 @@ impl Keeper {
             max_rss_kib: ended.max_rss_kib,
         };
         let main = process.as_ref().is_some_and(|process| process.main);
+        let (name, asked) = (record.job.clone(), record.asked);
+        let told = match asked {
+            // The agent can decide what follows while the rest is done here.
+            Asked::None => {
+                self.ended(record, main);
+                self.flush_agent();
+                None
+            }
+            // Whoever waits for it finds the state as it is then.
+            Asked::Stop | Asked::Kill => Some(record),
+        };
         if let Some(output) = self.output() {
             for key in process.iter().flat_map(|process| &process.streams) {
-                output.close(&record.job, *key);
+                output.close(&name, *key);
             }
         }
         self.write_state(id, &state);
-        let over = self.ends_life(record.asked);
+        let over = self.ends_life(asked);
         if let Some(job) = self.jobs.get_mut(&id) {
             job.down = Some(state.clone());
         }
@@ -333,7 +339,9 @@ impl Keeper {
         if over {
             self.close_control(id);
         }
-        self.ended(record, main);
+        if let Some(record) = told {
+            self.ended(record, main);
+        }
         if self.jobs.get(&id).is_some_and(|job| job.forgotten) {
             self.forget_now(id);
         }
@@ -398,9 +406,11 @@ pub(crate) fn prepare_files(
         // Nothing says the same to whoever reads it: not started yet.
         return starting;
     }
-    if job.control.is_none() {
-        let _ = fs::remove_file(job.control_file());
+    if job.control.is_some() {
+        // A restart: the old state tells of its last end until the new process is cloned.
+        return starting;
     }
+    let _ = fs::remove_file(job.control_file());
     let text = format!("{}\n", starting.to_json());
     let write = || state_files.replace(state_name, 0o644, text.as_bytes());
     let written = match write() {

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use mainstay_sys::{
-    cgroup, fd, heap,
+    cgroup, fd, heap, latency,
     offload::Offload,
     signal::Signals,
     spawn::Window,
@@ -26,6 +26,7 @@ const NO_CGROUP: &str = "MAINSTAY_NO_CGROUP";
 
 pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
     heap::leave_out_of_children();
+    latency::ask_for_short_slices();
     let dir = RunDir::lock(&options.run_dir)?;
     let shown = dir.path().display().to_string();
     // What a run that was killed left behind, before anything of ours is there.

@@ -6,7 +6,7 @@ use super::{
     snapshot::Handover,
 };
 use crate::keeper::Keeper;
-use mainstay_sys::{fd, heap, spawn};
+use mainstay_sys::{fd, heap, latency, spawn};
 use mainstay_wire::link::{KeeperResponse, Upgraded};
 use std::{
     ffi::OsString,
@@ -22,6 +22,7 @@ const SNAPSHOT_FD: RawFd = 3;
 pub(crate) fn take_over() -> Option<Result<Keeper, TakeOverError>> {
     let variable = std::env::var(VARIABLE).ok()?;
     heap::leave_out_of_children();
+    latency::ask_for_short_slices();
     Some(try_take_over(&variable))
 }
 

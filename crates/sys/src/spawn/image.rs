@@ -29,13 +29,18 @@ pub(super) struct Image {
     pub(super) session: bool,
     pub(super) terminal: bool,
     pub(super) executes_descriptor: bool,
-    /// Holds all of the above; goes with it.
-    _arena: Arena,
+    /// Holds all of the above.
+    arena: Arena,
 }
 
 impl Image {
-    pub(super) fn new(program: &Program, procs: Option<&CStr>) -> io::Result<Image> {
-        let mut arena = Arena::new(size(program, procs))?;
+    /// `used`: an arena that is free again, taken if it is large enough.
+    pub(super) fn new(
+        program: &Program,
+        procs: Option<&CStr>,
+        used: Option<Arena>,
+    ) -> io::Result<Image> {
+        let mut arena = Arena::new(size(program, procs), used)?;
         let rlimits: Vec<(u32, u64)> = program
             .rlimits
             .iter()
@@ -71,8 +76,12 @@ impl Image {
             session: program.session,
             terminal: program.terminal,
             executes_descriptor: program.executes_descriptor,
-            _arena: arena,
+            arena,
         })
+    }
+
+    pub(super) fn into_arena(self) -> Arena {
+        self.arena
     }
 }
 
@@ -112,14 +121,19 @@ impl<T> List<T> {
 
 /// A mapping of its own, filled from the front.
 #[derive(Debug)]
-struct Arena {
+pub(super) struct Arena {
     start: *mut u8,
     size: usize,
     used: usize,
 }
 
 impl Arena {
-    fn new(size: usize) -> io::Result<Arena> {
+    fn new(size: usize, used: Option<Arena>) -> io::Result<Arena> {
+        if let Some(mut again) = used.filter(|used| used.size >= size) {
+            again.used = 0;
+            return Ok(again);
+        }
+        let size = size.next_multiple_of(rustix::param::page_size());
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, wherever there is room.

@@ -170,17 +170,19 @@ fn start(
     for (place, (source, target)) in sent.iter().zip(&targets).enumerate() {
         (inherited.sources[place], inherited.targets[place]) = (source.as_raw_fd(), *target);
     }
+    // Before there is an arena, which the child does need.
+    crate::heap::mark();
+    let used = window.and_then(Window::take_arena);
+    let image = Image::new(program, into.map(|into| into.procs.as_c_str()), used)?;
     // Inherited numbers mean nothing in another table.
-    let window = window.filter(|_| descriptors.stdio.is_some() && !program.executes_descriptor);
-    let image = Image::new(program, into.map(|into| into.procs.as_c_str()))?;
-    let slot = window.and_then(|window| window.send(&sent));
+    let sends = descriptors.stdio.is_some() && !program.executes_descriptor;
+    let slot = window.filter(|_| sends).and_then(|window| window.send(&sent));
     let mut child = Child {
         image: &image,
         inherited,
         passage: slot.map(|(_, passage)| passage),
         parent: std::process::id(),
     };
-    crate::heap::mark();
     let cloned = clone_into(into, if slot.is_some() { libc::CLONE_FILES } else { 0 });
     if let (Err(_), Some((slot, _))) = (&cloned, slot) {
         slot.clear();
@@ -192,6 +194,9 @@ fn start(
     }
     if let Some((slot, _)) = slot {
         slot.given_to(pid);
+    }
+    if let Some(window) = window {
+        window.keep_arena(image.into_arena());
     }
     FORKS.fetch_add(1, Ordering::Relaxed);
     Ok(Cloned { pid, failure, in_group: entered != Entered::Not })

@@ -93,7 +93,10 @@ impl Program {
             argv: argv.iter().map(bytes).map(c_string).collect::<Result<_, _>>()?,
             env: env
                 .iter()
-                .map(|(name, value)| c_string([bytes(name), bytes(value)].join(&b'=')))
+                .map(|(name, value)| {
+                    let (name, value) = (name.as_ref().as_bytes(), value.as_ref().as_bytes());
+                    c_string([name, value].join(&b'='))
+                })
                 .collect::<Result<_, _>>()?,
             candidates: candidates.into_iter().map(c_string).collect::<Result<_, _>>()?,
             listen_pid: None,

@@ -13,21 +13,25 @@
 //! close meanwhile. A slot belongs to one child until that has received it, from a table of its
 //! own. A child that hangs before that costs a slot and nothing else.
 
-use super::MAX_DESCRIPTORS;
+use super::{MAX_DESCRIPTORS, image::Arena};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
     sendmsg, socketpair,
 };
 use std::{
     cell::Cell,
+    fmt,
     io::{self, IoSlice},
     mem::{self, MaybeUninit},
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
     ptr,
 };
 
-/// Slots at most: a child needs one from its clone until it has run for a moment.
-const SLOTS: u64 = 32;
+/// Slots at most: a child needs one from its clone until it has run for a moment, and many are
+/// cloned before the first of them runs.
+const SLOTS: u64 = 96;
+/// Our ends of the slots are above the window: each number in it is copied for every child.
+const SENDERS: RawFd = 256;
 /// One slot for so many descriptors that we may have open.
 const DESCRIPTORS_A_SLOT: u64 = 64;
 /// With what tells of failures.
@@ -35,13 +39,20 @@ pub(super) const MAX_SENT: usize = MAX_DESCRIPTORS + 1;
 pub(super) const CLOSE_RANGE_UNSHARE: libc::c_uint = 2;
 
 /// The slots by which children get their descriptors.
-#[derive(Debug)]
 pub struct Window {
     slots: Vec<Slot>,
     /// The first number above all slots.
     end: RawFd,
     /// Where a free slot is looked for first.
     next: Cell<usize>,
+    /// That of the last child, for the next: making one anew interrupts the other threads.
+    arena: Cell<Option<Arena>>,
+}
+
+impl fmt::Debug for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Window").field("slots", &self.slots).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -67,13 +78,21 @@ impl Window {
         let count = if can_close_ranges() { (limit / DESCRIPTORS_A_SLOT).min(SLOTS) } else { 0 };
         let slots: Vec<Slot> = (0..count).map_while(|_| Slot::open().ok()).collect();
         let highest = slots.iter().map(|slot| slot.receiver.as_raw_fd()).max();
-        Window { slots, end: highest.map_or(0, |highest| highest + 1), next: Cell::new(0) }
+        Window { slots, end: highest.map_or(0, |highest| highest + 1), ..Window::none() }
     }
 
     /// One without slots.
     #[must_use]
     pub fn none() -> Window {
-        Window { slots: Vec::new(), end: 0, next: Cell::new(0) }
+        Window { slots: Vec::new(), end: 0, next: Cell::new(0), arena: Cell::new(None) }
+    }
+
+    pub(super) fn take_arena(&self) -> Option<Arena> {
+        self.arena.take()
+    }
+
+    pub(super) fn keep_arena(&self, arena: Arena) {
+        self.arena.set(Some(arena));
     }
 
     /// Sends what a child inherits through a slot that is free, if there is one.
@@ -98,7 +117,9 @@ impl Window {
 impl Slot {
     fn open() -> io::Result<Slot> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let (sender, receiver) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+        let (receiver, sender) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+        // Not to be had where only few descriptors are allowed.
+        let sender = rustix::io::fcntl_dupfd_cloexec(&sender, SENDERS).unwrap_or(sender);
         Ok(Slot { sender, receiver, child: Cell::new(0) })
     }
 

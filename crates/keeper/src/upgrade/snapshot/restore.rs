@@ -203,8 +203,11 @@ impl Keeper {
             if let Some(pipe) = &process.ready {
                 self.poller.add(pipe, Source::ReadyPipe, id, Interest::Read)?;
             }
-            if !matches!(process.phase, Phase::Clearing { .. }) {
-                self.children.insert(process.pid, Child::Job(id));
+            match process.phase {
+                Phase::Clearing { .. } => drop(self.clearing.insert(id)),
+                Phase::Execing { .. } | Phase::Failed { .. } | Phase::Up => {
+                    self.children.insert(process.pid, Child::Job(id));
+                }
             }
         }
         self.names.insert(job.name.clone(), id);
