@@ -96,6 +96,7 @@ pub fn check() -> Result<(), TakeOverError> {
     upgrade::check()
 }
 
+#[expect(clippy::disallowed_macros, reason = "the loop has not begun, or is over")]
 fn complain(code: Result<i32, KeeperError>) -> i32 {
     code.unwrap_or_else(|error| {
         eprintln!("mainstay: {error}");

@@ -15,6 +15,7 @@ pub mod offload;
 pub mod own_dir;
 pub mod proc;
 pub mod reap;
+pub mod run_files;
 pub mod signal;
 pub mod spawn;
 pub mod state_dir;

@@ -4,6 +4,7 @@
 //! accept. Whoever must never wait opens and connects by these.
 
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fs::{FileType, Mode, OFlags},
     io::Errno,
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
@@ -42,6 +43,51 @@ fn noun(kind: FileType) -> &'static str {
     }
 }
 
+/// What lies at a path, links followed.
+fn kind(path: &Path) -> Option<FileType> {
+    rustix::fs::stat(path).ok().map(|stat| FileType::from_raw_mode(stat.st_mode))
+}
+
+#[must_use]
+pub fn is_file(path: &Path) -> bool {
+    kind(path) == Some(FileType::RegularFile)
+}
+
+#[must_use]
+pub fn is_directory(path: &Path) -> bool {
+    kind(path) == Some(FileType::Directory)
+}
+
+/// The device that takes everything and gives nothing.
+///
+/// # Errors
+/// As open(2).
+pub fn null() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Another end to write at for a pipe whose read end we hold: it has a reader, us.
+///
+/// # Errors
+/// As open(2).
+pub fn write_end(read_end: impl AsFd) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(by_descriptor(read_end), flags, Mode::empty())?)
+}
+
+/// Says a line on stderr, if somebody takes it now.
+pub fn tell_stderr(line: &str) {
+    /// A pipe that polls as writable takes this much.
+    const TAKEN: usize = 4096;
+    let stderr = rustix::stdio::stderr();
+    let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
+    let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0) {
+        let bytes = format!("{line}\n").into_bytes();
+        let _ = rustix::io::write(stderr, &bytes[..bytes.len().min(TAKEN)]);
+    }
+}
+
 fn by_descriptor(fd: impl AsFd) -> PathBuf {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd()).into()
 }
@@ -59,6 +105,22 @@ pub fn is_listening(path: &Path) -> io::Result<bool> {
         Ok(()) | Err(Errno::AGAIN | Errno::INPROGRESS | Errno::PROTOTYPE) => Ok(true),
         Err(Errno::CONNREFUSED) => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes a socket that nobody listens at any more, and nothing else.
+///
+/// # Errors
+/// When somebody listens, or it is no socket.
+pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    let Ok(stat) = rustix::fs::lstat(path) else { return Ok(()) };
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+        let text = "there is something else than a socket";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+    }
+    match is_listening(path) {
+        Ok(false) => Ok(rustix::fs::unlink(path)?),
+        Ok(true) | Err(_) => Err(io::Error::from(io::ErrorKind::AddrInUse)),
     }
 }
 

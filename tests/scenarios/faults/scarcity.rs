@@ -74,6 +74,16 @@ fn without_descriptors_a_start_fails_with_its_reason_and_the_rest_goes_on() {
 }
 
 #[test]
+fn with_few_descriptors_a_node_is_upgraded_and_gets_another_agent() {
+    let node = Setup::config(many_jobs(2)).after("ulimit -n 64").start();
+    let pids = ["job1", "job2"].map(|job| node.running(job));
+    node.must(&["upgrade"]);
+    node.kill_agent();
+    node.must(&["upgrade"]);
+    assert_eq!(["job1", "job2"].map(|job| node.running(job)), pids);
+}
+
+#[test]
 fn without_processes_a_start_fails_with_its_reason_and_the_rest_goes_on() {
     needs_root();
     needs("setpriv");

@@ -6,8 +6,8 @@
 //!                                          | let in       | files, a new agent
 //! ```
 
+use mainstay_sys::nonblocking;
 use rustix::{
-    fs::{Mode, OFlags},
     io::Errno,
     net::{SocketFlags, accept_with},
 };
@@ -71,7 +71,7 @@ impl Reserve {
 
     fn refill(&mut self) {
         while self.spare.len() < COUNT {
-            match rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+            match nonblocking::null() {
                 Ok(fd) => self.spare.push(fd),
                 Err(_) => break,
             }

@@ -18,7 +18,7 @@ use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
 };
-use mainstay_sys::{memory, signal};
+use mainstay_sys::{memory, nonblocking, signal};
 use mainstay_wire::{
     format::Format,
     frame::Message,
@@ -267,7 +267,7 @@ impl Keeper {
         match &mut self.role {
             Role::Hold(hold) => {
                 if let Exit::Error { error, .. } = &record.exit {
-                    eprintln!("mainstay: {error}");
+                    nonblocking::tell_stderr(&format!("mainstay: {error}"));
                 }
                 hold.ending = Some(record.exit.shell_code());
                 self.deadlines.after(LAST, Deadline::Last);

@@ -2,6 +2,7 @@
 //!
 //! A full disk costs the oldest closed files, then whole entries: they are counted, and one line
 //! tells of the gap as soon as a line can be written again.
+#![expect(clippy::disallowed_methods, reason = "the writer's work, which is done apart")]
 
 use mainstay_core::plan::{FileFormat, Keep};
 use mainstay_sys::own_dir::OwnDir;

@@ -3,10 +3,10 @@
 
 use super::{Channel, Owner, ReadEnd, Stream, WriteEnd};
 use mainstay_core::name::Name;
-use rustix::fs::{Mode, OFlags};
+use mainstay_sys::nonblocking;
 use std::{
     collections::HashMap,
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::fd::OwnedFd,
     sync::{Arc, Weak},
 };
 
@@ -59,10 +59,7 @@ impl LastStreams {
     pub(super) fn again(&self, owner: &Owner, channel: Channel) -> Option<(ReadHalf, OwnedFd)> {
         let last = self.streams.get(owner)?.iter().find(|last| last.channel == channel)?;
         let end = last.end.upgrade().filter(|_| !last.is_terminal)?;
-        // It has a reader, us: this does not wait for one.
-        let path = format!("/proc/self/fd/{}", end.as_fd().as_raw_fd());
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        let write = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+        let write = nonblocking::write_end(&*end).ok()?;
         end.reuse().then_some((ReadHalf { end, key: Some(last.key) }, write))
     }
 

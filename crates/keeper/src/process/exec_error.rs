@@ -60,7 +60,7 @@ impl ExecContext {
     }
 
     fn why(&self, cause: &io::Error) -> String {
-        let found = self.tried.iter().find(|path| path.is_file());
+        let found = self.tried.iter().find(|path| nonblocking::is_file(path));
         match (cause.kind(), found) {
             (ErrorKind::NotFound, None) if self.command.contains('/') => {
                 "there is no such file".to_owned()
@@ -70,7 +70,9 @@ impl ExecContext {
                 Some(interpreter) => format!("its interpreter '{interpreter}' does not exist"),
                 None => "its program loader does not exist on this machine".to_owned(),
             },
-            (ErrorKind::PermissionDenied, None) if self.tried.iter().any(|path| path.is_dir()) => {
+            (ErrorKind::PermissionDenied, None)
+                if self.tried.iter().any(|path| nonblocking::is_directory(path)) =>
+            {
                 "it is a directory".to_owned()
             }
             (ErrorKind::PermissionDenied, _) => {

@@ -29,6 +29,7 @@ use mainstay_sys::{
     cgroup::Group,
     clock,
     reap::{self, ExitStatus},
+    run_files,
     spawn::Failure,
     state_dir::StateDir,
 };
@@ -38,7 +39,7 @@ use mainstay_wire::{
 };
 use rustix::io::Errno;
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -375,7 +376,7 @@ impl Keeper {
         let Some(job) = self.jobs.remove(&id) else { return };
         self.names.remove(&job.name);
         if let Some(node) = self.node() {
-            let _ = fs::remove_file(node.resources.dir.notify(&job.name));
+            let _ = run_files::remove(&node.resources.dir.notify(&job.name));
             node.resources.output.forget(job.name.clone());
         }
         if let Some(group) =
@@ -383,7 +384,7 @@ impl Keeper {
         {
             group.remove();
         }
-        let _ = fs::remove_dir_all(&job.dir);
+        let _ = run_files::remove_tree(&job.dir);
     }
 }
 
@@ -410,7 +411,7 @@ pub(crate) fn prepare_files(
         // A restart: the old state tells of its last end until the new process is cloned.
         return starting;
     }
-    let _ = fs::remove_file(job.control_file());
+    let _ = run_files::remove(&job.control_file());
     let text = format!("{}\n", starting.to_json());
     let write = || state_files.replace(state_name, 0o644, text.as_bytes());
     let written = match write() {

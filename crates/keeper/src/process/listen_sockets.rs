@@ -6,10 +6,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::{
     io,
     net::SocketAddr,
-    os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::fs::FileTypeExt,
-    },
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
 };
 
@@ -46,7 +43,7 @@ fn open(address: &str) -> io::Result<OwnedFd> {
     if let Some(path) = address.strip_prefix("unix:") {
         // Without O_NONBLOCK on the listening socket: the job decides how it accepts.
         let path = Path::new(path);
-        remove_stale(path)?;
+        nonblocking::remove_stale_socket(path)?;
         let fd = nonblocking::bind(path, SocketType::STREAM)?;
         rustix::net::listen(&fd, BACKLOG)?;
         rustix::io::ioctl_fionbio(&fd, false)?;
@@ -69,19 +66,6 @@ fn open(address: &str) -> io::Result<OwnedFd> {
         rustix::net::listen(&fd, BACKLOG)?;
     }
     Ok(fd)
-}
-
-/// Removes a socket that nobody listens at any more, and nothing else.
-fn remove_stale(path: &Path) -> io::Result<()> {
-    let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
-    if !metadata.file_type().is_socket() {
-        let text = "there is something else than a socket";
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
-    }
-    match nonblocking::is_listening(path) {
-        Ok(false) => std::fs::remove_file(path),
-        Ok(true) | Err(_) => Err(io::Error::from(io::ErrorKind::AddrInUse)),
-    }
 }
 
 const BACKLOG: i32 = 1024;

@@ -1,11 +1,12 @@
 //! The run directory, and the state directory as far as the keeper needs it.
+#![expect(clippy::disallowed_methods, reason = "before the loop: nothing is kept yet")]
 
 use super::dir_error::{DirError, DirRole, Wrong};
 use mainstay_core::name::Name;
 use mainstay_sys::{
     nonblocking,
     own_dir::OwnDir,
-    proc, signal,
+    proc, run_files, signal,
     state_dir::{Durability, StateDir},
 };
 use mainstay_wire::run_dir::{RUN_FILE, RunFile, STATE_DIR_FILE};
@@ -243,10 +244,10 @@ pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
         }
         bound => bound?,
     };
-    fs::set_permissions(&temporary, fs::Permissions::from_mode(mode))?;
+    run_files::set_mode(&temporary, mode)?;
     rustix::net::listen(&socket, 256)?;
-    if let Err(error) = fs::rename(&temporary, path) {
-        let _ = fs::remove_file(&temporary);
+    if let Err(error) = run_files::rename(&temporary, path) {
+        let _ = run_files::remove(&temporary);
         return Err(error);
     }
     Ok(socket)
@@ -254,9 +255,6 @@ pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
 
 /// Binds a unix socket in place of whatever is there: for names that are ours alone.
 pub(crate) fn bind(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    run_files::remove(path)?;
     nonblocking::bind(path, kind)
 }

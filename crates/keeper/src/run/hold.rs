@@ -1,4 +1,5 @@
 //! `mainstay hold`: one command, its control socket and its state file, and nothing else.
+#![expect(clippy::disallowed_methods, reason = "before the loop: nothing is kept yet")]
 
 use crate::{
     HoldOptions,

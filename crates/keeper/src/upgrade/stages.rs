@@ -22,7 +22,7 @@ use mainstay_sys::{
     clock,
     reap::{self, ExitStatus},
     signal,
-    spawn::{self, Cloned, Descriptors, Failure, Program},
+    spawn::{self, Cloned, Descriptors, Failure, Program, Step},
 };
 use std::{
     ffi::OsString,
@@ -208,6 +208,10 @@ impl Keeper {
         let mut bytes = [0; 16];
         let count = rustix::io::read(&check.failure, &mut bytes).unwrap_or(0);
         if let Some(failed) = Failure::from_bytes(&bytes[..count]) {
+            if failed.step != Step::Exec {
+                let error = io::Error::from_raw_os_error(failed.errno);
+                return self.give_up_upgrade(&UpgradeRefusal::Check(error));
+            }
             let why = ExecContext::of_file(&upgrade.path).describe(failed);
             return self.give_up_upgrade(&UpgradeRefusal::NoProgram { why });
         }

@@ -132,6 +132,7 @@ fn read_handover(memfd: &OwnedFd) -> Result<Handover, HandoverError> {
 }
 
 /// The role `__check`: reads the snapshot of a running keeper, and says so.
+#[expect(clippy::disallowed_macros, reason = "a process of its own, which keeps nothing")]
 pub(crate) fn check() -> Result<(), TakeOverError> {
     let memfd = fd::take(SNAPSHOT_FD).map_err(|error| TakeOverError::Missing {
         what: "there is no snapshot to look at",

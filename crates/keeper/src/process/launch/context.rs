@@ -4,11 +4,10 @@ use super::c_path;
 use crate::event_loop::reserve::DescriptorTable;
 use mainstay_core::{name::Name, text::bytes};
 use mainstay_sys::{
-    cgroup, cookie,
+    cgroup, cookie, nonblocking,
     spawn::{self, Program, Window},
 };
 use mainstay_wire::link::Exec;
-use rustix::fs::{Mode, OFlags};
 use std::{
     borrow::Cow,
     collections::BTreeMap,
@@ -45,7 +44,7 @@ impl RunContext {
             nofile,
             window: window(most_descriptors(nofile)),
             cgroup,
-            null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
+            null: nonblocking::null()?,
         })
     }
 

@@ -8,6 +8,7 @@ use crate::{
 use mainstay_core::plan::Stdin;
 use mainstay_sys::{
     cgroup::{self, Group},
+    run_files,
     spawn::{Program, Resource},
 };
 use mainstay_wire::link::Spawn;
@@ -111,12 +112,11 @@ fn enter_group(context: &RunContext, spawn: &Spawn) -> (Option<Group>, Vec<Strin
 }
 
 fn bind_notify(path: &Path, spawn: &Spawn) -> io::Result<OwnedFd> {
-    use std::os::unix::fs::PermissionsExt;
     let socket = dirs::bind(path, SocketType::DGRAM)?;
     rustix::net::sockopt::set_socket_passcred(&socket, true)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    run_files::set_mode(path, 0o600)?;
     if let Some(identity) = &spawn.exec.identity {
-        std::os::unix::fs::chown(path, Some(identity.uid), Some(identity.gid))?;
+        run_files::set_owner(path, identity.uid, identity.gid)?;
     }
     Ok(socket)
 }

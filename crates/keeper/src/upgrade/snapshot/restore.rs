@@ -65,6 +65,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Handover {
+    #[expect(clippy::disallowed_methods, reason = "before the loop: the old image can still go on")]
     pub(in crate::upgrade) fn prepare(&self) -> io::Result<FreshResources> {
         let end = Instant::now() + PATIENCE;
         loop {
