@@ -27,7 +27,7 @@ use crate::{
     },
 };
 use mainstay_core::name::Name;
-use mainstay_sys::{reap, signal::Signals, state_dir::StateDir};
+use mainstay_sys::{nonblocking, reap, signal::Signals, state_dir::StateDir};
 use mainstay_wire::link::ToAgent;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -160,7 +160,7 @@ impl Keeper {
     pub(crate) fn log(&self, text: impl Into<String>) {
         match self.output() {
             Some(output) => output.log(text),
-            None => eprintln!("mainstay: {}", text.into()),
+            None => nonblocking::tell_stderr(&format!("mainstay: {}", text.into())),
         }
     }
 

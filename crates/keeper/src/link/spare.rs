@@ -10,7 +10,7 @@ use crate::{
     keeper::{Child, Keeper},
     process::tree,
 };
-use mainstay_sys::{fd, reap, signal};
+use mainstay_sys::{fd, nonblocking, reap, signal};
 use mainstay_wire::link::{API_FD, LINK_FD};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::{
@@ -87,12 +87,17 @@ pub(crate) fn spare() -> Option<i32> {
     let (name, role) = (args.next()?, args.next()?);
     (role == SPARE).then(|| match wait() {
         Ok(true) => {
-            eprintln!("mainstay: the spare cannot become the agent: {}", become_agent(&name, args));
+            let error = become_agent(&name, args);
+            nonblocking::tell_stderr(&format!(
+                "mainstay: the spare cannot become the agent: {error}"
+            ));
             1
         }
         Ok(false) => 0,
         Err(error) => {
-            eprintln!("mainstay: a spare is started by the keeper only: {error}");
+            nonblocking::tell_stderr(&format!(
+                "mainstay: a spare is started by the keeper only: {error}"
+            ));
             1
         }
     })

@@ -18,7 +18,7 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
-    clock, proc,
+    clock, nonblocking, proc,
     signal::Signals,
     spawn::Window,
     state_dir::{Durability, StateDir},
@@ -37,7 +37,7 @@ pub(crate) fn hold(options: &HoldOptions) -> Result<i32, KeeperError> {
     let (dir, lock) = lock(&options.dir)?;
     // What one that was killed has left, before its state is replaced.
     for swept in sweep::dead_hold(&dir).iter().flat_map(DeadRun::kill) {
-        eprintln!("mainstay: {}", sweep::line(&swept));
+        nonblocking::tell_stderr(&format!("mainstay: {}", sweep::line(&swept)));
     }
     mainstay_sys::fd::close_all_on_exec();
     let signals = Signals::block_all().map_err(KeeperError::doing("take signals"))?;
@@ -104,7 +104,7 @@ impl Keeper {
         job.held = Some(HeldRun { run: context.run.clone(), boot: proc::boot_id() });
         incarnation::prepare_files(job, state_files, Path::new(incarnation::STATE));
         if let Some(error) = &job.state_error {
-            eprintln!("mainstay: {error}");
+            nonblocking::tell_stderr(&format!("mainstay: {error}"));
             *state_trouble = Some(clock::boottime());
         }
         let launched: Result<Process, LaunchError> =

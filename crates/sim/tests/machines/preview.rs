@@ -361,8 +361,7 @@ impl<'a> Kind<'a> {
     fn overdue(&mut self, node: &Node) -> Option<(Token, Mono)> {
         self.timers.retain(|job, _| {
             let job = node.job(job.as_str());
-            let stage = job.and_then(Job::stopping);
-            let stops = matches!(stage, Some(StopStage::Hooks { .. }));
+            let stops = matches!(job.and_then(Job::stopping), Some(StopStage::Hooks { .. }));
             stops || job.is_some_and(|it| it.phase().is_at_rest() && it.gives_time_to_hooks())
         });
         Some(self.timers.pop_last()?.1)

@@ -1,0 +1,5 @@
+//! Files and directories of our own: opened below their directory, never through a link.
+
+pub mod own_dir;
+pub mod run_files;
+pub mod state_dir;
