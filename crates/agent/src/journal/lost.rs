@@ -133,7 +133,7 @@ impl LostJournalStory {
         story.step(Input::Request(Request::Stop { job: name("stopped") }));
         story.ends("stopped", term(), Asked::Stop);
         story.ends("hourly", Exit::Code { code: 0 }, Asked::None);
-        story.step(Input::Request(Request::Restart { job: name("web"), args: None }));
+        story.step(Input::Request(Request::Restart { jobs: vec![name("web")], args: None }));
         story.ends("web", term(), Asked::Stop);
         story.spawned("web");
         story.step(Input::Request(Request::Disable { job: name("off") }));

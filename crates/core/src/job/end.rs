@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{
     clock::Mono,
-    event::Kind,
+    event::{EventName, Kind},
     exit::{Asked, Exit, KillReason, Usage},
     node::Wait,
-    plan::{JobPlan, Restart, RestartOn},
+    plan::{Awaited, JobPlan, Restart, RestartOn},
 };
 use std::time::Duration;
 
