@@ -42,8 +42,8 @@ fn as_pid_1_it_reaps_orphans() {
         let keeper = node.keeper();
         assert!(proc::status(keeper, "NSpid").ends_with("\t1"));
         node.until_logged("mother", "done");
-        until("only the agent and the job are left, and no zombie", || {
-            (proc::children(keeper).len() == 2 && zombies(keeper) == 0).then_some(())
+        until("only the agent, its spare and the job are left, and no zombie", || {
+            (proc::children(keeper).len() == 3 && zombies(keeper) == 0).then_some(())
         });
         assert_eq!(node.status()["strays"], serde_json::json!([]));
     }

@@ -257,7 +257,7 @@ impl Run {
 
     /// Its last run has ended, as the keeper remembers it.
     pub(super) fn recall_end(&mut self, incarnation: u64, exit: Option<&Exit>) {
-        (self.incarnation, self.ended) = (incarnation, incarnation);
+        (self.incarnation, self.ended, self.rested) = (incarnation, incarnation, incarnation);
         self.overran = None;
         if let Some(exit) = exit
             && self.last_exit.as_ref() != Some(exit)
