@@ -328,10 +328,13 @@ impl Node {
     /// The agent, if there is one at the moment.
     #[must_use]
     pub fn try_agent(&self) -> Option<u32> {
-        proc::children(self.keeper()).into_iter().find(|pid| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.split(|byte| *byte == 0).any(|word| word == b"__agent")
-        })
+        proc::children(self.keeper()).into_iter().find(|pid| has_role(*pid, "__agent"))
+    }
+
+    /// The process that waits to become the next agent.
+    #[must_use]
+    pub fn is_spare(&self, pid: u32) -> bool {
+        has_role(pid, "__spare")
     }
 
     /// Kills the agent and waits until another one answers.
@@ -459,4 +462,9 @@ impl Drop for Node {
             signal(pid, Signal::KILL);
         }
     }
+}
+
+fn has_role(pid: u32, role: &str) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).any(|word| word == role.as_bytes())
 }

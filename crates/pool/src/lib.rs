@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// Deep enough for what reads files and asks libraries; only what is used costs memory.
 const STACK: usize = 256 << 10;
-/// For readers that go as deep as what they read.
+/// For readers that go as deep as what they read, and for compression.
 const DEEP_STACK: usize = 2 << 20;
 
 const USUAL: Settings = Settings {
@@ -53,7 +53,7 @@ pools! {
     /// What outlives the run.
     STATE_FILES { name: "state-files", what: "write in the state directory" }
     /// Reading logs, and compressing those that are closed.
-    LOGS { name: "logs", what: "read logs", threads: 2 }
+    LOGS { name: "logs", what: "read logs", threads: 2, stack: DEEP_STACK }
     /// Previews of plans, long lists, long texts: never waits for anybody.
     COMPUTE {
         name: "compute",

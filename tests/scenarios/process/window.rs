@@ -26,7 +26,7 @@ fn on_their_way(node: &Node) -> Vec<u32> {
     let exe = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
     let (agent, own) = (node.agent(), exe(node.keeper()));
     let mut children = proc::children(node.keeper());
-    children.retain(|pid| *pid != agent && exe(*pid) == own);
+    children.retain(|pid| *pid != agent && !node.is_spare(*pid) && exe(*pid) == own);
     children
 }
 
