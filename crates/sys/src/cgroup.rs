@@ -11,7 +11,13 @@ use std::{
     io::{self, Read, Write},
     os::fd::OwnedFd,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
+
+/// What ends with a run is gone within so many looks, unless a disk holds it.
+const LAST_LOOKS: u32 = 50;
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Where this process lives in the v2 hierarchy, as a directory.
 #[must_use]
@@ -71,9 +77,9 @@ impl Root {
     }
 
     fn furnish(&self, own: &Path) -> io::Result<()> {
-        fs::create_dir(self.path.join("keeper"))?;
+        fs::create_dir(self.leaf())?;
         fs::create_dir(self.jobs())?;
-        enter(&self.path.join("keeper"))?;
+        enter(&self.leaf())?;
         // A group with members cannot give controllers to its children: where others live beside
         // us this fails, and limits are reported as not enforced.
         for controller in listed(&own.join("cgroup.controllers")) {
@@ -152,15 +158,26 @@ impl Root {
             .map(|entry| Group { path: entry.path(), limits: self.limits })
     }
 
-    /// Leaves our leaf and removes all groups that are empty.
+    /// Leaves our leaf and removes all groups that are empty. At the very end of a run: it waits a
+    /// moment for what is about to be gone.
     pub fn leave(&self) {
-        if let Some(own) = self.path.parent() {
-            for controller in listed(&own.join("cgroup.subtree_control")) {
-                let _ = write(&own.join("cgroup.subtree_control"), &format!("-{controller}"));
-            }
-            let _ = enter(own);
+        let Some(own) = self.path.parent() else { return };
+        for controller in listed(&own.join("cgroup.subtree_control")) {
+            let _ = write(&own.join("cgroup.subtree_control"), &format!("-{controller}"));
         }
-        self.remove();
+        let _ = enter(own);
+        for _ in 0..LAST_LOOKS {
+            self.remove();
+            if !self.path.exists() {
+                return;
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Where keeper and agent are.
+    fn leaf(&self) -> PathBuf {
+        self.path.join("keeper")
     }
 
     /// Removes all groups that are empty.
@@ -168,7 +185,7 @@ impl Root {
         for group in self.all() {
             group.remove();
         }
-        for path in [self.jobs(), self.tasks(), self.path.join("keeper"), self.path.clone()] {
+        for path in [self.jobs(), self.tasks(), self.leaf(), self.path.clone()] {
             let _ = fs::remove_dir(path);
         }
     }

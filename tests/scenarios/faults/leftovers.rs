@@ -24,6 +24,22 @@ fn a_second_run_in_the_same_directory_is_refused_and_says_who_is_there() {
 }
 
 #[test]
+fn a_run_that_ends_well_leaves_no_cgroup() {
+    let mut node = Setup::config(CONFIG).start();
+    node.running("tree");
+    let told = fs::read_to_string(node.run_dir().join("run.json")).expect("it says who runs");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let Some(group) = told["cgroup"].as_str().map(std::path::PathBuf::from) else {
+        return eprintln!("no cgroups here");
+    };
+    assert!(group.exists(), "{}", group.display());
+    until("it has its spare", || (node.processes().len() >= 5).then_some(()));
+    node.must(&["shutdown"]);
+    node.wait();
+    assert!(!group.exists(), "{} is left", group.display());
+}
+
+#[test]
 fn after_a_killed_keeper_the_next_run_sweeps_and_begins_anew() {
     for setup in [Setup::config(CONFIG), Setup::config(CONFIG).without_cgroups()] {
         let mut node = setup.start();

@@ -77,7 +77,8 @@ pub(crate) fn keep(mut keeper: Keeper) -> Result<i32, KeeperError> {
     Ok(close(keeper, code))
 }
 
-fn close(keeper: Keeper, code: i32) -> i32 {
+fn close(mut keeper: Keeper, code: i32) -> i32 {
+    keeper.kill_spare();
     let Keeper { role, context, .. } = keeper;
     if let Role::Node(node) = role {
         if let Some(root) = context.cgroup {
