@@ -258,8 +258,12 @@ impl Keeper {
         for message in again.iter().chain(&done) {
             agent.queue(message);
         }
-        // Before the first job that this one starts.
-        self.start_spare();
+        if node.succession.restarts == 0 {
+            // Before the first job that this one starts.
+            self.start_spare();
+        } else {
+            self.start_spare_soon();
+        }
     }
 
     /// An incarnation has ended: kept until an agent has written it down.

@@ -26,6 +26,8 @@ pub(super) const SPARE: &str = "__spare";
 const AGENT: &str = "__agent";
 /// One that cannot be had, or has died, is tried again after so long.
 const RETRY: Duration = Duration::from_secs(1);
+/// So long a new agent takes to be at work.
+const SOON: Duration = Duration::from_millis(100);
 const GO: [u8; 1] = [b'\n'];
 
 #[derive(Debug)]
@@ -50,6 +52,11 @@ impl Keeper {
             // What there is left is for others.
             Err(_) => self.deadlines.after(RETRY, Deadline::StartSpare),
         }
+    }
+
+    /// Once the agent that has just begun has had the processor for itself.
+    pub(super) fn start_spare_soon(&mut self) {
+        self.deadlines.after(SOON, Deadline::StartSpare);
     }
 
     /// The spare, as an agent that begins now.
