@@ -7,7 +7,14 @@ use mainstay_core::{
     job::Phase,
     text::visible,
 };
-use std::{env, io, sync::OnceLock};
+use mainstay_sys::nonblocking::write_stderr;
+use std::{
+    env, io,
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::{
     filter::LevelFilter,
@@ -22,11 +29,13 @@ use tracing_subscriber::{
 
 type SetLevel = Box<dyn Fn(LevelFilter) + Send + Sync>;
 static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
+/// Lines that nobody has taken.
+static LOST: AtomicUsize = AtomicUsize::new(0);
 
 /// From now on `tracing` writes to stderr. `MAINSTAY_LOG` is the level, whatever a plan says.
 pub(crate) fn init() {
     let (level, handle) = reload::Layer::new(env_level().unwrap_or(LevelFilter::INFO));
-    let lines = fmt::layer().with_writer(io::stderr).event_format(Plain);
+    let lines = fmt::layer().with_writer(|| Stderr).event_format(Plain);
     let set = move |level| {
         // Fails only when the subscriber is gone, and it is never taken down.
         let _ = handle.reload(level);
@@ -35,6 +44,31 @@ pub(crate) fn init() {
     if tracing::subscriber::set_global_default(subscriber).is_ok() {
         let _ = SET_LEVEL.set(Box::new(set));
     }
+}
+
+/// Stderr, as far as somebody reads it: the loop does not wait for who does not.
+struct Stderr;
+
+impl io::Write for Stderr {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let lost = LOST.load(Ordering::Relaxed);
+        let told = lost == 0 || write_stderr(lost_lines(lost).as_bytes());
+        if told {
+            LOST.fetch_sub(lost, Ordering::Relaxed);
+        }
+        if !(told && write_stderr(line)) {
+            LOST.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn lost_lines(lost: usize) -> String {
+    format!("mainstay: warning: {lost} lines of this log are lost: nobody took them\n")
 }
 
 /// `mainstay: warning: what happened`, as the keeper writes it, too.

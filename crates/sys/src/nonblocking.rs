@@ -77,15 +77,20 @@ pub fn write_end(read_end: impl AsFd) -> io::Result<OwnedFd> {
 
 /// Says a line on stderr, if somebody takes it now.
 pub fn tell_stderr(line: &str) {
+    write_stderr(format!("{line}\n").as_bytes());
+}
+
+/// Writes to stderr what somebody takes now; `false`: not all of it.
+pub fn write_stderr(bytes: &[u8]) -> bool {
     /// A pipe that polls as writable takes this much.
     const TAKEN: usize = 4096;
     let stderr = rustix::stdio::stderr();
-    let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
     let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-    if poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0) {
-        let bytes = format!("{line}\n").into_bytes();
-        let _ = rustix::io::write(stderr, &bytes[..bytes.len().min(TAKEN)]);
-    }
+    bytes.chunks(TAKEN).all(|piece| {
+        let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
+        let ready = poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0);
+        ready && rustix::io::write(stderr, piece) == Ok(piece.len())
+    })
 }
 
 fn by_descriptor(fd: impl AsFd) -> PathBuf {
