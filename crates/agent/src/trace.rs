@@ -7,7 +7,7 @@ use mainstay_core::{
     job::Phase,
     text::visible,
 };
-use mainstay_sys::nonblocking::write_stderr;
+use mainstay_sys::nonblocking::tell_stderr;
 use std::{
     env, io,
     sync::{
@@ -51,14 +51,10 @@ struct Stderr;
 
 impl io::Write for Stderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let lost = LOST.load(Ordering::Relaxed);
-        let told = lost == 0 || write_stderr(lost_lines(lost).as_bytes());
-        if told {
-            LOST.fetch_sub(lost, Ordering::Relaxed);
-        }
-        if !(told && write_stderr(line)) {
-            LOST.fetch_add(1, Ordering::Relaxed);
-        }
+        let lost = LOST.swap(0, Ordering::Relaxed);
+        let untold = if lost > 0 && !tell_stderr(&lost_lines(lost)) { lost } else { 0 };
+        let taken = untold == 0 && tell_stderr(String::from_utf8_lossy(line).trim_end());
+        LOST.fetch_add(untold + usize::from(!taken), Ordering::Relaxed);
         Ok(line.len())
     }
 
@@ -68,7 +64,7 @@ impl io::Write for Stderr {
 }
 
 fn lost_lines(lost: usize) -> String {
-    format!("mainstay: warning: {lost} lines of this log are lost: nobody took them\n")
+    format!("mainstay: warning: {lost} lines of this log are lost: nobody took them")
 }
 
 /// `mainstay: warning: what happened`, as the keeper writes it, too.

@@ -160,7 +160,9 @@ impl Keeper {
     pub(crate) fn log(&self, text: impl Into<String>) {
         match self.output() {
             Some(output) => output.log(text),
-            None => nonblocking::tell_stderr(&format!("mainstay: {}", text.into())),
+            None => {
+                nonblocking::tell_stderr(&format!("mainstay: {}", text.into()));
+            }
         }
     }
 

@@ -75,22 +75,17 @@ pub fn write_end(read_end: impl AsFd) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(by_descriptor(read_end), flags, Mode::empty())?)
 }
 
-/// Says a line on stderr, if somebody takes it now.
-pub fn tell_stderr(line: &str) {
-    write_stderr(format!("{line}\n").as_bytes());
-}
-
-/// Writes to stderr what somebody takes now; `false`: not all of it.
-pub fn write_stderr(bytes: &[u8]) -> bool {
+/// Says a line on stderr, all of it or nothing; `false`: nobody takes it now. Of a longer one than a
+/// pipe takes at once the end is left out.
+pub fn tell_stderr(line: &str) -> bool {
     /// A pipe that polls as writable takes this much.
     const TAKEN: usize = 4096;
+    let line = &line[..line.floor_char_boundary(TAKEN - 1)];
     let stderr = rustix::stdio::stderr();
+    let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
     let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-    bytes.chunks(TAKEN).all(|piece| {
-        let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
-        let ready = poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0);
-        ready && rustix::io::write(stderr, piece) == Ok(piece.len())
-    })
+    let ready = poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0);
+    ready && rustix::io::write(stderr, format!("{line}\n").as_bytes()).is_ok()
 }
 
 fn by_descriptor(fd: impl AsFd) -> PathBuf {

@@ -13,8 +13,6 @@ use std::{
     os::{fd::OwnedFd, unix::net::UnixListener},
     path::Path,
     process::{Child, Output, Stdio},
-    thread,
-    time::Duration,
 };
 
 const UP: &str = r#"{"status":"UP","container_process_state":{"up":true},"pid":7}"#;
@@ -128,8 +126,11 @@ fn w2_a_socket_that_is_bound_and_does_not_listen_yet_is_tried_again() {
     let address = SocketAddrUnix::new(dir.join("control")).expect("short");
     bind(&bound, &address).expect("a scratch directory");
     let mut looking = begin(dir, &["--json"]);
-    // However long that takes to begin: it is refused for a while, or let in at once.
-    thread::sleep(Duration::from_millis(60));
+    // It was refused, and sleeps before it tries again.
+    let wchan = format!("/proc/{}/wchan", looking.id());
+    until("it tries again", || {
+        fs::read_to_string(&wchan).ok().filter(|it| it.contains("nanosleep"))
+    });
     listen(&bound, 8).expect("our own socket");
     let (mut client, _) = UnixListener::from(bound).accept().expect("it comes");
     client.write_all(format!("event: state\ndata: {UP}\n\n").as_bytes()).expect("it reads");

@@ -29,7 +29,7 @@ const WRITING: &str = r#"
     [jobs.talker]
     exec = ["sh", "-c", "while echo tick; do sleep 0.02; done"]
     [jobs.returns]
-    exec = ["sh", "-c", "n=$(cat runs 2>/dev/null || echo 0); n=$((n+1)); echo $n >runs; echo run $n"]
+    exec = ["sh", "-c", "trap '' TERM; n=$(cat runs 2>/dev/null || echo 0); n=$((n+1)); echo $n >runs; echo run $n"]
     restart = { on = "any", delay = "10ms", max_delay = "10ms" }
     [jobs.bystander]
     exec = "sleep 1000"
@@ -108,6 +108,26 @@ fn a_frozen_disk_of_the_logs_holds_up_no_command_and_no_restart_and_costs_no_des
     assert_eq!(node.log("returns"), wanted);
     node.must(&["upgrade"]);
     assert_eq!((node.keeper(), node.running("bystander")), (keeper, bystander));
+}
+
+#[test]
+fn a_long_log_of_our_own_on_a_frozen_disk_holds_up_no_command() {
+    disk_or_skip!();
+    let absent = "/absent".repeat(400);
+    let hopeless = format!(
+        "[jobs.hopeless]\nexec = \"{absent}\"\n\
+         restart = {{ on = \"any\", delay = \"5ms\", max_delay = \"5ms\" }}\n"
+    );
+    let (node, mut disk) = frozen(&(WRITING.to_owned() + &hopeless));
+    // Several times what the pipe of the agent's log holds, a line for each.
+    let failures = || node.job("hopeless")["restarts"].as_u64();
+    let before = failures();
+    until("it fails on and on", || (failures() > before.map(|it| it + 100)).then_some(()));
+    node.must(&["stop", "hopeless"]);
+    disk.thaw();
+    // What comes next says how much there was that nobody took.
+    node.must(&["reload"]);
+    node.until_told("lines of this log are lost");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use abuse::Abuse;
 use machine::{Fault, Machine};
 use mainstay_tests::{Node, Random, Scratch, Setup, binary, signal, until, within};
 use rustix::process::Signal;
-use schedule::{Deed, Schedule};
+use schedule::{Action, Schedule};
 use std::{
     fmt::Write,
     path::PathBuf,
@@ -194,12 +194,12 @@ fn carry_out(schedule: &Schedule, node: &Node, machine: Option<&Machine>, seed: 
     let mut random = Random::new(seed);
     let mut under_way: Option<Child> = None;
     let mut upgrades = 0;
-    for (pause, deed) in schedule.deeds() {
+    for (pause, action) in schedule.actions() {
         // When it happens is part of what is tried out.
         thread::sleep(*pause);
-        match deed {
-            Deed::KillAgent => kill_agent(node, *pause),
-            Deed::Upgrade { copy } => {
+        match action {
+            Action::KillAgent => kill_agent(node, *pause),
+            Action::Upgrade { copy } => {
                 finish(&mut under_way);
                 let mut args = vec!["upgrade".to_owned()];
                 args.extend(copy.map(|number| copies[number].display().to_string()));
@@ -207,7 +207,7 @@ fn carry_out(schedule: &Schedule, node: &Node, machine: Option<&Machine>, seed: 
                 under_way = Some(node.command(&args).spawn().expect("the binary can be started"));
                 upgrades += 1;
             }
-            Deed::Fault { fault, lasts, kill } => {
+            Action::Fault { fault, lasts, kill } => {
                 finish(&mut under_way);
                 println!("{fault} for {lasts:?}{}", if *kill { ", agent killed" } else { "" });
                 let trouble = machine.expect("faults need one").begin(*fault, node, &mut random);
@@ -215,8 +215,6 @@ fn carry_out(schedule: &Schedule, node: &Node, machine: Option<&Machine>, seed: 
                 match (*kill, node.try_agent()) {
                     (true, Some(agent)) => signal(agent, Signal::KILL),
                     (true, None) => {}
-                    // Nobody new is let in without a descriptor.
-                    (false, _) if *fault == Fault::NoDescriptors => {}
                     // A command that runs outside of what is used up is answered meanwhile.
                     (false, _) => {
                         let code = node.ask(&["status"]).status.code();

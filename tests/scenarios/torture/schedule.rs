@@ -5,7 +5,7 @@ use mainstay_tests::Random;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Deed {
+pub(super) enum Action {
     KillAgent,
     /// To a copy of the binary, or to the one that runs.
     Upgrade {
@@ -21,7 +21,7 @@ pub(super) enum Deed {
 
 #[derive(Debug)]
 pub(super) struct Schedule {
-    deeds: Vec<(Duration, Deed)>,
+    actions: Vec<(Duration, Action)>,
     copies: usize,
 }
 
@@ -32,43 +32,43 @@ impl Schedule {
     /// Each of the faults comes as often as the others.
     pub(super) fn new(scale: Scale, faults: &[Fault]) -> Schedule {
         let mut random = Random::new(scale.seed);
-        let upgrade = |number: u64| Deed::Upgrade {
+        let upgrade = |number: u64| Action::Upgrade {
             copy: (scale.faults == 0 && number % 2 == 1)
                 .then_some(usize::try_from(number / 2).unwrap_or(0) % COPIES),
         };
-        let mut deeds: Vec<Deed> = (0..scale.kills)
-            .map(|_| Deed::KillAgent)
+        let mut actions: Vec<Action> = (0..scale.kills)
+            .map(|_| Action::KillAgent)
             .chain((0..scale.upgrades).map(upgrade))
             .collect();
         for fault in faults.iter().cycle().take(usize::try_from(scale.faults).unwrap_or(0)) {
             let lasts = Duration::from_millis(random.within(200..3000));
             // What an agent has told and cannot write down would die with it.
             let kill = random.within(0..2) == 0 && *fault != Fault::FullRun;
-            deeds.push(Deed::Fault { fault: *fault, lasts, kill });
+            actions.push(Action::Fault { fault: *fault, lasts, kill });
         }
-        random.shuffle(&mut deeds);
+        random.shuffle(&mut actions);
         // Often an agent has time to get ready, at times it has not. The keeper does not take it
         // for a loop: that would be more than 30 within 10 s.
         let pause = |random: &mut Random| {
             let most = *random.pick(&[60, 600, 1200]);
             Duration::from_millis(random.within(0..most))
         };
-        let deeds = deeds.into_iter().map(|deed| (pause(&mut random), deed)).collect();
-        Schedule { deeds, copies: COPIES }
+        let actions = actions.into_iter().map(|action| (pause(&mut random), action)).collect();
+        Schedule { actions, copies: COPIES }
     }
 
-    pub(super) fn deeds(&self) -> &[(Duration, Deed)] {
-        &self.deeds
+    pub(super) fn actions(&self) -> &[(Duration, Action)] {
+        &self.actions
     }
 
     /// How many agents are killed, in a fault or out of it.
     pub(super) fn kills(&self) -> usize {
-        let kills = |deed: &Deed| match deed {
-            Deed::KillAgent => true,
-            Deed::Upgrade { .. } => false,
-            Deed::Fault { kill, .. } => *kill,
+        let kills = |action: &Action| match action {
+            Action::KillAgent => true,
+            Action::Upgrade { .. } => false,
+            Action::Fault { kill, .. } => *kill,
         };
-        self.deeds.iter().filter(|(_, deed)| kills(deed)).count()
+        self.actions.iter().filter(|(_, action)| kills(action)).count()
     }
 
     pub(super) fn copies(&self) -> usize {

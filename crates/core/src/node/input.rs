@@ -252,30 +252,14 @@ impl Request {
             | Request::Shutdown => None,
         }
     }
-}
 
-impl Request {
     /// The job that it disables (`true`) or enables.
     #[must_use]
     pub fn disables(&self) -> Option<(&Name, bool)> {
-        match self {
-            Request::Disable { job } => Some((job, true)),
-            Request::Enable { job } => Some((job, false)),
-            Request::Start { .. }
-            | Request::Reload { .. }
-            | Request::Stop { .. }
-            | Request::Kill { .. }
-            | Request::Restart { .. }
-            | Request::Signal { .. }
-            | Request::Maintenance { .. }
-            | Request::StartApp { .. }
-            | Request::StopApp { .. }
-            | Request::RestartApp { .. }
-            | Request::Apply { .. }
-            | Request::Environ { .. }
-            | Request::RunTask { .. }
-            | Request::Shutdown => None,
+        if let Request::Disable { job } | Request::Enable { job } = self {
+            return Some((job, matches!(self, Request::Disable { .. })));
         }
+        None
     }
 
     /// It is taken only if it can be written down: who is told that it was taken relies on it
