@@ -2,6 +2,7 @@
 //! commands, in this order and without waiting anywhere.
 
 use crate::{
+    boot::Beginning,
     checks::Checks,
     clock,
     crash::{Crash, Crashed, Point},
@@ -108,6 +109,8 @@ pub struct Agent {
     pub(crate) over: Option<i32>,
     /// When it last had nothing to do: CLOCK_BOOTTIME, ns.
     pub(crate) last_awake: u64,
+    /// Until its first decision.
+    pub(crate) beginning: Option<Beginning>,
 }
 
 /// Why the loop has ended.

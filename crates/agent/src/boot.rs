@@ -52,6 +52,22 @@ enum Begins {
     Agent { lost: Option<LostJournal> },
 }
 
+/// What an agent has found, and not acted on yet.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    welcome: Box<Welcome>,
+    begins: Begins,
+    /// The jobs that the state directory has as disabled.
+    disabled: Vec<Name>,
+}
+
+impl Beginning {
+    /// Nothing of this run has happened yet.
+    pub(crate) fn is_of_run(&self) -> bool {
+        matches!(self.begins, Begins::Run)
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
     #[error(transparent)]
@@ -62,11 +78,10 @@ pub enum BootError {
     Format(u32),
     #[error(transparent)]
     Config(#[from] Invalid),
-    #[error("the loop ended before it began")]
-    Ended(End),
 }
 
-/// Everything up to the point where the node runs and the keeper knows it.
+/// Everything up to the first decision: the node is as it was left or written, discovery's tasks run,
+/// and the API can be served. [`Agent::begin`] is the next step.
 ///
 /// # Errors
 /// The keeper or the configuration cannot be understood.
@@ -134,13 +149,13 @@ pub async fn boot(
         listeners,
         give_back: GiveBack::default(),
         over: None,
-        last_awake: 0,
+        last_awake: mainstay_sys::clock::boottime(),
+        beginning: None,
     };
-    agent.look_for_addresses();
     let begins = if first { Begins::Run } else { Begins::Agent { lost } };
-    agent.begin(welcome, begins).map_err(BootError::Ended)?;
-    // An agent that died before it could answer has left something else there.
-    agent.keep_what_counts(disabled);
+    agent.beginning = Some(Beginning { welcome: Box::new(welcome), begins, disabled });
+    agent.look_for_addresses();
+    agent.open_discovery();
     Ok((agent, handle))
 }
 
@@ -187,7 +202,27 @@ fn held(job: HeldJob, records: &[ExitRecord]) -> Held {
 }
 
 impl Agent {
-    fn begin(&mut self, welcome: Welcome, begins: Begins) -> Result<(), End> {
+    /// The first input: from here on jobs start, and the keeper knows that there is an agent.
+    ///
+    /// # Errors
+    /// What has ended the loop before it began.
+    pub fn begin(&mut self) -> Result<(), End> {
+        let Some(Beginning { welcome, begins, disabled }) = self.beginning.take() else {
+            return Ok(());
+        };
+        self.decide_first(*welcome, begins)?;
+        // An agent that died before it could answer has left something else there.
+        self.keep_what_counts(disabled);
+        Ok(())
+    }
+
+    /// Nothing of this run has happened yet.
+    #[must_use]
+    pub fn begins_run(&self) -> bool {
+        self.beginning.as_ref().is_some_and(Beginning::is_of_run)
+    }
+
+    fn decide_first(&mut self, welcome: Welcome, begins: Begins) -> Result<(), End> {
         let held_now = welcome.jobs.clone();
         let notifications = welcome.jobs.iter().filter_map(notification).collect::<Vec<_>>();
         let input = match begins {
@@ -199,7 +234,6 @@ impl Agent {
                 lost,
             },
         };
-        self.open_discovery();
         self.take(input, Origin::Welcome)?;
         self.forget_strangers(&held_now);
         self.push_settings();

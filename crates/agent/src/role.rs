@@ -24,6 +24,7 @@ use rustix::{
     process::{PidfdFlags, getppid, pidfd_open},
 };
 use std::{
+    convert::Infallible,
     io, mem,
     os::{fd::OwnedFd, unix::net},
     path::Path,
@@ -32,7 +33,7 @@ use std::{
 use tokio::{
     net::UnixListener,
     runtime,
-    sync::watch,
+    sync::{mpsc, watch},
     time::{Instant, sleep_until, timeout},
 };
 
@@ -48,11 +49,18 @@ const COME_BACK: Duration = Duration::from_millis(300);
 /// The keeper gets so long to end the run after it was told to.
 const END_OF_RUN: Duration = Duration::from_secs(10);
 
-/// Runs the agent. `serve` is the API: it gets the listening socket, whom to ask, and a flag that
-/// becomes true when the run is over; it returns when its clients have been served.
+/// The first job starts so much later at most, whatever listeners have to wait for.
+const OPENING: Duration = Duration::from_millis(500);
+
+/// Held by whoever is to open a listener: dropped once it is open, or has been refused once.
+type Opening = mpsc::Sender<Infallible>;
+
+/// Runs the agent. `serve` is the API: it gets the listening socket, whom to ask, what it holds until
+/// each of its listeners has been tried, and a flag that becomes true when the run is over; it returns
+/// when its clients have been served.
 pub fn role<F, S>(dirs: Dirs, source: PlanSource, context: fn() -> Context, serve: F) -> i32
 where
-    F: FnOnce(UnixListener, Handle, watch::Receiver<bool>) -> S,
+    F: FnOnce(UnixListener, Handle, Opening, watch::Receiver<bool>) -> S,
     S: Future<Output = ()> + Send + 'static,
 {
     memory::be_frugal();
@@ -74,7 +82,7 @@ where
 
 async fn live<F, S>(options: &Options, serve: F) -> i32
 where
-    F: FnOnce(UnixListener, Handle, watch::Receiver<bool>) -> S,
+    F: FnOnce(UnixListener, Handle, Opening, watch::Receiver<bool>) -> S,
     S: Future<Output = ()> + Send + 'static,
 {
     let keeper = match getppid().map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
@@ -92,16 +100,22 @@ where
             eprintln!("mainstay: {}", invalid.0.trim_end());
             return CONFIG;
         }
-        Err(BootError::Link(error) | BootError::Ended(End::Link(error))) => {
-            return lost(options, keeper.as_ref(), began, &error);
-        }
+        Err(BootError::Link(error)) => return lost(options, keeper.as_ref(), began, &error),
         Err(error) => return failed("cannot begin", &error),
     };
     let begun = Instant::now();
     let (ending, flag) = watch::channel(false);
     let user_metrics = handle.user_metrics().clone();
-    let api = tokio::spawn(serve(listener, handle, flag));
-    let end = agent.run().await;
+    let (opening, mut opened) = mpsc::channel(1);
+    let api = tokio::spawn(serve(listener, handle, opening, flag));
+    if agent.begins_run() {
+        // What jobs are promised is open before the first of them starts.
+        let _ = timeout(OPENING, opened.recv()).await;
+    }
+    let end = match agent.begin() {
+        Ok(()) => agent.run().await,
+        Err(end) => end,
+    };
     user_metrics.flush();
     match end {
         End::Over { code } => {

@@ -1,5 +1,7 @@
 //! In the place of ContainerPilot 3: called by its name, with its file, its flags and its Consul.
 
+mod startup;
+
 use mainstay_tests::{
     Command, Consul, Node, Scratch, Setup, binary, needs, needs_root, signal, until,
 };

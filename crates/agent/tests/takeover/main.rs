@@ -256,7 +256,9 @@ async fn changes_environment(dir: &Dir, handle: &Handle) -> bool {
 async fn begin(keeper: &Keeper, dir: &Dir, crash: Crash) -> Option<(Agent, Handle)> {
     keeper.world().run_dir.clone_from(&dir.0);
     let link = Link::new(keeper.link()).expect("a socket");
-    boot(link, &dir.options(), crash).await.ok()
+    let (mut agent, handle) = boot(link, &dir.options(), crash).await.ok()?;
+    agent.begin().ok()?;
+    Some((agent, handle))
 }
 
 async fn tell(name: &str, crash: Option<(Point, u64)>) -> Told {

@@ -21,8 +21,11 @@ use mainstay_agent::Handle;
 use mainstay_net::listen::{Connections, Endpoint, Full, Limits, Listener, Peer, Stop};
 use optional::Which;
 use session::Session;
-use std::{sync::Arc, time::Duration};
-use tokio::{net::UnixListener, sync::watch};
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::{
+    net::UnixListener,
+    sync::{mpsc, watch},
+};
 
 const MOST: usize = 4096;
 /// Files that the agent needs for itself.
@@ -37,18 +40,34 @@ const LIMITS: Limits = Limits {
     drain: Duration::from_secs(2),
 };
 
-/// Serves until the run is over and every client has had its last answer.
-pub async fn serve(listener: UnixListener, handle: Handle, ending: watch::Receiver<bool>) {
+/// Held by whoever is to open a listener: dropped once it is open, or has been refused once.
+type Opening = mpsc::Sender<Infallible>;
+
+/// Serves until the run is over and every client has had its last answer. `opening` is given up once
+/// each listener has been tried.
+pub async fn serve(
+    listener: UnixListener,
+    handle: Handle,
+    opening: Opening,
+    ending: watch::Receiver<bool>,
+) {
     let most = most();
     let state = AppState::new(handle, ending.clone());
     let routes = routes::all(state.clone());
-    let open = |which, routes| optional::keep(which, state.clone(), routes, ending.clone());
-    tokio::join!(
-        local(listener, routes.clone(), ending.clone(), most),
-        remote::serve(&state, environ::from_afar(routes), ending.clone(), most / 2),
-        socket_file::keep(&state.handle, ending.clone()),
+    let open = |which, routes| {
+        optional::keep(which, state.clone(), routes, opening.clone(), ending.clone())
+    };
+    let optional = (
         open(Which::Telemetry, telemetry::routes(state.clone())),
         open(Which::ContainerPilot, v3::routes(state.clone())),
+    );
+    let remote_routes = environ::from_afar(routes.clone());
+    tokio::join!(
+        local(listener, routes, ending.clone(), most),
+        remote::serve(&state, remote_routes, (opening.clone(), ending.clone()), most / 2),
+        socket_file::keep(&state.handle, opening, ending.clone()),
+        optional.0,
+        optional.1,
         state.events.tell(ending.clone()),
     );
 }

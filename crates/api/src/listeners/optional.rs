@@ -4,6 +4,7 @@
 //! in the log and in `status`, tried again every second, and keeps nobody from anything. A
 //! connection is for one request and has its time; when all places are taken the oldest makes room.
 
+use super::Opening;
 use crate::AppState;
 use axum::Router;
 use hyper_util::service::TowerToHyperService;
@@ -127,11 +128,13 @@ pub(crate) async fn keep(
     which: Which,
     state: AppState,
     routes: Router,
+    opening: Opening,
     mut ending: watch::Receiver<bool>,
 ) {
     let mut plans = state.handle.listeners();
     let mut told = None;
     let over = ending.clone();
+    let mut opening = Some(opening);
     loop {
         let wanted = which.wanted(&plans.borrow_and_update());
         let changed = async |plans: &mut watch::Receiver<Listeners>| {
@@ -140,6 +143,7 @@ pub(crate) async fn keep(
         };
         let Some(target) = wanted.clone() else {
             state.listening.set(which, None);
+            drop(opening.take());
             tokio::select! {
                 () = changed(&mut plans) => continue,
                 _ = ending.wait_for(|over| *over) => return,
@@ -149,6 +153,7 @@ pub(crate) async fn keep(
             Ok(at) => (at.clone(), target.open(&at).await),
             Err(error) => (target.to_string(), Err(error)),
         };
+        drop(opening.take());
         match opened {
             Ok(listener) => {
                 tracing::info!("{} is open at {at}", which.word());

@@ -4,7 +4,7 @@
 //! that were ever opened share one count of connections.
 
 use super::{
-    LIMITS,
+    LIMITS, Opening,
     session::Session,
     tcp::{ApiListener, ListenError},
 };
@@ -25,7 +25,7 @@ const WRITE: Duration = Duration::from_secs(30);
 pub(crate) async fn serve(
     state: &AppState,
     routes: Router,
-    mut ending: watch::Receiver<bool>,
+    (opening, mut ending): (Opening, watch::Receiver<bool>),
     most: usize,
 ) {
     let mut plan = state.handle.api();
@@ -33,10 +33,12 @@ pub(crate) async fn serve(
     let mut serving: JoinSet<()> = JoinSet::new();
     let mut used: Option<Arc<ApiListener>> = None;
     let mut trouble: Option<String> = None;
+    let mut opening = Some(opening);
     loop {
         let wanted = plan.borrow_and_update().clone();
         let followed = state.listeners.follow(&wanted).await;
         tell(followed.err(), &mut trouble);
+        drop(opening.take());
         let before = std::mem::replace(&mut used, state.listeners.used());
         if let Some(listener) = used.as_ref().filter(|now| !is_same(before.as_ref(), now)) {
             if before.is_none_or(|before| before.address != listener.address) {

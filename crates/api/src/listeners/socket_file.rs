@@ -1,5 +1,6 @@
 //! `[api] socket_group`: who beside its owner may use the unix socket of the node.
 
+use super::Opening;
 use mainstay_agent::Handle;
 use mainstay_pool::USERS;
 use std::{
@@ -10,10 +11,11 @@ use std::{
 use tokio::sync::watch;
 
 /// Keeps the socket as the plan in force wants it, until the run is over.
-pub(crate) async fn keep(handle: &Handle, mut ending: watch::Receiver<bool>) {
+pub(crate) async fn keep(handle: &Handle, opening: Opening, mut ending: watch::Receiver<bool>) {
     let path = handle.dirs().run.join("mainstay.sock");
     let mut plan = handle.api();
     let mut opened: Option<String> = None;
+    let mut opening = Some(opening);
     loop {
         let group = plan.borrow_and_update().socket_group.clone();
         // What nobody has asked to be opened is as the keeper made it.
@@ -26,6 +28,7 @@ pub(crate) async fn keep(handle: &Handle, mut ending: watch::Receiver<bool>) {
             }
             opened = group;
         }
+        drop(opening.take());
         tokio::select! {
             changed = plan.changed() => if changed.is_err() { return },
             _ = ending.wait_for(|over| *over) => return,

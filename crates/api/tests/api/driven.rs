@@ -24,7 +24,10 @@ use std::{
     thread,
     time::Duration,
 };
-use tokio::{net::UnixListener, sync::watch};
+use tokio::{
+    net::UnixListener,
+    sync::{mpsc, watch},
+};
 
 pub(crate) const CONFIG: &str = r#"
 [jobs.web]
@@ -189,7 +192,10 @@ async fn serve(run_dir: PathBuf, listener: std::os::unix::net::UnixListener) {
     let (mut agent, handle) = boot(link, &options, Crash::default()).await.expect("it begins");
     let listener = UnixListener::from_std(listener).expect("a listener");
     let (ending, flag) = watch::channel(false);
-    let api = tokio::spawn(mainstay_api::serve(listener, handle, flag));
+    let (opening, mut opened) = mpsc::channel(1);
+    let api = tokio::spawn(mainstay_api::serve(listener, handle, opening, flag));
+    opened.recv().await;
+    agent.begin().expect("it begins");
     agent.run().await;
     let _ = ending.send(true);
     let _ = api.await;
