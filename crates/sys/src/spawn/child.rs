@@ -9,7 +9,8 @@ use super::{
 };
 use std::{mem, os::fd::RawFd, ptr};
 
-const NOFILE: u32 = libc::RLIMIT_NOFILE;
+#[allow(clippy::unnecessary_cast, reason = "its type is another one in musl")]
+const NOFILE: u32 = libc::RLIMIT_NOFILE as u32;
 
 /// The child's side.
 pub(super) struct Child<'a> {
