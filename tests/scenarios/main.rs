@@ -7,6 +7,7 @@ mod containerpilot;
 mod control;
 mod crash;
 mod discovery;
+mod docs;
 mod faults;
 mod hold;
 mod link;
