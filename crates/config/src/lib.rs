@@ -28,7 +28,10 @@ pub use notation::{address::is_host, cron, duration, shell_words};
 pub use output::{reference, schema};
 pub use source::{Source, Sources, find};
 
-use mainstay_core::{name::Name, plan::Plan};
+use mainstay_core::{
+    name::Name,
+    plan::{LongestStop, Plan},
+};
 use std::{collections::BTreeMap, path::Path};
 
 /// What a configuration may refer to without having written it.
@@ -50,6 +53,8 @@ pub struct Loaded {
     pub places: Vec<JobPlace>,
     /// Things that are allowed and probably not meant.
     pub warnings: Vec<Diagnostic>,
+    /// The jobs whose written stop times make a shutdown longer than usual.
+    pub longest_stop: Option<LongestStop>,
 }
 
 /// Where a job is written, for messages about it later on.

@@ -128,6 +128,7 @@ impl Agent {
             run_dir: self.about.run_dir.clone(),
             state_dir: self.about.state_dir.clone(),
             agent_restarts: self.about.agent_restarts,
+            stop_timeout: plan.node.stop_timeout.as_secs_f64(),
             journal_lost: self.node.journal_loss().map(view::journal_lost),
             keeper: None,
             jobs: self.jobs(),

@@ -56,7 +56,7 @@ impl Changes {
             .chain(environ)
             .chain(self.jobs.into_iter().flat_map(|(name, state)| job(&name, state)))
             .chain(self.forgotten.into_iter().map(|name| json!({ "job_gone": name })));
-        records.map(line::record).collect()
+        records.map(|it| line::record(&it)).collect()
     }
 }
 
@@ -114,7 +114,7 @@ fn job(name: &str, state: Value) -> Vec<Value> {
 
 fn events<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Event>, D::Error> {
     let events = Vec::<Value>::deserialize(input)?.into_iter().map(event);
-    events.map(|it| serde_json::from_value(it).map_err(D::Error::custom)).collect()
+    events.map(|it| line::read(&it).map_err(D::Error::custom)).collect()
 }
 
 /// An event of before: `stopped` had no details.

@@ -6,6 +6,7 @@ mod jobs;
 mod parts;
 mod references;
 mod single;
+mod stop_time;
 mod unique;
 
 pub use single::single;
@@ -47,7 +48,7 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
         .collect();
     let parts = parts::parts(&mut r, &trees);
 
-    let mut node = Node { plan: node::default(ctx), exit: None };
+    let mut node = Node { plan: node::default(ctx), exit: None, stop_timeout: None };
     merge(&mut r, "node", &parts.node, |r, table| r.table(&NODE, table, &mut node));
     let mut log = Logging { log: Log::default(), level: Some(node.plan.log_level.clone()) };
     merge(&mut r, "log", &parts.log, |r, table| r.table(&LOG, table, &mut log));
@@ -87,12 +88,14 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     references::membership(&mut r, &apps, &jobs);
     let apps = apps.into_iter().map(|(app, _)| app).collect();
     let places = jobs.iter().map(|it| place(&r, it)).collect();
+    let (stop_at, stop_times) = (node.stop_timeout, stop_time::written(&jobs));
     let mut plan = judge(&mut r, node, jobs, apps, api);
+    let longest_stop = stop_time::judge(&mut r, &mut plan, stop_at, &stop_times);
     plan.telemetry = telemetry;
     plan.containerpilot = containerpilot;
     plan.watches = watches.into_iter().map(|(watch, _)| watch).collect();
     plan.discovery = discovery;
-    Ok(Loaded { warnings: r.finish()?, plan, places })
+    Ok(Loaded { warnings: r.finish()?, plan, places, longest_stop })
 }
 
 fn place(r: &Reader<'_>, it: &PlacedJob) -> JobPlace {

@@ -8,7 +8,7 @@ use crate::{
         limits::LIMITS,
         log::{LOG, Logging},
         reload, restart, stdio,
-        stop::STOP,
+        stop::{STOP, StopKeys},
         when::{self, Follow, WHILE},
     },
     notation::{address, env_file},
@@ -38,6 +38,7 @@ pub(crate) struct Job {
     pub(crate) place: Option<Span>,
     pub(crate) advertise: Option<Span>,
     pub(crate) tty: Option<Span>,
+    pub(crate) stop_timeout: Option<Span>,
 }
 
 /// A job, and where its name is.
@@ -67,6 +68,7 @@ impl Job {
             place: None,
             advertise: None,
             tty: None,
+            stop_timeout: None,
         }
     }
 }
@@ -176,7 +178,10 @@ pub(crate) static JOB: Table<Job> = Table {
             |job, v, r| r.period(v).map(|it| job.plan.timeout = Some(it)),
         ),
         key("stop", Kind::Table, "{}", Live, "How it is asked to end.", |job, v, r| {
-            r.nested(v, &STOP, &mut job.plan.stop)
+            let mut keys = StopKeys::default();
+            r.nested(v, &STOP, &mut keys)?;
+            (job.plan.stop, job.stop_timeout) = (keys.stop, keys.timeout);
+            Some(())
         }),
         key(
             "reload",

@@ -5,14 +5,15 @@ use crate::{
     keys::{Kind, Reload::Live, Table, key},
     reader::Place,
 };
-use mainstay_core::plan::{ExitRule, NodePlan};
-use std::time::Duration;
+use mainstay_core::plan::{ExitRule, NodePlan, USUAL_SHUTDOWN};
 
 /// What `[node]` and `[log] level` say.
 pub(crate) struct Node {
     pub(crate) plan: NodePlan,
     /// `None`: follows from the jobs. With where it was said.
     pub(crate) exit: Option<(ExitRule, Place)>,
+    /// Where it is written; `None`: it follows from the jobs.
+    pub(crate) stop_timeout: Option<Place>,
 }
 
 pub(crate) static NODE: Table<Node> = Table {
@@ -37,10 +38,14 @@ pub(crate) static NODE: Table<Node> = Table {
         key(
             "stop_timeout",
             Kind::Duration,
-            "\"8s\"",
+            "",
             Live,
-            "How long a shutdown may take before everything is killed.",
-            |node, v, r| r.duration(v).map(|it| node.plan.stop_timeout = it),
+            "How long a shutdown may take before everything is killed; default: 8s, or what the stop \
+             times of the jobs add up to where some are written.",
+            |node, v, r| {
+                node.stop_timeout = Some(r.here(v.span));
+                r.duration(v).map(|it| node.plan.stop_timeout = it)
+            },
         ),
         key(
             "exit",
@@ -65,7 +70,7 @@ pub(crate) fn default(ctx: &Context) -> NodePlan {
     let name = Some(ctx.host_name.as_str()).filter(|name| is_name(name)).unwrap_or("localhost");
     NodePlan {
         name: name.to_owned(),
-        stop_timeout: Duration::from_secs(8),
+        stop_timeout: USUAL_SHUTDOWN,
         exit: ExitRule::All,
         log_level: "info".to_owned(),
     }

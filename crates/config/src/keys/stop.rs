@@ -1,9 +1,20 @@
 //! `stop` of a job: how it is asked to end.
 
-use crate::keys::{Kind, Reload::Live, Table, key};
+use crate::{
+    keys::{Kind, Reload::Live, Table, key},
+    reader::Span,
+};
 use mainstay_core::plan::Stop;
 
-pub(crate) static STOP: Table<Stop> = Table {
+/// `stop` as far as it has been read.
+#[derive(Debug, Default)]
+pub(crate) struct StopKeys {
+    pub(crate) stop: Stop,
+    /// Where its time is written.
+    pub(crate) timeout: Option<Span>,
+}
+
+pub(crate) static STOP: Table<StopKeys> = Table {
     keys: &[
         key(
             "signal",
@@ -11,7 +22,7 @@ pub(crate) static STOP: Table<Stop> = Table {
             "\"SIGTERM\"",
             Live,
             "The signal that asks it to end; SIGKILL follows after the timeout.",
-            |stop, v, r| r.signal(v).map(|signal| stop.signal = signal),
+            |keys, v, r| r.signal(v).map(|signal| keys.stop.signal = signal),
         ),
         key(
             "to",
@@ -19,7 +30,7 @@ pub(crate) static STOP: Table<Stop> = Table {
             "\"group\"",
             Live,
             "Whom the signal reaches: the first process, its group, or all descendants.",
-            |stop, v, r| r.one_of(v).map(|to| stop.to = to),
+            |keys, v, r| r.one_of(v).map(|to| keys.stop.to = to),
         ),
         key(
             "timeout",
@@ -27,7 +38,10 @@ pub(crate) static STOP: Table<Stop> = Table {
             "\"5s\"",
             Live,
             "How long it may take to end before the whole tree is killed.",
-            |stop, v, r| r.duration(v).map(|timeout| stop.timeout = timeout),
+            |keys, v, r| {
+                keys.timeout = Some(v.span);
+                r.duration(v).map(|timeout| keys.stop.timeout = timeout)
+            },
         ),
         key(
             "exec",
@@ -35,7 +49,7 @@ pub(crate) static STOP: Table<Stop> = Table {
             "",
             Live,
             "A command to run before the signal, within the same time.",
-            |stop, v, r| r.command(v).map(|exec| stop.exec = Some(exec)),
+            |keys, v, r| r.command(v).map(|exec| keys.stop.exec = Some(exec)),
         ),
     ],
     later: &[],

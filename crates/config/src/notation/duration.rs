@@ -32,6 +32,21 @@ pub fn seconds(number: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number).ok().filter(|it| *it <= LONGEST)
 }
 
+/// `1m30s`: in milliseconds what [`parse`] reads as the same.
+#[must_use]
+pub fn written(duration: Duration) -> String {
+    let mut millis = duration.as_millis();
+    let mut text = String::new();
+    for (unit, size) in UNITS {
+        let size = u128::from(size);
+        if millis >= size {
+            text.push_str(&format!("{}{unit}", millis / size));
+            millis %= size;
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
 fn amount(number: &str, unit: u32) -> Option<Duration> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -527,3 +527,24 @@ fn a_limit_that_this_machine_cannot_enforce_is_a_warning() {
     assert!(told[0].starts_with("jobs.a.limits.memory: not enforced"), "{told:?}");
     assert_eq!(loaded.plan.jobs[0].limits.memory, Some(1 << 30));
 }
+
+#[test]
+fn a_shutdown_has_the_time_that_its_jobs_have_written() {
+    let seconds = |text: &str| plan(text).node.stop_timeout.as_secs();
+    let jobs = "[jobs.db]\nexec = \"a\"\n[jobs.web]\nexec = \"a\"\n\
+                when = { source = \"db\", once = \"healthy\" }\n";
+    assert_eq!(seconds(jobs), 8, "a chain of usual times");
+    let long = format!("{jobs}stop = {{ timeout = \"30s\" }}");
+    assert_eq!(seconds(&long), 36, "web's thirty, five for db, one for the node");
+    assert_eq!(seconds(&format!("{jobs}stop = {{ timeout = \"1s\" }}")), 8);
+    let chain = loaded(&long).longest_stop.expect("more than usual");
+    assert_eq!(chain.jobs, [1, 0]);
+
+    let short = loaded(&format!("[node]\nstop_timeout = \"10s\"\n{long}"));
+    assert_eq!(short.plan.node.stop_timeout.as_secs(), 10);
+    let told: Vec<&str> = short.warnings.iter().map(|it| it.message.as_str()).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("web 30s (test.toml:8) → db"), "{told:?}");
+    assert!(loaded(&format!("[node]\nstop_timeout = \"35s\"\n{long}")).warnings.is_empty());
+    assert!(loaded(&format!("[node]\nstop_timeout = \"1s\"\n{jobs}")).warnings.is_empty());
+}

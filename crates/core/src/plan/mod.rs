@@ -8,6 +8,7 @@ mod app;
 mod check;
 mod diff;
 mod discovery;
+mod longest_stop;
 mod telemetry;
 mod when;
 
@@ -17,6 +18,7 @@ pub use check::{Check, Http, HttpTls, Probe};
 pub(crate) use diff::diff_job;
 pub use diff::{Change, JobChange, NodeDiff, PlanDiff, diff};
 pub use discovery::{Advertise, WatchPlan, Watched};
+pub use longest_stop::{LongestStop, USUAL_SHUTDOWN};
 pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 

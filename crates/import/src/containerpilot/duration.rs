@@ -56,19 +56,7 @@ pub(super) fn from_nanos(nanos: f64) -> Option<Duration> {
 
 /// `1m30s`, in quotes.
 pub(super) fn written(duration: Duration) -> String {
-    let mut millis = duration.as_millis();
-    if millis == 0 {
-        return "\"0s\"".to_owned();
-    }
-    let mut out = String::new();
-    for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)]
-    {
-        if millis >= size {
-            out.push_str(&format!("{}{unit}", millis / size));
-            millis %= size;
-        }
-    }
-    format!("\"{out}\"")
+    format!("\"{}\"", mainstay_config::duration::written(duration))
 }
 
 #[cfg(test)]

@@ -27,6 +27,9 @@ pub struct NodeStatus {
     #[schemars(with = "String")]
     pub state_dir: PathBuf,
     pub agent_restarts: u64,
+    /// Seconds that a shutdown may take.
+    #[serde(default)]
+    pub stop_timeout: f64,
     /// The agent's journal was lost in this run, and what is not known since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal_lost: Option<JournalLostStatus>,

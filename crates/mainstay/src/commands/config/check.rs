@@ -6,6 +6,8 @@ use crate::{
     failure::{CONFIG, Failure},
     term::{self, Page, print_json},
 };
+use mainstay_config::duration;
+use mainstay_core::plan::{LongestStop, Plan};
 use serde_json::{Value, json};
 
 pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
@@ -17,7 +19,13 @@ pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
         Ok(loaded) => {
             if args.json.json {
                 let warnings: Vec<Value> = loaded.warnings.iter().map(diagnostic).collect();
-                print_json(&json!({ "valid": true, "file": path, "diagnostics": warnings }))?;
+                let stop_timeout = loaded.plan.node.stop_timeout.as_secs_f64();
+                print_json(&json!({
+                    "valid": true,
+                    "file": path,
+                    "diagnostics": warnings,
+                    "stop_timeout": stop_timeout,
+                }))?;
                 return Ok(0);
             }
             for warning in &loaded.warnings {
@@ -27,6 +35,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
             let noun = if jobs == 1 { "job" } else { "jobs" };
             let mut page = Page::new();
             page.line(format!("{} is valid: {jobs} {noun}", path.display()));
+            if let Some(longest) = &loaded.longest_stop {
+                page.line(long_shutdown(&loaded.plan, longest));
+            }
             page.show()?;
             Ok(0)
         }
@@ -40,6 +51,21 @@ pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
             Ok(CONFIG)
         }
     }
+}
+
+/// What whoever stops the node has to know: by default Docker allows ten seconds.
+fn long_shutdown(plan: &Plan, longest: &LongestStop) -> String {
+    const NAMED: usize = 6;
+    let names = longest.jobs.iter().take(NAMED).map(|at| plan.jobs[*at].name.as_str());
+    let names = names.collect::<Vec<_>>().join(", then ");
+    let more = if longest.jobs.len() > NAMED { ", …" } else { "" };
+    let time = plan.node.stop_timeout;
+    let allowed = time.as_secs() + 2;
+    format!(
+        "a shutdown may take {}, because of {names}{more}: allow it {allowed}s \
+         (docker stop -t {allowed}, stop_grace_period, TimeoutStopSec)",
+        duration::written(time)
+    )
 }
 
 fn diagnostic(one: &mainstay_config::Diagnostic) -> Value {
