@@ -175,6 +175,9 @@ fn a_read_only_root_and_noexec_tmpfs_are_enough() {
             "mkdir -p \"$MAINSTAY_RUN_DIR\" \"$MAINSTAY_STATE_DIR\"
              mount --rbind / /
              mount -o remount,bind,ro /
+             # Where /tmp is no part of it.
+             mount --bind . .
+             mount -o remount,bind,ro \"$PWD\"
              for dir in \"$MAINSTAY_RUN_DIR\" \"$MAINSTAY_STATE_DIR\"; do
                  mount -t tmpfs -o noexec,nosuid,nodev,mode=755 none \"$dir\"
              done
