@@ -93,6 +93,7 @@ pub async fn boot(
     let welcome = greet(&mut link).await?;
     let Recovery { journal, node, events, taken, upgrade, plan_on_disk, disabled, first, lost } =
         Recovery::begin(options, &welcome)?;
+    trace::follow(&node.plan().log);
     trace::set_level(&node.plan().node.log_level);
     let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
@@ -154,6 +155,10 @@ pub async fn boot(
     };
     let begins = if first { Begins::Run } else { Begins::Agent { lost } };
     agent.beginning = Some(Beginning { welcome: Box::new(welcome), begins, disabled });
+    agent.push_node_log();
+    agent.link.flush()?;
+    let (jobs, watches) = (agent.node.plan().jobs.len(), agent.node.plan().watches.len());
+    tracing::debug!("loaded config: {jobs} jobs, {watches} watches");
     agent.look_for_addresses();
     agent.open_discovery();
     Ok((agent, handle))

@@ -5,9 +5,11 @@ use mainstay_core::{
     event::{Ending, Event, Kind, RunEnd},
     exit::KillReason,
     job::Phase,
+    plan::NodeLog,
     text::visible,
 };
 use mainstay_sys::nonblocking::tell_stderr;
+use mainstay_wire::link::LOG_MARK;
 use std::{
     env, io,
     sync::{
@@ -96,6 +98,16 @@ where
 
 fn env_level() -> Option<LevelFilter> {
     env::var("MAINSTAY_LOG").ok()?.parse().ok()
+}
+
+/// Has the keeper forward the lines that follow as the plan wants it.
+pub(crate) fn follow(log: &NodeLog) {
+    if *log != NodeLog::default()
+        && let Ok(json) = serde_json::to_string(log)
+    {
+        // Nobody who takes it takes no line either, and the keeper is told once more.
+        let _ = tell_stderr(&format!("{}{json}", char::from(LOG_MARK)));
+    }
 }
 
 /// The level that the plan wants.

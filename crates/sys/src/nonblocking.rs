@@ -48,6 +48,16 @@ fn kind(path: &Path) -> Option<FileType> {
     rustix::fs::stat(path).ok().map(|stat| FileType::from_raw_mode(stat.st_mode))
 }
 
+/// Opens a file to append to, and makes it if it is not there.
+///
+/// # Errors
+/// As open(2); a named pipe that nobody reads is one.
+pub fn append(path: &Path, mode: u32) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOCTTY;
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(mode))?)
+}
+
 #[must_use]
 pub fn is_file(path: &Path) -> bool {
     kind(path) == Some(FileType::RegularFile)

@@ -20,7 +20,7 @@ use mainstay_core::{
     job::JobSummary,
     name::Name,
     node::NodePhase,
-    plan::{Limits, Log, SignalTarget, Socket, Stderr, Stdin},
+    plan::{Limits, Log, NodeLog, SignalTarget, Socket, Stderr, Stdin},
     signal::Signal,
 };
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,10 @@ pub const OLDEST: u32 = 3;
 pub const LINK_FD: i32 = 3;
 /// The listening socket of the API, held by the keeper.
 pub const API_FD: i32 = 4;
+
+/// What a line of the agent's stderr begins with that is none of its log: [`NodeLog`] as JSON, which
+/// holds for the lines behind it. The message says the same, but may be read after them.
+pub const LOG_MARK: u8 = 0x1e;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -47,6 +51,8 @@ pub enum ToKeeper {
     Ready {
         stop_timeout_ms: u64,
     },
+    /// How lines are forwarded from now on, as far as that is not a job's affair.
+    NodeLog(Box<NodeLog>),
     Spawn(Box<Spawn>),
     /// Send the stop signal; an end that follows is `asked: stop`.
     Stop {

@@ -3,6 +3,7 @@
 use crate::link::Exec;
 use mainstay_core::{
     name::Name,
+    plan::Log,
     task::{Bytes, TaskId, TaskOutcome},
 };
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,9 @@ pub struct RunTask {
     #[serde(default, skip_serializing_if = "Bytes::is_empty")]
     pub input: Bytes,
     pub timeout_ms: u64,
+    /// What it writes is forwarded like this, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward: Option<Box<Log>>,
 }
 
 /// The outcome of a task: kept and told to every new agent until one has it in its journal.

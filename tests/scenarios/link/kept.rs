@@ -277,6 +277,7 @@ pub(super) fn task(job: &str, timeout: Duration, script: &str) -> RunTask {
         exec: exec(script),
         input: Bytes::default(),
         timeout_ms: u64::try_from(timeout.as_millis()).expect("short"),
+        forward: None,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::effects::env::Env;
 use mainstay_core::{
     clock::Mono,
     name::Name,
-    plan::{JobPlan, Probe, Reload},
+    plan::{CheckOutput, ForwardFormat, JobPlan, Log, Probe, Reload},
     task::{Bytes, TaskId, TaskKind, TaskOwner, TaskSpec},
     text::bytes,
 };
@@ -77,6 +77,7 @@ pub(crate) fn message(
                 exec: exec(plan, argv, env)?,
                 input: Bytes::default(),
                 timeout_ms: millis(deadline.since(now)),
+                forward: forward(plan, &id.owner).map(Box::new),
             })))
         }
     }
@@ -109,6 +110,7 @@ pub(crate) fn node_message(task: NodeTask, now: Mono) -> Result<ToKeeper, Lookup
         exec,
         input: spec.input,
         timeout_ms: millis(deadline.since(now)),
+        forward: None,
     })))
 }
 
@@ -149,6 +151,16 @@ fn command<'a>(plan: &'a JobPlan, owner: &TaskOwner) -> &'a [String] {
             Some(Probe::Exec(command)) => command,
             _ => &[],
         },
+    }
+}
+
+/// How what a task writes is forwarded; `None`: it is not.
+fn forward(plan: &JobPlan, owner: &TaskOwner) -> Option<Log> {
+    let TaskOwner::Job { kind: TaskKind::Check(check), .. } = owner else { return None };
+    match plan.checks.get(*check)?.output {
+        CheckOutput::Event => None,
+        CheckOutput::Forward => plan.log.forward.then(|| plan.log.clone()),
+        CheckOutput::Raw => Some(Log { format: ForwardFormat::Raw, ..Log::default() }),
     }
 }
 
@@ -278,6 +290,7 @@ pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
         | ToKeeper::Forget { job } => Some(job),
         ToKeeper::Hello { .. }
         | ToKeeper::Ready { .. }
+        | ToKeeper::NodeLog(_)
         | ToKeeper::Ack { .. }
         | ToKeeper::TaskTaken { .. }
         | ToKeeper::Taken { .. }

@@ -6,7 +6,7 @@ use super::{
     damage::Damage,
     plan_file::{self, OnDisk},
 };
-use crate::{effects::disabled, inputs::seen_tokens::SeenTokens, reload::options::Options};
+use crate::{effects::disabled, inputs::seen_tokens::SeenTokens, reload::options::Options, trace};
 use mainstay_core::{
     event::Event,
     name::Name,
@@ -98,6 +98,7 @@ fn apply(welcome: &Welcome, options: &Options, memory: &Memory) -> Result<(Plan,
         );
     }
     let loaded = options.load(memory.environ())?;
+    trace::follow(&loaded.plan.log);
     if !loaded.warnings.is_empty() {
         eprintln!("{}", loaded.warnings.trim_end());
     }

@@ -20,7 +20,7 @@ use crate::{
         containerpilot::CONTAINERPILOT,
         discovery::{DISCOVERY, DiscoveryKeys, WATCH, Watch},
         job::PlacedJob,
-        log::{LOG, Logging},
+        log::{LOG, Logging, NodeKeys},
         node::{self, NODE, Node},
         telemetry::{self, TELEMETRY, Telemetry},
     },
@@ -50,9 +50,12 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
 
     let mut node = Node { plan: node::default(ctx), exit: None, stop_timeout: None };
     merge(&mut r, "node", &parts.node, |r, table| r.table(&NODE, table, &mut node));
-    let mut log = Logging { log: Log::default(), level: Some(node.plan.log_level.clone()) };
+    let own = NodeKeys::new(node.plan.log_level.clone());
+    let mut log = Logging { log: Log::default(), node: Some(own) };
     merge(&mut r, "log", &parts.log, |r, table| r.table(&LOG, table, &mut log));
-    node.plan.log_level = log.level.unwrap_or_default();
+    let own = log.node.unwrap_or_default();
+    let node_log = own.node_log(&log.log);
+    node.plan.log_level = own.level;
 
     let mut watched = Telemetry::default();
     merge(&mut r, "telemetry", &parts.telemetry, |r, table| {
@@ -93,6 +96,7 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     let longest_stop = stop_time::judge(&mut r, &mut plan, stop_at, &stop_times);
     plan.telemetry = telemetry;
     plan.containerpilot = containerpilot;
+    plan.log = node_log;
     plan.watches = watches.into_iter().map(|(watch, _)| watch).collect();
     plan.discovery = discovery;
     Ok(Loaded { warnings: r.finish()?, plan, places, longest_stop })

@@ -11,7 +11,7 @@ use crate::{
 };
 use mainstay_core::{
     name::{Name, NameError},
-    plan::{Check, Probe},
+    plan::{Check, CheckOutput, Probe},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,6 +28,7 @@ pub(crate) struct CheckKeys {
     start_period: Duration,
     rise: Option<u32>,
     fall: Option<u32>,
+    output: CheckOutput,
 }
 
 impl CheckKeys {
@@ -156,6 +157,15 @@ pub(crate) static HEALTH: Table<CheckKeys> = Table {
             "So many failures in a row make it failing.",
             |it, v, r| r.count(v, 1).map(|fall| it.fall = Some(fall)),
         ),
+        key(
+            "output",
+            Kind::OneOf(&["event", "forward", "raw"]),
+            "\"event\"",
+            Live,
+            "What becomes of what an exec check writes, beside its last lines in the event: nothing, \
+             or it is forwarded, as the job's lines are or as it is.",
+            |it, v, r| r.one_of(v).map(|output| it.output = output),
+        ),
     ],
     later: &[],
     refused: &[],
@@ -206,6 +216,7 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Vec<PlacedCheck>>
         check.start_period = written.start_period;
         check.rise = written.rise.unwrap_or(check.rise);
         check.fall = written.fall.unwrap_or(check.fall);
+        check.output = written.output;
         checks.push(PlacedCheck { check, span });
     }
     Some(checks)

@@ -352,7 +352,7 @@ pub(crate) static JOB: Table<Job> = Table {
             Live,
             "Overrides [log] for this job, key by key.",
             |job, v, r| {
-                let mut it = Logging { log: job.plan.log.clone(), level: None };
+                let mut it = Logging { log: job.plan.log.clone(), node: None };
                 r.nested(v, &LOG, &mut it)?;
                 job.plan.log = it.log;
                 Some(())

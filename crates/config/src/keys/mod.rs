@@ -186,7 +186,7 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(restart::RESTART.listed("jobs.NAME.restart"))
         .chain(app::PLACE.listed("jobs.NAME.place"))
         .chain(discovery::ADVERTISE.listed("jobs.NAME.advertise"))
-        .chain(log::LOG.listed("jobs.NAME.log").filter(|key| key.name != log::LEVEL))
+        .chain(log::LOG.listed("jobs.NAME.log").filter(|key| !log::OF_NODE.contains(&key.name)))
         .chain(log::KEEP.listed("jobs.NAME.log.keep"))
         .chain(app::APP.listed("apps.NAME"))
         .chain(telemetry::TELEMETRY.listed("telemetry"))

@@ -4,7 +4,7 @@ use crate::{
     keys::{Kind, Reload::Live, Table, key},
     reader::{Reader, Span, Value},
 };
-use mainstay_core::plan::{Restart, RestartOn};
+use mainstay_core::plan::{DelayFrom, Restart, RestartOn};
 use std::time::Duration;
 use toml::de::DeValue;
 
@@ -27,6 +27,7 @@ pub(crate) struct RestartKeys {
     max_delay: Option<(Duration, Span)>,
     limit: Option<u32>,
     within: Option<(Duration, Span)>,
+    from: DelayFrom,
 }
 
 pub(crate) static RESTART: Table<RestartKeys> = Table {
@@ -67,6 +68,15 @@ pub(crate) static RESTART: Table<RestartKeys> = Table {
             "The time in which limit counts; default: the life of the job.",
             |it, v, r| r.duration(v).map(|within| it.within = Some((within, v.span))),
         ),
+        key(
+            "from",
+            Kind::OneOf(&["end", "start"]),
+            "\"end\"",
+            Live,
+            "Where the delay begins: at the end of a run, or at its start, so that runs come at fixed \
+             times.",
+            |it, v, r| r.one_of(v).map(|from| it.from = from),
+        ),
     ],
     later: &[],
     refused: &[],
@@ -82,6 +92,7 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Restart> {
         max_delay: None,
         limit: None,
         within: None,
+        from: DelayFrom::End,
     };
     r.nested(v, &RESTART, &mut it)?;
     if let (Some((_, span)), None) = (it.within, it.limit) {
@@ -105,5 +116,5 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Restart> {
         .map(|(most, _)| most)
         .unwrap_or(Restart::MAX_DELAY.max(delay.unwrap_or_default()));
     let within = it.within.map(|(within, _)| within);
-    Some(Restart { on: it.on, delay, max_delay, limit: it.limit, within })
+    Some(Restart { on: it.on, delay, max_delay, limit: it.limit, within, from: it.from })
 }

@@ -18,7 +18,7 @@ use crate::{
     event::{EventName, Kind},
     exit::{Asked, Exit, KillReason, Usage},
     node::Wait,
-    plan::{Awaited, JobPlan, Restart, RestartOn},
+    plan::{Awaited, DelayFrom, JobPlan, Restart, RestartOn},
 };
 use std::time::Duration;
 
@@ -90,7 +90,8 @@ impl Job {
             return self.end_run(ctx, end);
         }
         let stable = self.was_stable(ctx.mono());
-        match self.budget.spend(&ctx.plan.restart, ctx.mono(), stable) {
+        let delay = self.budget.spend(&ctx.plan.restart, ctx.mono(), stable);
+        match delay.map(|delay| delay.saturating_sub(self.counted_already(ctx))) {
             // Nothing has failed: it has run as often as it was to.
             None if expected && self.has_started(ctx) => {
                 self.end_run(ctx, State::Exited { well: true });
@@ -101,6 +102,17 @@ impl Job {
                 self.launch(ctx);
             }
             Some(delay) => self.back_off(ctx, delay),
+        }
+    }
+
+    /// How much of a delay was over when the run ended.
+    fn counted_already(&self, ctx: &JobCtx<'_>) -> Duration {
+        match ctx.plan.restart.from {
+            DelayFrom::End => Duration::ZERO,
+            DelayFrom::Start => {
+                let process = self.run.process();
+                process.map(|process| ctx.mono().since(process.since)).unwrap_or_default()
+            }
         }
     }
 

@@ -20,6 +20,27 @@ pub struct Check {
     /// Of `notify`: from READY=1 on the job has to say WATCHDOG=1 so often, and is told so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watchdog: Option<Duration>,
+    #[serde(default, skip_serializing_if = "CheckOutput::is_in_event")]
+    pub output: CheckOutput,
+}
+
+/// What becomes of what an exec check writes. The last of it is in its event in any case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckOutput {
+    /// Nothing else.
+    #[default]
+    Event,
+    /// Forwarded as the output of the job is.
+    Forward,
+    /// Forwarded as it is.
+    Raw,
+}
+
+impl CheckOutput {
+    fn is_in_event(&self) -> bool {
+        *self == CheckOutput::Event
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,6 +99,7 @@ impl Check {
             rise: 1,
             fall: 1,
             watchdog: None,
+            output: CheckOutput::Event,
         }
     }
 

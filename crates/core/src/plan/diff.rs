@@ -74,6 +74,7 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
         ("log_level", a.log_level != b.log_level),
         ("telemetry", old.telemetry != new.telemetry),
         ("containerpilot", old.containerpilot != new.containerpilot),
+        ("log", old.log != new.log),
     ];
     let (a, b) = (&old.api, &new.api);
     let api = [

@@ -8,16 +8,18 @@ mod app;
 mod check;
 mod diff;
 mod discovery;
+mod log;
 mod longest_stop;
 mod telemetry;
 mod when;
 
 pub use api::{ApiPlan, ApiTls, Listeners};
 pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
-pub use check::{Check, Http, HttpTls, Probe};
+pub use check::{Check, CheckOutput, Http, HttpTls, Probe};
 pub(crate) use diff::diff_job;
 pub use diff::{Change, JobChange, NodeDiff, PlanDiff, diff};
 pub use discovery::{Advertise, WatchPlan, Watched};
+pub use log::{FileFormat, ForwardFormat, ForwardTo, Keep, Log, NodeLog};
 pub use longest_stop::{LongestStop, USUAL_SHUTDOWN};
 pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
@@ -43,6 +45,8 @@ pub struct Plan {
     pub telemetry: Option<TelemetryPlan>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containerpilot: Option<ContainerPilotPlan>,
+    #[serde(default, skip_serializing_if = "NodeLog::is_default")]
+    pub log: NodeLog,
 }
 
 impl Plan {
@@ -58,6 +62,7 @@ impl Plan {
             telemetry: None,
             containerpilot: None,
             api: ApiPlan::default(),
+            log: NodeLog::default(),
         }
     }
 
@@ -199,6 +204,25 @@ pub struct Restart {
     pub limit: Option<u32>,
     /// The window in which `limit` counts; `None`: the life of the job.
     pub within: Option<Duration>,
+    #[serde(default, skip_serializing_if = "DelayFrom::is_end")]
+    pub from: DelayFrom,
+}
+
+/// Where the delay of a restart begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DelayFrom {
+    /// At the end of a run.
+    #[default]
+    End,
+    /// At its start: a run that takes longer is followed at once.
+    Start,
+}
+
+impl DelayFrom {
+    fn is_end(&self) -> bool {
+        *self == DelayFrom::End
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -273,57 +297,6 @@ fn yes() -> bool {
     true
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Log {
-    /// To the node's stdout as well.
-    pub forward: bool,
-    pub format: ForwardFormat,
-    pub file: FileFormat,
-    pub keep: Keep,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ForwardFormat {
-    Prefix,
-    Json,
-    Raw,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileFormat {
-    Cri,
-    Raw,
-    None,
-}
-
-/// When a log file is closed, and how many closed ones stay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keep {
-    pub size: u64,
-    pub age: Duration,
-    pub files: u32,
-    pub compress: bool,
-}
-
-impl Default for Log {
-    fn default() -> Log {
-        Log {
-            forward: true,
-            format: ForwardFormat::Prefix,
-            file: FileFormat::Cri,
-            keep: Keep::default(),
-        }
-    }
-}
-
-impl Default for Keep {
-    fn default() -> Keep {
-        Keep { size: 10 << 20, age: Duration::from_secs(7 * 24 * 3600), files: 5, compress: false }
-    }
-}
-
 impl Default for Stop {
     fn default() -> Stop {
         Stop {
@@ -340,7 +313,14 @@ impl Restart {
 
     #[must_use]
     pub fn on(on: RestartOn) -> Restart {
-        Restart { on, delay: None, max_delay: Restart::MAX_DELAY, limit: None, within: None }
+        Restart {
+            on,
+            delay: None,
+            max_delay: Restart::MAX_DELAY,
+            limit: None,
+            within: None,
+            from: DelayFrom::End,
+        }
     }
 }
 

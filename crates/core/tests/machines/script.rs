@@ -41,9 +41,9 @@ use mainstay_core::{
     name::Name,
     node::{Held, Input, LostJournal, NodePhase, Request, Token, Wait},
     plan::{
-        Advertise, AppPlan, Awaited, Check, Condition, Cron, ExitRule, JobPlan, NodePlan,
-        OnFailure, OnLoss, OnStartFailure, Plan, Probe, Reload, Restart, RestartOn, SignalTarget,
-        SourceRef, StopOrder, Trigger, WatchPlan, Watched, While,
+        Advertise, AppPlan, Awaited, Check, Condition, Cron, DelayFrom, ExitRule, JobPlan,
+        NodePlan, OnFailure, OnLoss, OnStartFailure, Plan, Probe, Reload, Restart, RestartOn,
+        SignalTarget, SourceRef, StopOrder, Trigger, WatchPlan, Watched, While,
     },
     task::{TaskId, TaskKind, TaskOutcome, TaskOwner, TaskSpec},
 };
@@ -287,6 +287,12 @@ fn job_plan(job: &str, keys: &[&str]) -> JobPlan {
             }
             "delay" => restart.delay = Some(duration(value)),
             "max_delay" => restart.max_delay = duration(value),
+            "from" => {
+                restart.from = match value {
+                    "start" => DelayFrom::Start,
+                    other => panic!("not where a delay begins: {other}"),
+                };
+            }
             "limit" => restart.limit = Some(value.parse().expect("a limit")),
             "within" => restart.within = Some(duration(value)),
             "start_seconds" => plan.start_seconds = duration(value),

@@ -87,6 +87,7 @@ impl Keeper {
             owner: Owner::Own,
             channel: Channel::Stderr,
             log,
+            pid: None,
             end: half.end,
             write_end: WriteEnd::Pipe,
             partial: Vec::new(),

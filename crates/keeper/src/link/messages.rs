@@ -142,6 +142,12 @@ impl Keeper {
                 // Said again when the agent has calmed down.
                 memory::give_back();
             }
+            ToKeeper::NodeLog(log) => {
+                if let Some(node) = self.node() {
+                    node.resources.output.follow(&log);
+                    node.log = *log;
+                }
+            }
             ToKeeper::Spawn(spawn) => self.spawn(&spawn),
             ToKeeper::Stop { job, incarnation, signal, to } => {
                 self.signal_job(&job, incarnation, signal, to, Asked::Stop);

@@ -9,7 +9,7 @@ use crate::{
     run::{dirs::RunDir, shutdown::LastOutput},
     upgrade::{OpenedBinary, Upgrade},
 };
-use mainstay_core::signal::Signal;
+use mainstay_core::{plan::NodeLog, signal::Signal};
 use mainstay_sys::offload::Offload;
 use mainstay_wire::link::{ControlRequest, ExitRecord, NodeSummary, Upgraded};
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,8 @@ pub(crate) struct Node {
     /// What an agent has last told of the node.
     pub(crate) told: Option<NodeSummary>,
     pub(crate) stop_timeout: Duration,
+    /// How lines are forwarded, as far as that is not a job's affair.
+    pub(crate) log: NodeLog,
     /// When a signal first asked for the end (CLOCK_BOOTTIME, ns).
     pub(crate) stop_asked: Option<u64>,
     /// A second one did.
@@ -114,6 +116,7 @@ impl Node {
             outcomes: Outcomes::default(),
             told: None,
             stop_timeout: FIRST_STOP_TIMEOUT,
+            log: NodeLog::default(),
             stop_asked: None,
             impatient: false,
             stopping_alone: false,

@@ -1,15 +1,18 @@
-//! On to our own stdout and stderr, through a bounded queue.
+//! On to our own stdout and stderr, or into a file, through a bounded queue for each.
 //!
 //! A reader that is slow slows the jobs that write (their pipes fill up). A reader that takes
 //! nothing for a second is stuck: from then on lines are dropped and counted until it moves again,
 //! and no job waits for it. So is a file whose disk is full: it is tried again, from where the last
 //! write ended. Our stdout is never made non-blocking: it may be shared with others.
+//!
+//! The file is opened here, and anew when somebody has moved it away and says so (SIGUSR1). While
+//! it cannot be opened it counts as one that takes nothing.
 
 use super::{
     WriterCommand, WriterEvent, lock,
     mailbox::{Mailbox, quiet, wake_reader},
 };
-use mainstay_sys::apart::Apart;
+use mainstay_sys::{apart::Apart, nonblocking};
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
     fs::FileType,
@@ -19,6 +22,7 @@ use std::{
     collections::VecDeque,
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
     sync::{Condvar, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -33,12 +37,19 @@ const TRY_AGAIN: Duration = Duration::from_millis(250);
 /// A pipe that polls as writable takes this much without blocking.
 const PIECE: usize = 4096;
 const LARGE_PIECE: usize = 64 << 10;
+/// Of a file that is made, less what the umask takes.
+const MODE: u32 = 0o644;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
     Stdout = 0,
     Stderr = 1,
+    File = 2,
 }
+
+/// How many there are.
+const WAYS: usize = 3;
+const FILE: usize = Destination::File as usize;
 
 #[derive(Debug)]
 pub(super) struct ForwardQueue {
@@ -49,9 +60,16 @@ pub(super) struct ForwardQueue {
 
 #[derive(Debug, Default)]
 struct Inner {
-    queues: [Queue; 2],
+    queues: [Queue; WAYS],
     dropped: u64,
-    writer_waits: bool,
+    /// For which of them.
+    writer_waits: [bool; WAYS],
+    /// What lines are forwarded into.
+    file: Option<PathBuf>,
+    /// It is to be opened, or opened anew.
+    reopen: bool,
+    /// It was said that it cannot be.
+    file_failed: bool,
     /// Bytes that were ever taken from us.
     moved: u64,
     rest_wanted: bool,
@@ -76,8 +94,8 @@ struct Queue {
 /// What has not been written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ForwardState {
-    pub(crate) rest: [Vec<u8>; 2],
-    pub(crate) untold: [u64; 2],
+    pub(crate) rest: [Vec<u8>; WAYS],
+    pub(crate) untold: [u64; WAYS],
     pub(crate) dropped: u64,
 }
 
@@ -133,6 +151,11 @@ impl ForwardQueue {
     pub(super) fn push(&self, exit: Destination, block: Vec<u8>, lines: u64) {
         let first = {
             let mut inner = lock(&self.inner);
+            let exit = match exit {
+                // Until whoever means a file hears that there is none any more.
+                Destination::File if inner.file.is_none() => Destination::Stdout,
+                Destination::Stdout | Destination::Stderr | Destination::File => exit,
+            };
             let queue = &mut inner.queues[exit as usize];
             if queue.closed
                 || (queue.stuck && queue.bytes >= FULL)
@@ -158,12 +181,28 @@ impl ForwardQueue {
     }
 
     /// Whether a job may go on writing. If not, the forwarder says so once there is room.
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self, to: Destination) -> bool {
         let mut inner = lock(&self.inner);
-        let queue = &inner.queues[Destination::Stdout as usize];
+        let queue = &inner.queues[to as usize];
         let room = queue.bytes < FULL || queue.stuck || queue.closed;
-        inner.writer_waits |= !room;
+        inner.writer_waits[to as usize] |= !room;
         room
+    }
+
+    /// Another file to forward into, or none. What waits for the last one still goes there.
+    pub(super) fn set_file(&self, file: Option<PathBuf>) {
+        let mut inner = lock(&self.inner);
+        if inner.file != file {
+            inner.reopen |= file.is_some();
+            inner.file = file;
+        }
+        wake_reader(self.wake.as_fd());
+    }
+
+    /// Somebody may have moved it away.
+    pub(super) fn reopen_file(&self) {
+        lock(&self.inner).reopen = true;
+        wake_reader(self.wake.as_fd());
     }
 
     pub(super) fn dropped(&self) -> u64 {
@@ -181,10 +220,12 @@ impl ForwardQueue {
         commands: &Mailbox<WriterCommand>,
         events: &Mailbox<WriterEvent>,
     ) -> ! {
-        let mut ways = [rustix::stdio::stdout(), rustix::stdio::stderr()].map(Way::new);
+        let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
+        let mut ways = [Way::inherited(stdout), Way::inherited(stderr), Way::file()];
         loop {
             quiet(self.wake.as_fd());
             self.rest(|| events.post(WriterEvent::Changed));
+            self.open_file(&mut ways[FILE]);
             let waiting = self.waiting();
             let ready = self.wait(waiting, &ways);
             for (index, way) in ways.iter_mut().enumerate() {
@@ -205,10 +246,34 @@ impl ForwardQueue {
         }
     }
 
-    /// Which of the two have something to write.
-    fn waiting(&self) -> [bool; 2] {
-        let inner = lock(&self.inner);
-        [0, 1].map(|index: usize| inner.queues[index].next().is_some())
+    /// Opens the file if that is wanted and due. One that cannot be opened is told once, and is
+    /// tried again for as long as there is something to write.
+    fn open_file(&self, way: &mut Way) {
+        let wanted = {
+            let inner = lock(&self.inner);
+            inner.file.clone().filter(|_| inner.reopen && !way.is_to_wait())
+        };
+        let Some(path) = wanted else { return };
+        let opened = way.open(&path);
+        let told = {
+            let mut inner = lock(&self.inner);
+            // Somebody may have asked for another one meanwhile.
+            inner.reopen = opened.is_err() || inner.file.as_ref() != Some(&path);
+            std::mem::replace(&mut inner.file_failed, opened.is_err())
+        };
+        if let Err(error) = opened {
+            way.blocked = Some(Instant::now());
+            if !told {
+                let path = path.display();
+                let text = format!("mainstay: cannot open {path}: {error}; it is tried again\n");
+                self.push(Destination::Stderr, text.into_bytes(), 1);
+            }
+        }
+    }
+
+    /// Which of them have something to write.
+    fn waiting(&self) -> [bool; WAYS] {
+        lock(&self.inner).queues.each_ref().map(|queue| queue.next().is_some())
     }
 
     /// Rests for as long as that is wanted.
@@ -225,11 +290,14 @@ impl ForwardQueue {
         inner.at_rest = false;
     }
 
-    fn wait(&self, waiting: [bool; 2], ways: &[Way; 2]) -> [bool; 2] {
-        let asked = [0, 1].map(|index: usize| waiting[index] && !ways[index].is_to_wait());
+    fn wait(&self, waiting: [bool; WAYS], ways: &[Way; WAYS]) -> [bool; WAYS] {
+        let mut asked = waiting;
+        for (asked, way) in asked.iter_mut().zip(ways) {
+            *asked &= way.fd().is_some() && !way.is_to_wait();
+        }
         let mut fds = vec![PollFd::new(&self.wake, PollFlags::IN)];
-        for way in ways.iter().zip(asked).filter_map(|(way, asked)| asked.then_some(way)) {
-            fds.push(PollFd::from_borrowed_fd(way.fd, PollFlags::OUT));
+        for fd in ways.iter().zip(asked).filter_map(|(way, asked)| way.fd().filter(|_| asked)) {
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::OUT));
         }
         // Without work there is nothing to be stuck on, and nothing to wake up for.
         let longest = if asked == waiting { STUCK_AFTER } else { TRY_AGAIN };
@@ -237,13 +305,13 @@ impl ForwardQueue {
             tv_sec: i64::try_from(longest.as_secs()).unwrap_or(1),
             tv_nsec: longest.subsec_nanos().into(),
         };
-        let mut ready = [false; 2];
+        let mut ready = [false; WAYS];
         if poll(&mut fds, waiting.contains(&true).then_some(&longest)).is_err() {
             return ready;
         }
         let mut answers = fds.iter().skip(1).map(|fd| !fd.revents().is_empty());
-        for index in [0, 1] {
-            ready[index] = asked[index] && answers.next().unwrap_or(false);
+        for (ready, asked) in ready.iter_mut().zip(asked) {
+            *ready = asked && answers.next().unwrap_or(false);
         }
         ready
     }
@@ -271,9 +339,15 @@ impl ForwardQueue {
 
     fn take_room_again(&self) -> bool {
         let mut inner = lock(&self.inner);
-        let queue = &inner.queues[Destination::Stdout as usize];
-        let room = queue.bytes < FULL / 2 || queue.stuck || queue.closed;
-        room && std::mem::take(&mut inner.writer_waits)
+        let room = inner
+            .queues
+            .each_ref()
+            .map(|queue| queue.bytes < FULL / 2 || queue.stuck || queue.closed);
+        let mut any = false;
+        for (waits, room) in inner.writer_waits.iter_mut().zip(room) {
+            any |= room && std::mem::take(waits);
+        }
+        any
     }
 
     /// Has it told when everything is written that somebody takes.
@@ -312,9 +386,9 @@ impl ForwardQueue {
     }
 }
 
-/// One of the two ways out, as the forwarder knows it.
+/// One of the ways out, as the forwarder knows it.
 struct Way {
-    fd: BorrowedFd<'static>,
+    fd: WayFd,
     /// Files take what they are given, but may be on a disk that hangs; whoever reads a pipe or a
     /// terminal may be slow.
     disk: Option<Apart>,
@@ -323,11 +397,31 @@ struct Way {
     blocked: Option<Instant>,
 }
 
+enum WayFd {
+    /// Of whoever has started us.
+    Inherited(BorrowedFd<'static>),
+    /// `None`: it is not open.
+    File(Option<OwnedFd>),
+}
+
 impl Way {
-    fn new(fd: BorrowedFd<'static>) -> Way {
+    fn inherited(fd: BorrowedFd<'static>) -> Way {
         let is_file = rustix::fs::fstat(fd)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-        Way { fd, disk: is_file.then(Apart::new), moved: Instant::now(), blocked: None }
+        let disk = is_file.then(Apart::new);
+        Way { fd: WayFd::Inherited(fd), disk, moved: Instant::now(), blocked: None }
+    }
+
+    fn file() -> Way {
+        let (fd, disk) = (WayFd::File(None), Some(Apart::new()));
+        Way { fd, disk, moved: Instant::now(), blocked: None }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.fd {
+            WayFd::Inherited(fd) => Some(*fd),
+            WayFd::File(file) => file.as_ref().map(AsFd::as_fd),
+        }
     }
 
     fn piece(&self) -> usize {
@@ -338,8 +432,25 @@ impl Way {
         self.blocked.is_some_and(|at| at.elapsed() < TRY_AGAIN)
     }
 
+    /// Opens the file, in place of the one that was open. One that cannot be opened is told, and the
+    /// one that was open stays.
+    fn open(&mut self, path: &Path) -> io::Result<()> {
+        let open = || nonblocking::append(path, MODE);
+        let opened = match &mut self.disk {
+            Some(disk) => disk.run(open),
+            None => open(),
+        }?;
+        self.fd = WayFd::File(Some(opened));
+        self.blocked = None;
+        Ok(())
+    }
+
     fn write(&mut self, piece: &[u8]) -> Result<usize, Errno> {
-        let fd = self.fd;
+        let fd = match &self.fd {
+            WayFd::Inherited(fd) => *fd,
+            WayFd::File(Some(file)) => file.as_fd(),
+            WayFd::File(None) => return Err(Errno::AGAIN),
+        };
         let answer = match &mut self.disk {
             Some(disk) => disk.run(|| rustix::io::write(fd, piece)),
             None => rustix::io::write(fd, piece),

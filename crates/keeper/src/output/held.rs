@@ -43,8 +43,11 @@ impl<Described> HeldOutput<Described> {
                 WriterCommand::Forget(job) => {
                     held.gaps.retain(|(owner, _)| *owner != Owner::Job(job.clone()));
                 }
-                // Which streams are to be closed is known from who runs.
+                // Which streams are to be closed is known from who runs, and how our own log is
+                // forwarded by the node.
                 WriterCommand::Close { .. }
+                | WriterCommand::Own(_)
+                | WriterCommand::Check(_)
                 | WriterCommand::Resume
                 | WriterCommand::Rest
                 | WriterCommand::Finish => {}

@@ -1,6 +1,6 @@
 //! Bytes into lines, and lines into the formats of files and of forwarded output.
 
-use super::Channel;
+use super::{Channel, said::Said};
 use mainstay_core::plan::{FileFormat, ForwardFormat};
 use mainstay_wire::stamp::Stamper;
 
@@ -92,29 +92,11 @@ impl Header {
     pub(super) fn to_forward(
         &self,
         format: ForwardFormat,
-        owner: &str,
-        channel: Channel,
+        said: Said<'_>,
         piece: Piece<'_>,
         out: &mut Vec<u8>,
     ) {
-        match format {
-            ForwardFormat::Raw => out.extend_from_slice(piece.text),
-            ForwardFormat::Prefix => {
-                out.extend_from_slice(owner.as_bytes());
-                out.extend_from_slice(b" | ");
-                out.extend_from_slice(piece.text);
-            }
-            ForwardFormat::Json => {
-                let line = serde_json::json!({
-                    "time": self.time(),
-                    "job": owner,
-                    "stream": channel.as_str(),
-                    "text": String::from_utf8_lossy(piece.text),
-                    "partial": !piece.whole,
-                });
-                out.extend_from_slice(line.to_string().as_bytes());
-            }
-        }
+        said.write(format, self.time(), piece, out);
         if piece.whole || format != ForwardFormat::Raw {
             out.push(b'\n');
         }

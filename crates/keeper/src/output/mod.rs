@@ -18,6 +18,7 @@ mod lines;
 mod log_file;
 mod mailbox;
 mod reused;
+mod said;
 mod stream;
 mod writer;
 
@@ -27,7 +28,10 @@ use forwarder::{Destination, ForwardQueue};
 pub(crate) use held::HeldOutput;
 pub(crate) use log_file::Gap;
 use mailbox::Mailbox;
-use mainstay_core::{name::Name, plan::Log};
+use mainstay_core::{
+    name::Name,
+    plan::{Log, NodeLog},
+};
 use mainstay_wire::link::LogFigures;
 use reused::LastStreams;
 pub(crate) use reused::ReadHalf;
@@ -60,12 +64,24 @@ enum WriterCommand {
     },
     /// Another `log` for what the job writes from now on.
     Change(Name, Log),
+    /// Another way for our own log; `None`: plain lines on stderr.
+    Own(Option<Log>),
+    Check(CheckLines),
     Rotate,
     Forget(Name),
     /// Room in the queue again.
     Resume,
     Rest,
     Finish,
+}
+
+/// What a check has written, to be forwarded with the lines of its job.
+#[derive(Debug)]
+pub(crate) struct CheckLines {
+    pub(crate) job: Name,
+    pub(crate) pid: u32,
+    pub(crate) log: Box<Log>,
+    pub(crate) text: Vec<u8>,
 }
 
 /// What the threads have to tell.
@@ -210,8 +226,23 @@ impl Output {
         self.commands.post(WriterCommand::Change(job, log));
     }
 
+    /// How lines are forwarded from now on, as far as that is not a job's affair.
+    pub(crate) fn follow(&self, log: &NodeLog) {
+        self.queue.set_file(log.file.clone());
+        self.commands.post(WriterCommand::Own(log.own.clone()));
+    }
+
+    pub(crate) fn forward_check(&self, lines: CheckLines) {
+        // Nobody is to keep what cannot be written: it is in the answer of the check as well.
+        if !self.activity.hangs() {
+            self.commands.post(WriterCommand::Check(lines));
+        }
+    }
+
+    /// Closes every log file, and opens anew what lines are forwarded into.
     pub(crate) fn rotate(&self) {
         self.commands.post(WriterCommand::Rotate);
+        self.queue.reopen_file();
     }
 
     pub(crate) fn forget(&self, job: Name) {

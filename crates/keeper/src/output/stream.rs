@@ -57,6 +57,8 @@ pub(crate) struct Stream {
     pub(crate) owner: Owner,
     pub(crate) channel: Channel,
     pub(crate) log: Log,
+    /// Of the process that writes; `None`: it is not told.
+    pub(crate) pid: Option<u32>,
     pub(crate) end: Arc<ReadEnd>,
     pub(crate) write_end: WriteEnd,
     /// The beginning of a line whose end has not come yet.

@@ -4,20 +4,22 @@
 //! apart; there it stays for as long as more comes soon.
 
 use super::{
-    Channel, Figures, Owner, Stream, WriteEnd, WriterCommand, WriterEvent,
+    Channel, CheckLines, Figures, Owner, Stream, WriteEnd, WriterCommand, WriterEvent,
     activity::{Activity, WriterState},
     forwarder::{Destination, ForwardQueue},
     lines::{Header, Piece, split},
     lock,
     log_file::{Gap, LogFile, WriteReport},
     mailbox::Mailbox,
+    said::{Said, Who},
 };
 use mainstay_core::{
     name::Name,
-    plan::{FileFormat, ForwardFormat, Log},
+    plan::{FileFormat, ForwardFormat, ForwardTo, Log, NodeLog},
     text::visible,
 };
 use mainstay_sys::apart::Apart;
+use mainstay_wire::link::LOG_MARK;
 use rustix::{
     event::epoll::{self, EventData, EventFlags},
     io::Errno,
@@ -56,6 +58,8 @@ pub(super) struct Writer {
     chunk: Vec<u8>,
     header: Header,
     to_file: Vec<u8>,
+    /// How our own log is forwarded; `None`: as plain lines on stderr.
+    own: Option<Log>,
 }
 
 /// What the writer sleeps on. The main thread adds the pipes of new processes.
@@ -105,6 +109,7 @@ impl Writer {
             chunk: Vec::new(),
             header: Header::default(),
             to_file: Vec::new(),
+            own: None,
         })
     }
 
@@ -187,6 +192,8 @@ impl Writer {
                 WriterCommand::Close { key, user } => self.close(key, user),
                 WriterCommand::Log { text, forwarded } => self.log(&text, forwarded),
                 WriterCommand::Change(job, log) => self.change(job, &log),
+                WriterCommand::Own(own) => self.own = own,
+                WriterCommand::Check(lines) => self.forward_check(&lines),
                 WriterCommand::Rotate => self.rotate(),
                 WriterCommand::Forget(job) => self.forget(&job),
                 WriterCommand::Resume => self.resume(),
@@ -246,7 +253,8 @@ impl Writer {
         self.paused.retain(|paused| *paused != key);
         let partial = std::mem::take(&mut stream.partial);
         if !partial.is_empty() {
-            let mut batch = Batch::new(&mut self.header, &mut self.to_file, &stream);
+            let mut batch =
+                Batch::new(&mut self.header, &mut self.to_file, &stream, self.own.as_ref());
             batch.add(Piece { text: &partial, whole: true });
             // Its bytes were counted when they were read.
             let batch = batch.done(0);
@@ -266,7 +274,8 @@ impl Writer {
 
     fn read(&mut self, key: u64) {
         let Some(stream) = self.streams.get(&key) else { return };
-        if stream.log.forward && stream.owner != Owner::Own && !self.queue.has_room() {
+        let to = destination(&stream.log, stream.channel);
+        if stream.log.forward && stream.owner != Owner::Own && !self.queue.has_room(to) {
             // Not only without interest: a hang-up would be told again and again.
             let _ = epoll::delete(&self.pipes.epoll, &*stream.end);
             self.paused.push(key);
@@ -298,20 +307,44 @@ impl Writer {
         if (NEARLY_FULL..LARGE_PIPE / 8).contains(&count) {
             mainstay_sys::fd::grow_pipe(stream.end.as_fd(), LARGE_PIPE);
         }
+        let is_own = stream.owner == Owner::Own;
+        let chunk = std::mem::take(&mut self.chunk);
+        match is_own {
+            true => self.take_own_chunk(key, &chunk[..count]),
+            false => self.take_chunk(key, &chunk[..count]),
+        }
+        self.chunk = chunk;
+        Some(count)
+    }
+
+    /// As [`Writer::take_chunk`], of the agent, whose lines may say how those behind them go out.
+    fn take_own_chunk(&mut self, key: u64, mut chunk: &[u8]) {
+        while let Some(at) = memchr::memchr(LOG_MARK, chunk) {
+            let Some(length) = memchr::memchr(b'\n', &chunk[at..]) else { break };
+            self.take_chunk(key, &chunk[..at]);
+            if let Ok(log) = serde_json::from_slice::<NodeLog>(&chunk[at + 1..at + length]) {
+                self.queue.set_file(log.file);
+                self.own = log.own;
+            }
+            chunk = &chunk[at + length + 1..];
+        }
+        self.take_chunk(key, chunk);
+    }
+
+    fn take_chunk(&mut self, key: u64, chunk: &[u8]) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
         let mut partial = std::mem::take(&mut stream.partial);
-        let mut batch = Batch::new(&mut self.header, &mut self.to_file, stream);
-        split(&mut partial, &self.chunk[..count], |piece| batch.add(piece));
-        let batch = batch.done(count as u64);
+        let mut batch = Batch::new(&mut self.header, &mut self.to_file, stream, self.own.as_ref());
+        split(&mut partial, chunk, |piece| batch.add(piece));
+        let batch = batch.done(chunk.len() as u64);
         stream.partial = partial;
         let (owner, log) = (stream.owner.clone(), stream.log.clone());
         self.put(&owner, &log, batch);
-        Some(count)
     }
 
     fn put(&mut self, owner: &Owner, log: &Log, batch: FinishedBatch) {
         if !batch.to_forward.is_empty() {
-            let exit = if *owner == Owner::Own { Destination::Stderr } else { Destination::Stdout };
-            self.queue.push(exit, batch.to_forward, batch.lines);
+            self.queue.push(batch.destination, batch.to_forward, batch.lines);
         }
         let mut dropped = 0;
         if !self.to_file.is_empty() {
@@ -355,20 +388,40 @@ impl Writer {
     }
 
     fn log(&mut self, text: &str, forwarded: bool) {
-        let log = Log { format: ForwardFormat::Raw, ..Log::default() };
+        let log = Log::default();
         let wall = mainstay_sys::clock::wall();
         self.header.set(wall, Channel::Stderr);
         let text = format!("mainstay: {}", visible(text));
         let piece = Piece { text: text.as_bytes(), whole: true };
         if !forwarded {
             let mut line = Vec::new();
-            self.header.to_forward(log.format, "", Channel::Stderr, piece, &mut line);
-            self.queue.push(Destination::Stderr, line, 1);
+            let (format, to) = own_way(self.own.as_ref());
+            let said = Said { who: Who::Own, channel: Channel::Stderr, pid: None };
+            self.header.to_forward(format, said, piece, &mut line);
+            self.queue.push(to, line, 1);
         }
         let mut entry = Vec::new();
         self.header.to_file(log.file, piece, &mut entry);
         // A note that cannot be written has been forwarded; there is nobody else to tell.
         let _ = self.sink(&Owner::Own).write(&entry, &log.keep, log.file, wall);
+    }
+
+    fn forward_check(&mut self, lines: &CheckLines) {
+        let CheckLines { job, pid, log, text } = lines;
+        self.header.set(mainstay_sys::clock::wall(), Channel::Stdout);
+        let said =
+            Said { who: Who::Check(job.as_str()), channel: Channel::Stdout, pid: Some(*pid) };
+        let (mut partial, mut forwarded, mut count) = (Vec::new(), Vec::new(), 0);
+        let header = &self.header;
+        let mut add = |piece: Piece<'_>| {
+            count += u64::from(piece.whole);
+            header.to_forward(log.format, said, piece, &mut forwarded);
+        };
+        split(&mut partial, text, &mut add);
+        if !partial.is_empty() {
+            add(Piece { text: &partial, whole: true });
+        }
+        self.queue.push(destination(log, Channel::Stdout), forwarded, count);
     }
 
     fn rotate(&mut self) {
@@ -406,36 +459,49 @@ struct Batch<'a> {
     header: &'a Header,
     to_file: &'a mut Vec<u8>,
     to_forward: Vec<u8>,
-    owner: &'a str,
-    channel: Channel,
+    said: Said<'a>,
     terminal: bool,
     file: FileFormat,
     forward: Option<ForwardFormat>,
+    destination: Destination,
     lines: u64,
     wall: i64,
 }
 
 struct FinishedBatch {
     to_forward: Vec<u8>,
+    destination: Destination,
     lines: u64,
     bytes: u64,
     wall: i64,
 }
 
 impl<'a> Batch<'a> {
-    fn new(header: &'a mut Header, to_file: &'a mut Vec<u8>, stream: &'a Stream) -> Batch<'a> {
+    fn new(
+        header: &'a mut Header,
+        to_file: &'a mut Vec<u8>,
+        stream: &'a Stream,
+        own: Option<&Log>,
+    ) -> Batch<'a> {
         let wall = mainstay_sys::clock::wall();
         header.set(wall, stream.channel);
         to_file.clear();
+        let (who, (format, destination)) = match &stream.owner {
+            Owner::Job(job) => {
+                let to = destination(&stream.log, stream.channel);
+                (Who::Job(job.as_str()), (stream.log.format, to))
+            }
+            Owner::Own => (Who::Own, own_way(own)),
+        };
         Batch {
             header,
             to_file,
             to_forward: Vec::new(),
-            owner: stream.owner.as_str(),
-            channel: stream.channel,
+            said: Said { who, channel: stream.channel, pid: stream.pid },
             terminal: matches!(stream.write_end, WriteEnd::Terminal(_)),
             file: stream.log.file,
-            forward: stream.log.forward.then_some(stream.log.format),
+            forward: stream.log.forward.then_some(format),
+            destination,
             lines: 0,
             wall,
         }
@@ -448,11 +514,29 @@ impl<'a> Batch<'a> {
         self.lines += u64::from(piece.whole);
         self.header.to_file(self.file, piece, self.to_file);
         if let Some(format) = self.forward {
-            self.header.to_forward(format, self.owner, self.channel, piece, &mut self.to_forward);
+            self.header.to_forward(format, self.said, piece, &mut self.to_forward);
         }
     }
 
     fn done(self, bytes: u64) -> FinishedBatch {
-        FinishedBatch { to_forward: self.to_forward, lines: self.lines, bytes, wall: self.wall }
+        let Batch { to_forward, destination, lines, wall, .. } = self;
+        FinishedBatch { to_forward, destination, lines, bytes, wall }
+    }
+}
+
+/// Where the lines of a job go.
+fn destination(log: &Log, channel: Channel) -> Destination {
+    match (log.output, channel) {
+        (ForwardTo::Stdout, _) | (ForwardTo::Same, Channel::Stdout) => Destination::Stdout,
+        (ForwardTo::Stderr, _) | (ForwardTo::Same, Channel::Stderr) => Destination::Stderr,
+        (ForwardTo::File, _) => Destination::File,
+    }
+}
+
+/// How our own log goes out.
+fn own_way(own: Option<&Log>) -> (ForwardFormat, Destination) {
+    match own {
+        Some(log) => (log.format, destination(log, Channel::Stderr)),
+        None => (ForwardFormat::Raw, Destination::Stderr),
     }
 }

@@ -10,6 +10,7 @@ use crate::{
         poller::{Interest, Source},
     },
     keeper::{Child, Keeper},
+    output::CheckLines,
     process::{
         exec_error::ExecContext,
         launch::{self, RunContext},
@@ -99,6 +100,8 @@ impl Keeper {
             failure: Some(cloned.failure),
             output: CapturedOutput::from(read),
             timed_out: false,
+            forward: run.forward.clone(),
+            job: run.job.clone(),
             exec_context: ExecContext::new(&run.exec, &program),
         })
     }
@@ -184,11 +187,21 @@ impl Keeper {
                 oom: false,
             },
         };
+        self.forward_output(&mut task);
         self.leftovers.push(Leftover { task: id, pid, tree: task.tree });
         self.clear_leftovers();
         let (output, truncated) = (task.output.to_text(), task.output.truncated);
         let outcome = TaskOutcome { exit, output, truncated };
         self.task_done(TaskDone { id: task.id, outcome });
+    }
+
+    /// What a check has written, if that is wanted among the lines of its job.
+    fn forward_output(&mut self, task: &mut Task) {
+        let (Some(log), Some(job)) = (task.forward.take(), task.job.take()) else { return };
+        if let (Some(node), false) = (self.node(), task.output.text.is_empty()) {
+            let text = task.output.text.clone();
+            node.resources.output.forward_check(CheckLines { job, pid: task.pid, log, text });
+        }
     }
 
     fn task_done(&mut self, done: TaskDone) {

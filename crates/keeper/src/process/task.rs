@@ -1,7 +1,7 @@
 //! Tasks: short runs with a time limit, whose output comes back with their exit.
 
 use crate::process::{exec_error::ExecContext, tree::Tree};
-use mainstay_core::name::Name;
+use mainstay_core::{name::Name, plan::Log};
 use mainstay_wire::task::TaskKey;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -19,6 +19,10 @@ pub(crate) struct Task {
     pub(crate) failure: Option<OwnedFd>,
     pub(crate) output: CapturedOutput,
     pub(crate) timed_out: bool,
+    /// How what it writes is forwarded.
+    pub(crate) forward: Option<Box<Log>>,
+    /// The job that it is run for.
+    pub(crate) job: Option<Name>,
     pub(crate) exec_context: ExecContext,
 }
 

@@ -107,7 +107,7 @@ impl Endpoints {
     }
 
     /// Gives our ends to the writer; the keys under which it has them.
-    pub(super) fn capture(self, spawn: &Spawn, capture: Capture<'_>) -> Vec<u64> {
+    pub(super) fn capture(self, spawn: &Spawn, pid: u32, capture: Capture<'_>) -> Vec<u64> {
         let Capture::Pipes { output, next_key } = capture else { return Vec::new() };
         let mut keys = Vec::new();
         for (channel, half, write_end) in self.output {
@@ -119,6 +119,7 @@ impl Endpoints {
                 owner: Owner::Job(spawn.job.clone()),
                 channel,
                 log: spawn.settings.log.clone(),
+                pid: Some(pid),
                 end: half.end,
                 write_end: if spawn.tty {
                     WriteEnd::Terminal(Some(write_end))

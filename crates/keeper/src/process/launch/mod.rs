@@ -72,7 +72,7 @@ pub(crate) fn launch(
     let prepared = prepare::prepare(context, job, spawn, notify_path)?;
     let endpoints = Endpoints::open(context, spawn, &capture)?;
     let (process, endpoints) = clone(context, job, spawn, prepared, endpoints)?;
-    Ok(Process { streams: endpoints.capture(spawn, capture), ..process })
+    Ok(Process { streams: endpoints.capture(spawn, process.pid, capture), ..process })
 }
 
 /// The process as it is right after the clone; its output is not read yet.

@@ -81,6 +81,9 @@ impl Keeper {
             forward_untold: [0; 2],
             notes: Vec::new(),
             rotate: false,
+            log: node.log.clone(),
+            forward_file: Bytes::default(),
+            forward_file_untold: 0,
         }
     }
 
@@ -96,9 +99,12 @@ impl Keeper {
         handover.gaps = held.gaps;
         handover.notes = held.notes;
         handover.rotate = held.rotate;
-        handover.forward = held.forward.rest.map(|bytes| Bytes::from(&bytes[..]));
+        let [stdout, stderr, file] = held.forward.rest.map(|bytes| Bytes::from(&bytes[..]));
+        let [untold @ .., file_untold] = held.forward.untold;
+        handover.forward = [stdout, stderr];
         handover.forward_dropped = held.forward.dropped;
-        handover.forward_untold = held.forward.untold;
+        handover.forward_untold = untold;
+        (handover.forward_file, handover.forward_file_untold) = (file, file_untold);
         handover
     }
 }
@@ -179,6 +185,8 @@ fn describe_task(id: u64, task: &Task) -> TaskSnapshot {
         output: task.output.text[..].into(),
         truncated: task.output.truncated,
         timed_out: task.timed_out,
+        forward: task.forward.clone(),
+        job: task.job.clone(),
         exec_context: task.exec_context.clone(),
     }
 }
@@ -189,6 +197,7 @@ fn describe_stream(stream: &Stream, log: &Log) -> StreamSnapshot {
         owner: stream.owner.clone(),
         channel: stream.channel,
         log: log.clone(),
+        pid: stream.pid,
         fd: stream.end.as_fd().as_raw_fd(),
         terminal: match &stream.write_end {
             WriteEnd::Terminal(end) => end.as_ref().map(AsRawFd::as_raw_fd),

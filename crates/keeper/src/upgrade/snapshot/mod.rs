@@ -20,7 +20,7 @@ use mainstay_core::{
     exit::{Asked, Exit},
     job::JobSummary,
     name::Name,
-    plan::{Log, Socket},
+    plan::{Log, NodeLog, Socket},
     task::Bytes,
 };
 use mainstay_wire::{
@@ -100,6 +100,13 @@ pub(super) struct Handover {
     /// Logs are to be rotated.
     #[serde(default)]
     rotate: bool,
+    #[serde(default)]
+    log: NodeLog,
+    /// What is still to be forwarded into a file.
+    #[serde(default)]
+    forward_file: Bytes,
+    #[serde(default)]
+    forward_file_untold: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -182,6 +189,10 @@ struct TaskSnapshot {
     output: Bytes,
     truncated: bool,
     timed_out: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forward: Option<Box<Log>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    job: Option<Name>,
     #[serde(rename = "attempt")]
     exec_context: ExecContext,
 }
@@ -192,6 +203,8 @@ struct StreamSnapshot {
     owner: Owner,
     channel: Channel,
     log: Log,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
     fd: RawFd,
     /// The job's end of a terminal.
     #[serde(default)]

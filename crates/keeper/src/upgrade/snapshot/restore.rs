@@ -79,12 +79,14 @@ impl Handover {
     }
 
     fn try_prepare(&self) -> io::Result<FreshResources> {
+        let [stdout, stderr] = self.forward.clone().map(Vec::from);
+        let [untold_stdout, untold_stderr] = self.forward_untold;
         let state = OutputState {
             figures: self.figures.clone(),
             gaps: self.gaps.clone(),
             forward: ForwardState {
-                rest: self.forward.clone().map(Vec::from),
-                untold: self.forward_untold,
+                rest: [stdout, stderr, self.forward_file.clone().into()],
+                untold: [untold_stdout, untold_stderr, self.forward_file_untold],
                 dropped: self.forward_dropped,
             },
         };
@@ -109,6 +111,7 @@ impl Handover {
         let processes = self.jobs.iter().filter_map(|job| job.process.as_ref());
         let written: HashSet<u64> =
             processes.flat_map(|process| process.streams.iter().copied()).collect();
+        output.follow(&self.log);
         for held in self.streams {
             let stream = restore_stream(held)?;
             let (owner, key) = (stream.owner.clone(), stream.key);
@@ -152,6 +155,7 @@ impl Handover {
         node.upgraded = self.upgraded;
         node.upgrades = self.upgrades;
         node.stop_timeout = self.stop_timeout;
+        node.log = self.log;
         node.main_exit = self.main_exit;
         node.keeper_clients = keeper_clients?;
         // The old image's executable is not needed any more.
@@ -257,6 +261,8 @@ impl Keeper {
                 truncated: held.truncated,
             },
             timed_out: held.timed_out,
+            forward: held.forward,
+            job: held.job,
             exec_context: held.exec_context,
         };
         if let Some(pipe) = &task.output.pipe {
@@ -274,6 +280,7 @@ fn restore_stream(held: StreamSnapshot) -> io::Result<Stream> {
         owner: held.owner,
         channel: held.channel,
         log: held.log,
+        pid: held.pid,
         end: Arc::new(ReadEnd::new(fd::take(held.fd)?)),
         write_end: match held.terminal {
             Some(end) => WriteEnd::Terminal(Some(fd::take(end)?)),
