@@ -4,7 +4,7 @@
 //! |---|---|
 //! | is up and healthy | passing |
 //! | is up and was healthy, or is about to be restarted | critical |
-//! | starts, and has an `initial_status` | that |
+//! | starts, and has an `initial_status` | that, until its first pass or until its ttl is over |
 //! | starts otherwise, rests, stops, was given up, or the node is in maintenance | absent |
 //!
 //! It is worked out after whatever happens to the job, and told when it differs from the last
@@ -33,12 +33,24 @@ pub(super) enum Announcement {
     },
 }
 
+/// Until when a job that has not passed yet is told to be what `initial_status` says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Initial(Option<Mono>);
+
+impl Initial {
+    pub(super) fn is_over(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
 /// What an announcement depends on.
 #[derive(Debug, Clone)]
 pub(super) struct Presence {
     /// It is there, or about to be restarted.
     pub(super) up: bool,
     pub(super) health: Health,
+    pub(super) initial: Initial,
     /// What is wrong, for who looks into the catalogue.
     pub(super) complaint: String,
 }
@@ -57,11 +69,17 @@ impl Announcement {
     }
 
     /// Tells others what has changed for them.
-    pub(super) fn update(&mut self, ctx: &mut JobCtx<'_>, presence: impl FnOnce() -> Presence) {
+    pub(super) fn update(
+        &mut self,
+        ctx: &mut JobCtx<'_>,
+        initial: &mut Initial,
+        presence: impl FnOnce() -> Presence,
+    ) {
         if ctx.plan.advertise.is_none() && self.is_absent() {
             return;
         }
         let presence = presence();
+        let before = *self;
         match (*self, self.due(ctx, &presence)) {
             (Announcement::Told(told), Some(due)) if told == due => {}
             (
@@ -71,13 +89,34 @@ impl Announcement {
             (Announcement::Told(_), None) => self.withdraw(ctx),
             (Announcement::Absent | Announcement::Withdrawing { .. }, None) => {}
         }
+        *initial = self.initial(ctx, before, &presence);
+    }
+
+    /// Whether what is told now is what `initial_status` says.
+    fn initial(self, ctx: &JobCtx<'_>, before: Announcement, presence: &Presence) -> Initial {
+        match (before, self, presence.health) {
+            (_, Announcement::Absent | Announcement::Withdrawing { .. }, _)
+            | (_, Announcement::Told(_), Health::Healthy) => Initial(None),
+            (Announcement::Told(_), Announcement::Told(_), Health::Unknown | Health::Unhealthy) => {
+                Initial(presence.initial.0.filter(|until| ctx.mono() < *until))
+            }
+            (
+                Announcement::Absent | Announcement::Withdrawing { .. },
+                Announcement::Told(_),
+                Health::Unknown | Health::Unhealthy,
+            ) => Initial(ctx.plan.advertise.as_ref().map(|it| ctx.mono().after(it.ttl))),
+        }
     }
 
     fn due(self, ctx: &JobCtx<'_>, presence: &Presence) -> Option<Standing> {
         let hidden = ctx.maintenance || ctx.leaving || !presence.up;
         let advertise = ctx.plan.advertise.as_ref().filter(|_| !hidden)?;
+        let initial = presence.initial.0.is_some_and(|until| ctx.mono() < until);
         match (presence.health, self) {
             (Health::Healthy, _) => Some(Standing::Passing),
+            (Health::Unknown | Health::Unhealthy, Announcement::Told(told)) if initial => {
+                Some(told)
+            }
             (_, Announcement::Told(Standing::Passing)) => Some(Standing::Critical),
             (Health::Unknown, Announcement::Told(told)) => Some(told),
             (Health::Unhealthy, Announcement::Told(_)) => Some(Standing::Critical),

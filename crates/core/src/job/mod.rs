@@ -77,7 +77,7 @@ use crate::{
     node::{Refusal, Wait},
     plan::{Awaited, JobPlan, SourceRef},
 };
-use announce::{Announcement, Presence};
+use announce::{Announcement, Initial, Presence};
 use budget::Budget;
 use checks::Checks;
 use gate::{Due, Gate};
@@ -153,6 +153,9 @@ pub struct Job {
     pending_restart: PendingRestart,
     #[serde(default, skip_serializing_if = "Announcement::is_absent")]
     announcement: Announcement,
+    /// It is announced as its plan says, and not as its checks do.
+    #[serde(default, skip_serializing_if = "Initial::is_over")]
+    initial: Initial,
 }
 
 impl Job {
@@ -180,6 +183,7 @@ impl Job {
             history: History::default(),
             pending_restart: PendingRestart::None,
             announcement: Announcement::Absent,
+            initial: Initial::default(),
         }
     }
 
@@ -197,10 +201,10 @@ impl Job {
         let taken = self.take(ctx, input);
         let said = ctx.said_since(told);
         said.for_each(|event| self.history.note(event));
-        let mut announcement = self.announcement;
+        let (mut announcement, mut initial) = (self.announcement, self.initial);
         let plan = ctx.plan;
-        announcement.update(ctx, || self.presence(plan));
-        self.announcement = announcement;
+        announcement.update(ctx, &mut initial, || self.presence(plan));
+        (self.announcement, self.initial) = (announcement, initial);
         taken
     }
 
@@ -319,6 +323,7 @@ impl Job {
         Presence {
             up: self.phase().is_up() || self.backs_off(),
             health: self.health(),
+            initial: self.initial,
             complaint: self.complaint(plan),
         }
     }
