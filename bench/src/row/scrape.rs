@@ -53,7 +53,9 @@ fn scrape(address: &str) -> Result<f64> {
     let begun = Instant::now();
     let mut stream = TcpStream::connect(address).doing(doing)?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).doing(doing)?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").doing(doing)?;
+    let accept = "Accept: application/openmetrics-text";
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{accept}\r\n\r\n");
+    stream.write_all(request.as_bytes()).doing(doing)?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).doing(doing)?;
     match answer.ends_with(b"# EOF\n") {

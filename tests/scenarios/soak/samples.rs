@@ -166,7 +166,8 @@ fn answer(node: &Node) -> Duration {
 fn scrape(port: u16) -> Duration {
     let begun = Instant::now();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("telemetry listens");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").expect("it reads");
+    let accept = "accept: application/openmetrics-text";
+    write!(stream, "GET /metrics HTTP/1.1\r\nhost: x\r\n{accept}\r\n\r\n").expect("it reads");
     let mut text = Vec::new();
     stream.read_to_end(&mut text).expect("an answer");
     assert!(text.ends_with(b"# EOF\n"), "{}", String::from_utf8_lossy(&text));

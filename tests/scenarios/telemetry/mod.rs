@@ -48,7 +48,9 @@ fn get(port: u16, path: &str) -> Answer {
 
 /// The metrics, by a parser that forgives nothing.
 fn metrics(port: u16) -> Exposition {
-    let answer = get(port, "/metrics");
+    let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\
+                   Connection: close\r\n\r\n";
+    let answer = http::tcp(port, request).expect("telemetry answers");
     assert_eq!(answer.code, 200);
     let kind = answer.header("content-type").expect("a type").to_owned();
     assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8");

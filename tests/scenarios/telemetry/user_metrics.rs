@@ -110,7 +110,7 @@ fn names_that_clash_are_mistakes_in_the_configuration() {
         ("{ name = \"mainstay_x\", type = \"gauge\" }", "are mainstay's own"),
         (
             "{ namespace = \"containerpilot\", name = \"events\", type = \"gauge\" }",
-            "mainstay's own",
+            "is shown by mainstay itself",
         ),
         ("{ name = \"a-b\", type = \"gauge\" }", "cannot be part of a metric's name"),
         ("{ name = \"1a\", type = \"gauge\" }", "not a name for a metric"),

@@ -22,25 +22,23 @@ pub(crate) enum MetricType {
 }
 
 impl ExpositionFormat {
-    /// OpenMetrics, unless the client wants plain text more.
+    /// Plain text, unless the client asks for OpenMetrics by its name, and for nothing more.
     pub(crate) fn wanted(accept: Option<&str>) -> ExpositionFormat {
-        let weight = |wanted: &[&str]| {
-            let ranges = accept.unwrap_or("*/*").split(',');
+        let weight = |wanted: &str| {
+            let ranges = accept.unwrap_or_default().split(',');
             let weights = ranges.filter_map(|range| {
                 let mut parts = range.split(';').map(str::trim);
                 let kind = parts.next()?.to_ascii_lowercase();
                 let weight = parts.find_map(|part| part.strip_prefix("q="));
                 let weight = weight.map_or(Some(1.0), |text| text.parse::<f64>().ok())?;
-                wanted.contains(&kind.as_str()).then_some(weight)
+                (kind == wanted).then_some(weight)
             });
             weights.fold(0.0, f64::max)
         };
-        let open = weight(&["application/openmetrics-text", "application/*", "*/*"]);
-        let named = weight(&["application/openmetrics-text"]);
-        let plain = weight(&["text/plain"]);
-        match plain > named && (named > 0.0 || plain >= open) {
-            true => ExpositionFormat::Prometheus,
-            false => ExpositionFormat::OpenMetrics,
+        let (open, plain) = (weight("application/openmetrics-text"), weight("text/plain"));
+        match open > 0.0 && open >= plain {
+            true => ExpositionFormat::OpenMetrics,
+            false => ExpositionFormat::Prometheus,
         }
     }
 
@@ -216,12 +214,12 @@ mod tests {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,\
                           text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
         for (accept, expected) in [
-            (None, ExpositionFormat::OpenMetrics),
-            (Some("*/*"), ExpositionFormat::OpenMetrics),
+            (None, ExpositionFormat::Prometheus),
+            (Some("*/*"), ExpositionFormat::Prometheus),
             (Some("text/plain"), ExpositionFormat::Prometheus),
             (Some("text/plain; version=0.0.4"), ExpositionFormat::Prometheus),
             (Some("text/plain, */*;q=0.1"), ExpositionFormat::Prometheus),
-            (Some("text/plain;q=0.5, */*"), ExpositionFormat::OpenMetrics),
+            (Some("text/plain;q=0.5, */*"), ExpositionFormat::Prometheus),
             (Some("application/openmetrics-text"), ExpositionFormat::OpenMetrics),
             (Some("application/openmetrics-text, text/plain"), ExpositionFormat::OpenMetrics),
             (
@@ -229,8 +227,8 @@ mod tests {
                 ExpositionFormat::Prometheus,
             ),
             (Some(prometheus), ExpositionFormat::OpenMetrics),
-            (Some("text/html"), ExpositionFormat::OpenMetrics),
-            (Some(""), ExpositionFormat::OpenMetrics),
+            (Some("text/html"), ExpositionFormat::Prometheus),
+            (Some(""), ExpositionFormat::Prometheus),
         ] {
             assert_eq!(ExpositionFormat::wanted(accept), expected, "{accept:?}");
         }

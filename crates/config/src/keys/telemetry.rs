@@ -14,7 +14,13 @@ use std::{
 };
 
 /// Beginnings that are ours, or of what every process shows.
-const OURS: [&str; 3] = ["mainstay_", "containerpilot_", "process_"];
+const OURS: [&str; 2] = ["mainstay_", "process_"];
+/// What is shown beside them for those who watched ContainerPilot.
+const SHOWN: [&str; 3] = [
+    "containerpilot_events",
+    "containerpilot_control_http_requests",
+    "containerpilot_watch_instances",
+];
 const MOST_BUCKETS: usize = 100;
 const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
@@ -215,6 +221,10 @@ pub(crate) fn judge(
         r.within("telemetry.metrics", |r| {
             let plan = metric.judge(r, span)?;
             let names = exposed(&plan);
+            if let Some(shown) = SHOWN.iter().find(|shown| names.contains(**shown)) {
+                let message = format!("'{shown}' is shown by mainstay itself");
+                return r.wrong::<()>(span, message, "rename it, or give it another namespace");
+            }
             if let Some(other) = names.iter().find_map(|name| taken.get(name)) {
                 let message = format!("'{}' and '{other}' would show the same series", plan.name);
                 return r.wrong::<()>(span, message, "rename or remove one of them");

@@ -5,9 +5,9 @@ use mainstay_config::{Key, Kind, Reload as OnReload, keys};
 use mainstay_core::{
     event::EventName,
     plan::{
-        Awaited, Change, Condition, Cron, ExitRule, FileFormat, ForwardFormat, JobPlan, OnFailure,
-        OnLoss, Probe, Reload, RestartOn, SignalTarget, SourceRef, Stderr, Stdin, StopOrder,
-        Trigger, While,
+        Awaited, Change, CheckOutput, Condition, Cron, ExitRule, FileFormat, ForwardFormat,
+        ForwardTo, JobPlan, OnFailure, OnLoss, Probe, Reload, RestartOn, SignalTarget, SourceRef,
+        Stderr, Stdin, StopOrder, Trigger, While,
     },
     signal::Signal,
 };
@@ -177,6 +177,41 @@ fn everything_at_once_is_read_as_written() {
 }
 
 #[test]
+fn forwarded_lines_go_where_the_file_says() {
+    let plan = plan(
+        "[log]\nformat = 'logfmt'\noutput = '/var/log/x'\ntogether = true\n\
+         [jobs.a]\nexec = 'a'\nhealth = { exec = 'c', output = 'forward' }\n\
+         [jobs.b]\nexec = 'b'\nlog = { format = 'raw', output = 'same' }\n",
+    );
+    assert_eq!(plan.log.file.as_deref(), Some(std::path::Path::new("/var/log/x")));
+    let (a, b) = (plan.job("a").unwrap(), plan.job("b").unwrap());
+    assert_eq!(plan.log.own.as_ref(), Some(&a.log), "as the jobs have it");
+    assert_eq!((a.log.format, a.log.output), (ForwardFormat::Logfmt, ForwardTo::File));
+    assert_eq!((b.log.format, b.log.output), (ForwardFormat::Raw, ForwardTo::Same));
+    assert_eq!(a.checks[0].output, CheckOutput::Forward);
+    for (text, told) in [
+        ("[log]\noutput = 'x.log'\n[jobs.a]\nexec = 'a'", "'x.log' is no place for output"),
+        ("[jobs.a]\nexec = 'a'\nlog = { output = '/x' }", "a node forwards into one file"),
+        ("[jobs.a]\nexec = 'a'\nlog = { together = true }", "mainstay's own log"),
+    ] {
+        assert!(refused(text).contains(told), "{}", refused(text));
+    }
+}
+
+#[test]
+fn a_metric_may_be_called_as_containerpilots_are_unless_it_would_be_shown_twice() {
+    let text = |name: &str| {
+        format!(
+            "[jobs.x]\nexec = 'x'\n[telemetry]\nlisten = '127.0.0.1:9090'\n[[telemetry.metrics]]\n\
+             name = '{name}'\ntype = 'counter'\n"
+        )
+    };
+    let named = plan(&text("containerpilot_app_some_counter")).telemetry.unwrap();
+    assert_eq!(named.metrics[0].name, "containerpilot_app_some_counter");
+    assert!(refused(&text("containerpilot_events")).contains("is shown by mainstay itself"));
+}
+
+#[test]
 fn a_main_job_is_not_restarted_unless_it_says_so_and_its_end_ends_the_node() {
     let quiet = plan("[jobs.a]\nexec = \"a\"\nmain = true");
     assert_eq!(quiet.node.exit, ExitRule::Main);
@@ -258,6 +293,7 @@ fn other_value(key: &Key) -> String {
         ("http", _) | ("url", _) => "\"https://other/\"".to_owned(),
         ("method", _) => "\"HEAD\"".to_owned(),
         ("tcp", _) => "\"127.0.0.1:2\"".to_owned(),
+        ("output", Kind::Text) => "\"stderr\"".to_owned(),
         (_, Kind::Bool) => (key.default != "true").to_string(),
         (_, Kind::Duration) => "\"77s\"".to_owned(),
         (_, Kind::Size) => "\"77M\"".to_owned(),
