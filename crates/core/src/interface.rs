@@ -194,8 +194,8 @@ fn within(network: &str, prefix: &str) -> Result<InterfaceSpec, String> {
 /// Whatever the kernel takes as the name of an interface: `br-3f2a` and `eth0.100` as well.
 fn named(text: &str) -> Result<String, String> {
     let taken = (1..=LONGEST_NAME).contains(&text.len())
-        && text != "."
-        && text != ".."
+        // The kernel takes more, and nobody calls one `!`.
+        && text.starts_with(|c: char| c.is_alphanumeric() || c == '_')
         && !text.contains(|c: char| c.is_whitespace() || c.is_control() || "/:[],".contains(c));
     match taken {
         true => Ok(text.to_owned()),
@@ -330,6 +330,7 @@ mod tests {
             ("static:host", "an ip"),
             ("10.0.0.1", "static:10.0.0.1"),
             ("an interface", "write an interface"),
+            ("!", "write an interface"),
             ("a-name-beyond-fifteen", "write an interface"),
         ] {
             let told = text.parse::<InterfaceSpec>().expect_err("wrong").to_string();

@@ -16,6 +16,8 @@ mod functions;
 mod health;
 mod job;
 mod json5;
+mod logging;
+mod parts;
 mod reader;
 mod regex;
 mod telemetry;
@@ -32,9 +34,9 @@ use super::{
 use job::{Job, Restarts};
 use json5::{Json5Node, Json5Value};
 use mainstay_config::{Context, Diagnostic, Errors, Source, cycle};
+use parts::Parts;
 use reader::{Case, Reader};
-use std::{path::PathBuf, time::Duration};
-use template::Rendered;
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use when::When;
 use write::JobDefaults;
 
@@ -47,54 +49,55 @@ const MOST_JOBS: usize = 10_000;
 const NO_JOB: &str = "there is no job in this ContainerPilot configuration";
 const NO_JOB_HELP: &str = "it needs a list 'jobs', each with a name and what to run";
 
-pub(super) fn import(source: &Source, ctx: &Context) -> Result<Imported, Errors> {
-    let rendered = rendered(source, ctx)?;
-    let mut r = Reader::new(source, &rendered);
-    let draft = match json5::parse(&rendered.text) {
-        Ok(tree) => read(&mut r, &tree, &source.name, ctx),
+pub(super) use parts::read as sources;
+
+/// `name`: what the files are called together.
+pub(super) fn import(sources: &[Source], name: &str, ctx: &Context) -> Result<Imported, Errors> {
+    let parts = Parts::render(sources, ctx)?;
+    let mut r = Reader::new(&parts);
+    let draft = match parts.tree() {
+        Ok(tree) => read(&mut r, &tree, name, ctx),
         Err(bad) => r.wrong(&bad.span, bad.message, bad.help),
     };
     r.finish()?;
-    let Some(draft) = draft else { return Err(nothing(&source.name).into()) };
-    let (imported, places) = draft.finish_with_places();
-    proven(source, &rendered, &imported, &places, ctx)?;
+    let Some(draft) = draft else { return Err(nothing(name).into()) };
+    let (mut imported, places) = draft.finish_with_places();
+    proven(name, &parts, &imported, &places, ctx)?;
+    let written = places.iter();
+    let written = written.filter_map(|(line, span)| Some((*line, parts.written_at(span)?)));
+    imported.places = written.collect();
     Ok(imported)
 }
 
-/// The file with its template rendered, and nothing else done to it.
-pub(super) fn render(source: &Source, ctx: &Context) -> Result<String, Errors> {
-    rendered(source, ctx).map(|it| it.text)
+/// The files with their templates rendered, and nothing else done to them.
+pub(super) fn render(sources: &[Source], ctx: &Context) -> Result<String, Errors> {
+    Ok(Parts::render(sources, ctx)?.texts().collect())
 }
 
-fn rendered(source: &Source, ctx: &Context) -> Result<Rendered, Errors> {
-    template::render(&source.text, &ctx.env)
-        .map_err(|bad| Diagnostic::error(bad.message).help(bad.help).at(source, bad.span).into())
+/// The control socket that the files name, however broken the rest of them is.
+pub(super) fn socket(sources: &[Source], ctx: &Context) -> PathBuf {
+    let found = sources.iter().find_map(|source| {
+        let rendered = template::render(&source.text, &ctx.env).map(|it| it.text);
+        named_socket(rendered.as_deref().unwrap_or(&source.text))
+    });
+    found.unwrap_or_else(|| telemetry::SOCKET.to_owned()).into()
 }
 
-/// The control socket that a file names, however broken the rest of it is.
-pub(super) fn socket(text: &str, ctx: &Context) -> PathBuf {
-    let rendered = template::render(text, &ctx.env).map(|it| it.text);
-    let text = rendered.as_deref().unwrap_or(text);
-    let found = match json5::parse(text) {
-        Ok(Json5Node { value: Json5Value::Map(entries), .. }) => {
-            let control =
-                entries.into_iter().find(|it| it.key == "control").map(|it| it.node.value);
-            match control {
-                Some(Json5Value::Map(entries)) => {
-                    let socket =
-                        entries.into_iter().find(|it| it.key.eq_ignore_ascii_case("socket"));
-                    socket.and_then(|it| match it.node.value {
-                        Json5Value::Text(path) => Some(path),
-                        _ => None,
-                    })
-                }
-                _ => None,
-            }
+fn named_socket(text: &str) -> Option<String> {
+    let member = |node: Json5Node, key: &str| match node.value {
+        Json5Value::Map(entries) => {
+            entries.into_iter().find(|it| it.key.eq_ignore_ascii_case(key)).map(|it| it.node)
         }
-        Ok(_) => None,
+        _ => None,
+    };
+    let found = match json5::parse(text) {
+        Ok(tree) => match member(tree, "control").and_then(|control| member(control, "socket")) {
+            Some(Json5Node { value: Json5Value::Text(path), .. }) => Some(path),
+            Some(_) | None => None,
+        },
         Err(_) => looked_for(text),
     };
-    found.filter(|path| !path.is_empty()).unwrap_or_else(|| telemetry::SOCKET.to_owned()).into()
+    found.filter(|path| !path.is_empty())
 }
 
 /// The socket in a text that cannot be parsed.
@@ -109,20 +112,20 @@ fn looked_for(text: &str) -> Option<String> {
 
 /// Whether the outcome loads. What it does not load for is told where the file says it.
 fn proven(
-    source: &Source,
-    rendered: &Rendered,
+    name: &str,
+    parts: &Parts<'_>,
     imported: &Imported,
     places: &Places,
     ctx: &Context,
 ) -> Result<(), Errors> {
-    let Err(errors) = mainstay_config::parse(&source.name, &imported.toml, ctx) else {
+    let Err(errors) = mainstay_config::parse(name, &imported.toml, ctx) else {
         return Ok(());
     };
     let told = |found: &Diagnostic| {
         let line = found.spot.as_ref().map_or(0, |spot| spot.line);
         let place = places.iter().rev().find(|(at, _)| *at <= line);
-        match place.map(|(_, span)| rendered.original(span.clone(), &source.text).span) {
-            Some(original) => found.clone().at(source, original),
+        match place.and_then(|(_, span)| parts.locate(span)) {
+            Some(at) => found.clone().at(at.source, at.span),
             None => found.clone().nowhere(),
         }
     };
@@ -140,7 +143,7 @@ fn read(r: &mut Reader<'_>, tree: &Json5Node, file: &str, ctx: &Context) -> Opti
     let discovery =
         consul.and_then(|node| consul::read(r, node, fields.at("consul"), &ctx.env, file));
     let stop = stop_timeout(r, fields.get("stopTimeout"));
-    let (log, forward) = telemetry::logging(r, fields.get("logging"), file);
+    let (log, forward) = logging::read(r, fields.get("logging"), file);
     let (socket, socket_at) = telemetry::control(r, fields.get("control"));
     let watches = watch::read(r, fields.get("watches"));
     let mut names = Names::default();
@@ -161,7 +164,7 @@ fn read(r: &mut Reader<'_>, tree: &Json5Node, file: &str, ctx: &Context) -> Opti
         }
         Some(tables)
     });
-    twice(r, &jobs);
+    twins(r, &mut jobs);
     if consul.is_none() {
         needs_consul(r, &jobs, &watches);
     }
@@ -192,14 +195,14 @@ fn read(r: &mut Reader<'_>, tree: &Json5Node, file: &str, ctx: &Context) -> Opti
     let mut pilot = Table::new("containerpilot", file).at(socket_at.unwrap_or_default());
     pilot.set("socket", super::draft::literal(&socket));
     draft.push(pilot);
-    let tables = log.into_iter().chain(discovery).chain(telemetry.unwrap_or_default());
+    let tables = [log].into_iter().chain(discovery).chain(telemetry.unwrap_or_default());
     for table in tables.filter(|table| !table.is_empty()) {
         draft.push(table);
     }
     for watch in &watches {
-        draft.push(watch.table(file));
+        draft.push(watch.table(r));
     }
-    let defaults = JobDefaults { file, stop, forward };
+    let defaults = JobDefaults { stop, forward };
     for (at, (job, when)) in jobs.iter().zip(&whens).enumerate() {
         let bound = bounds.get(at).copied().flatten();
         let mut table = write::table(r, &defaults, job, when, bound);
@@ -233,17 +236,23 @@ fn stop_timeout(r: &mut Reader<'_>, node: Option<&Json5Node>) -> Duration {
     }
 }
 
-/// A name is how a job is known.
-fn twice(r: &mut Reader<'_>, jobs: &[Job]) {
-    let mut seen: std::collections::BTreeMap<&str, &Job> = std::collections::BTreeMap::new();
+/// A name is how a job is known: the second of one name has got another.
+fn twins(r: &Reader<'_>, jobs: &mut [Job]) {
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
     for job in jobs {
-        if let Some(first) = seen.get(job.name.as_str()) {
-            let message =
-                format!("there is a job '{}' already, at {}", job.name, r.position(&first.at));
-            r.wrong::<()>(&job.at, message, "rename one of them, and what waits for it");
+        let line = r.line(&job.at);
+        let at = format!("{}:{line}", r.file(&job.at));
+        if let Some(first) = seen.get(&job.name) {
+            job.is_twin = true;
+            let message = format!(
+                "there is a job '{}' already, at {first}: this one is '{}' here, and what waits for \
+                 '{0}' waits for the first",
+                job.name, job.own
+            );
+            job.notes.push((line, message));
             continue;
         }
-        seen.insert(&job.name, job);
+        seen.insert(job.name.clone(), at);
     }
 }
 
@@ -333,7 +342,8 @@ fn about(draft: &mut Draft, r: &Reader<'_>, jobs: &[Job], whens: &[When], consul
     };
     if let Some(job) = jobs.iter().find(again) {
         let line = job.restarts.as_ref().map(|(_, span)| r.line(span));
-        draft.note(
+        draft.note_of(
+            r.file(&job.at).to_owned(),
             line,
             "restarts: pauses grow from 200 ms to 30 s while a job keeps failing early; 3.8.0 had \
              none",
@@ -354,7 +364,7 @@ fn about(draft: &mut Draft, r: &Reader<'_>, jobs: &[Job], whens: &[When], consul
                 "'{}' waits for all jobs that run at its stopping; 3.8.0 waited for the last one",
                 job.name
             );
-            draft.note(r.line(&job.at), message);
+            draft.note_of(r.file(&job.at).to_owned(), r.line(&job.at), message);
         }
     }
     for (job, when) in jobs.iter().zip(whens) {
@@ -368,7 +378,7 @@ fn about(draft: &mut Draft, r: &Reader<'_>, jobs: &[Job], whens: &[When], consul
                  timeout to change that",
                 job.name
             );
-            draft.note(r.line(&job.at), message);
+            draft.note_of(r.file(&job.at).to_owned(), r.line(&job.at), message);
         }
     }
 }

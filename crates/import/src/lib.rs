@@ -42,6 +42,8 @@ pub struct Imported {
     pub toml: String,
     /// What changes or could not be mapped; each is a comment in `toml` as well.
     pub notes: Vec<Note>,
+    /// Lines of `toml`, ascending, and where in the original what they say is written.
+    pub places: Vec<(usize, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,21 +117,32 @@ fn import_source(
         Format::Procfile => procfile::import(source),
         Format::Supervisord => supervisord::import(source, path),
         Format::ProcessCompose => process_compose::import(source),
-        Format::ContainerPilot => containerpilot::import(source, ctx),
+        Format::ContainerPilot => {
+            containerpilot::import(std::slice::from_ref(source), &source.name, ctx)
+        }
     }
 }
 
 /// As [`import`], of a file.
 pub fn import_file(format: Format, path: &Path, ctx: &Context) -> Result<Imported, Errors> {
-    import_source(format, &Source::read(path)?, path, ctx)
+    match format {
+        // A directory as well.
+        Format::ContainerPilot => {
+            let name = bytes::from_os(path.as_os_str());
+            containerpilot::import(&containerpilot::sources(path)?, &name, ctx)
+        }
+        Format::Procfile | Format::Supervisord | Format::ProcessCompose => {
+            import_source(format, &Source::read(path)?, path, ctx)
+        }
+    }
 }
 
 /// A ContainerPilot file with its template rendered, and nothing else done to it.
 pub fn containerpilot_render(path: &Path, ctx: &Context) -> Result<String, Errors> {
-    containerpilot::render(&Source::read(path)?, ctx)
+    containerpilot::render(&containerpilot::sources(path)?, ctx)
 }
 
 /// The control socket that a ContainerPilot file names, however broken the rest of it is.
 pub fn containerpilot_socket(path: &Path, ctx: &Context) -> Result<PathBuf, Errors> {
-    Ok(containerpilot::socket(&Source::read(path)?.text, ctx))
+    Ok(containerpilot::socket(&containerpilot::sources(path)?, ctx))
 }

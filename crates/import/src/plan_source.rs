@@ -1,6 +1,6 @@
 //! Where a plan comes from: files of ours, one command, or what another supervisor reads.
 
-use crate::{Format, import_file};
+use crate::{Format, Imported, import_file};
 use mainstay_config::{Context, Errors};
 use mainstay_core::{
     plan::{Plan, Written},
@@ -41,11 +41,16 @@ impl PlanSource {
             PlanSource::Import { format, file } => {
                 let invalid = |errors: Errors| errors.render(false);
                 let imported = import_file(*format, file, context).map_err(invalid)?;
-                let name = format!("{} (as imported)", bytes::from_os(file.as_os_str()));
+                let name = bytes::from_os(file.as_os_str());
                 let loaded =
                     mainstay_config::parse(&name, &imported.toml, context).map_err(invalid)?;
                 let notes = imported.notes.iter().map(|note| format!("mainstay: {note}\n"));
-                Ok(Loaded { plan: located(loaded), warnings: notes.collect() })
+                let mut plan = located(loaded);
+                for job in &mut plan.jobs {
+                    let job = Arc::make_mut(job);
+                    job.written = job.written.take().map(|it| imported.original(&name, &it));
+                }
+                Ok(Loaded { plan, warnings: notes.collect() })
             }
             PlanSource::Config(path) => {
                 let path = mainstay_config::find(path.as_deref(), context)?;
@@ -57,6 +62,19 @@ impl PlanSource {
                 Ok(Loaded { plan: located(loaded), warnings })
             }
         }
+    }
+}
+
+impl Imported {
+    /// Where a job is written in the original. Where that is not known it is the file: nobody can
+    /// look at lines of what was made of it.
+    fn original(&self, file: &str, made: &Written) -> Written {
+        let original = |made: &String| {
+            let line = made.rsplit_once(':').and_then(|(_, line)| line.parse::<usize>().ok());
+            let known = self.places.iter().rev().find(|(at, _)| line.is_some_and(|it| *at <= it));
+            known.map_or_else(|| file.to_owned(), |(_, original)| original.clone())
+        };
+        Written { at: original(&made.at), when: made.when.as_ref().map(original) }
     }
 }
 

@@ -1,6 +1,8 @@
 //! In the place of ContainerPilot 3: called by its name, with its file, its flags and its Consul.
 
+mod logging;
 mod startup;
+mod upstream;
 
 use mainstay_tests::{
     Command, Consul, Node, Scratch, Setup, binary, needs, needs_root, signal, until,
@@ -35,11 +37,16 @@ fn written(dir: &Path, text: &str) -> PathBuf {
 
 impl Pilot {
     fn launch(text: &str, before: &[&str]) -> Pilot {
+        Pilot::launch_with(text, before, "NAME -config=FILE these words mean nothing")
+    }
+
+    /// `line` is what a shell is given: `NAME` and `FILE` stand for the two.
+    fn launch_with(text: &str, before: &[&str], line: &str) -> Pilot {
         let scratch = Scratch::new();
         let (name, file) = (named(scratch.path()), written(scratch.path(), text));
+        let line = line.replace("NAME", &name.display().to_string());
+        let line = format!("exec env {}", line.replace("FILE", &file.display().to_string()));
         // Whatever a node would have been started with is not what this one is started with.
-        let line =
-            format!("exec {} -config={} these words mean nothing", name.display(), file.display());
         let mut setup = Setup::import("containerpilot", &file)
             .env("GREETING", "hello=there=you")
             .under(&["sh", "-c", &line]);
@@ -79,6 +86,13 @@ fn told(output: &Output) -> String {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     )
+}
+
+/// A pid namespace with a /proc of its own.
+fn own_pids() -> [&'static str; 5] {
+    needs_root();
+    needs("unshare");
+    ["unshare", "--pid", "--mount-proc", "--fork", "--kill-child"]
 }
 
 const HEAD: &str = "control: { socket: 'DIR/pilot.socket' },";
@@ -213,6 +227,66 @@ fn services_are_in_consul_while_they_are_well_and_gone_when_they_stop() {
 }
 
 #[test]
+fn a_directory_is_one_configuration_and_why_names_the_file() {
+    let scratch = Scratch::new();
+    let name = named(scratch.path());
+    let dir = scratch.path().join("pilot.d");
+    fs::create_dir(&dir).expect("a scratch directory can be written");
+    let put = |file: &str, text: &str| {
+        let text = text.replace("DIR", &scratch.path().display().to_string());
+        fs::write(dir.join(file), text).expect("a file");
+    };
+    put("10-web.json5", &format!("{{ {HEAD} jobs: [\n {{ name: 'web', exec: 'sleep 1000' }} ] }}"));
+    put(
+        "20-after.json5",
+        "{ jobs: [\n\n { name: 'after', exec: 'true', when: { source: 'web', once: 'exitSuccess' } } ] }",
+    );
+    let line = format!("exec {} -config {}", name.display(), dir.display());
+    let setup = Setup::import("containerpilot", &dir).under(&["sh", "-c", &line]);
+    let node = setup.launch_in(scratch);
+    node.wait_until_ready();
+    node.running("web");
+    let why = node.must(&["why", "after"]);
+    assert!(why.contains("20-after.json5:3"), "{why}");
+    let output = Command::new(&name).args(["-config"]).arg(&dir).arg("-ping").output();
+    let output = output.expect("the binary can be started");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n", "{}", told(&output));
+}
+
+#[test]
+fn a_consul_that_was_never_there_does_not_work_again_at_the_end() {
+    let mut pilot = Pilot::start(&format!(
+        "{{ consul: '127.0.0.1:1', {HEAD} jobs: [ {{ name: 'web', exec: 'sleep 1000', port: 8000,
+            interfaces: 'static:127.0.0.1', health: {{ exec: 'true', interval: 1, ttl: 60 }} }} ] }}"
+    ));
+    until("that it is away is told", || pilot.node.stdout().contains("discovery: ").then_some(()));
+    signal(pilot.node.keeper(), Signal::TERM);
+    assert_eq!(pilot.node.wait().code(), Some(0));
+    let said = pilot.node.stdout();
+    assert!(!said.contains("works again"), "{said}");
+}
+
+#[test]
+fn an_initial_status_is_kept_until_the_first_pass() {
+    let consul = Consul::new();
+    let pilot = Pilot::start(&format!(
+        "{{ consul: '{}', {HEAD} jobs: [ {{ name: 'web', exec: 'sleep 1000', port: 8000, initial_status: 'warning',
+            interfaces: 'static:127.0.0.1', health: {{ exec: 'test -e DIR/well', interval: 1, ttl: 60 }} }} ] }}",
+        consul.address()
+    ));
+    let standing = || {
+        let checks = consul.get("/v1/health/checks/web");
+        checks[0]["Status"].as_str().map(str::to_owned)
+    };
+    until("it has been checked in vain", || {
+        pilot.node.stdout().contains("check exec does not pass yet").then_some(())
+    });
+    until("it is there as its file says", || (standing()? == "warning").then_some(()));
+    fs::write(pilot.node.path().join("well"), "").expect("a file");
+    until("it is passing", || (standing()? == "passing").then_some(()));
+}
+
+#[test]
 fn telemetry_is_shown_and_fed() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
     let port = port.expect("a port").port();
@@ -243,11 +317,8 @@ fn telemetry_is_shown_and_fed() {
 
 #[test]
 fn as_pid_1_a_wrong_file_ends_it_with_a_code_and_every_mistake() {
-    needs_root();
-    needs("unshare");
-    let own_pids = ["unshare", "--pid", "--mount-proc", "--fork", "--kill-child"];
     let text = "{ jobs: [\n  { name: 'a', exce: 'x' },\n  { name: 'b', exec: 'x', when: { source: 'c', once: 'healthy' } } ] }";
-    let mut pilot = Pilot::launch(text, &own_pids);
+    let mut pilot = Pilot::launch(text, &own_pids());
     assert_eq!(pilot.node.wait().code(), Some(78));
     let told = pilot.node.stderr();
     for words in
@@ -285,8 +356,8 @@ fn a_run_that_takes_too_long_is_told_and_has_failed() {
     );
     assert_eq!(pilot.node.wait().code(), Some(1));
     assert_eq!(pilot.node.log("after"), ["failed"]);
-    let stderr = pilot.node.stderr();
-    assert!(stderr.contains("slow: run 1 took longer than its timeout"), "{stderr}");
+    let stdout = pilot.node.stdout();
+    assert!(stdout.contains("slow: run 1 took longer than its timeout"), "{stdout}");
 }
 
 #[test]
@@ -297,7 +368,7 @@ fn a_job_that_is_only_checked_starts_what_waits_for_it() {
            {{ name: 'app', exec: 'echo up', when: {{ source: 'there', once: 'healthy' }} }} ] }}"
     ));
     until("it has been looked for in vain", || {
-        pilot.node.stderr().contains("check exec does not pass yet").then_some(())
+        pilot.node.stdout().contains("check exec does not pass yet").then_some(())
     });
     assert!(pilot.node.log("app").is_empty());
     fs::write(pilot.node.path().join("there"), "").expect("a file");

@@ -255,9 +255,13 @@ impl Discovery {
                 tracing::debug!("{id} is announced");
                 None
             }
-            Report::Withdrawn { id, .. } => {
+            Report::Withdrawn { id, done } => {
                 let job = self.leaving.remove(&id);
-                self.recover(&About::Service(id));
+                match done {
+                    true => self.recover(&About::Service(id)),
+                    // Nobody misses it any more, and nothing works because of that.
+                    false => drop(self.trouble.remove(&About::Service(id))),
+                }
                 job.map(|job| Input::Withdrawn { job })
             }
             Report::Instances { watch, instances } => {

@@ -1,6 +1,7 @@
 //! `health` of a job: its check, or several as the seed has it, and how often Consul hears of it.
 
 use super::{
+    job::odd_words,
     json5::{Json5Node, Json5Value},
     reader::{Case, Reader, Span},
 };
@@ -14,6 +15,8 @@ pub(super) struct Health {
     pub(super) timeout: Option<Duration>,
     pub(super) ttl: Duration,
     pub(super) heartbeat: Option<Duration>,
+    /// What its check writes is passed on as it is.
+    pub(super) raw: bool,
 }
 
 pub(super) fn read(
@@ -42,6 +45,7 @@ impl Health {
         let fields = r.fields(node, &what, KEYS, Case::Any)?;
         let exec = fields.get("exec").and_then(|node| {
             let words = r.command(node, &format!("exec in {what}"))?;
+            notes.extend(odd_words(r, node, &words));
             Some((words, node.span.clone()))
         });
         let mut seconds = |key: &str, example: &str| match fields.get(key) {
@@ -61,16 +65,12 @@ impl Health {
         let heartbeat = fields
             .get("heartbeat")
             .and_then(|node| r.seconds(node, &format!("heartbeat in {what}")));
-        if let Some(node) = fields.get("logging")
-            && let Some(logging) =
-                r.fields(node, &format!("logging in {what}"), &["raw"], Case::Any)
-            && let Some(node) = logging.get("raw")
-            && r.boolean(node, &format!("raw in {what}")) == Some(true)
-        {
-            let message = "what a check writes is not in the log: the last of it is in the event \
-                           that its failure makes";
-            notes.push((r.line(&node.span), message.to_owned()));
-        }
-        Some(Health { exec, interval: interval?, timeout, ttl: ttl?, heartbeat })
+        let logging = fields
+            .get("logging")
+            .and_then(|node| r.fields(node, &format!("logging in {what}"), &["raw"], Case::Any));
+        let raw = logging.as_ref().and_then(|logging| logging.get("raw"));
+        let raw = raw.and_then(|node| r.boolean(node, &format!("raw in {what}")));
+        let raw = raw.unwrap_or(false);
+        Some(Health { exec, interval: interval?, timeout, ttl: ttl?, heartbeat, raw })
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Job {
     pub(super) health: Vec<Health>,
     pub(super) advertise: Option<Advertise>,
     pub(super) raw: bool,
+    /// An earlier job has its name.
+    pub(super) is_twin: bool,
     pub(super) user: Option<i64>,
     pub(super) group: Option<i64>,
     /// Lines and what to say about them.
@@ -124,12 +126,14 @@ impl Job {
         };
         let (user, group) = (account("uid"), account("gid"));
         let checked = health.iter().any(|it| it.exec.is_some());
+        // One with a mistake, which is told, may be all that there is to do.
+        let unread = health.is_empty() && fields.get("health").is_some();
         let no_port = fields.get("port").is_none_or(|node| node.value == Json5Value::Number(0.0));
-        if !checked && fields.get("exec").is_none() && no_port {
+        if !checked && !unread && fields.get("exec").is_none() && no_port {
             let message = format!("{what} has neither exec nor port: there is nothing to do");
             r.wrong::<()>(&name_node.span, message, "add exec: [\"PROGRAM\", \"ARGUMENT\"]");
         }
-        let own = names.take(&name, None);
+        let own = names.take(short(&name), None);
         let at = name_node.span.clone();
         Some(Job {
             name,
@@ -143,6 +147,7 @@ impl Job {
             health,
             advertise,
             raw,
+            is_twin: false,
             user,
             group,
             notes,
@@ -150,8 +155,21 @@ impl Job {
     }
 }
 
+/// Of a path, its last part without its ending, as in the variables of 3.8.0.
+fn short(name: &str) -> &str {
+    let Some((_, base)) = name.trim_end_matches('/').rsplit_once('/') else { return name };
+    match base.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        Some(_) | None => base,
+    }
+}
+
 /// Commands that may not be what somebody meant.
-fn odd_words(r: &Reader<'_>, node: &Json5Node, words: &[String]) -> Option<(usize, String)> {
+pub(super) fn odd_words(
+    r: &Reader<'_>,
+    node: &Json5Node,
+    words: &[String],
+) -> Option<(usize, String)> {
     let Json5Value::Text(text) = &node.value else { return None };
     let odd = if words.iter().any(|word| word.contains(['"', '\''])) {
         "quotes in exec are passed on as they are, as before: write a list instead"

@@ -4,9 +4,9 @@
 use super::{
     duration,
     json5::{Json5Node, Json5Value, Member},
-    template::Rendered,
+    parts::Parts,
 };
-use mainstay_config::{Diagnostic, Errors, Source, nearest};
+use mainstay_config::{Diagnostic, Errors, nearest};
 use mainstay_core::interface::InterfaceSpec;
 use std::{ops::Range, time::Duration};
 
@@ -17,8 +17,7 @@ const MOST_FOUND: usize = 1000;
 pub(super) type Span = Range<usize>;
 
 pub(super) struct Reader<'a> {
-    source: &'a Source,
-    rendered: &'a Rendered,
+    parts: &'a Parts<'a>,
     found: Vec<Diagnostic>,
 }
 
@@ -55,8 +54,8 @@ pub(super) enum Case {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(source: &'a Source, rendered: &'a Rendered) -> Reader<'a> {
-        Reader { source, rendered, found: Vec::new() }
+    pub(super) fn new(parts: &'a Parts<'a>) -> Reader<'a> {
+        Reader { parts, found: Vec::new() }
     }
 
     /// Reports a mistake.
@@ -69,36 +68,39 @@ impl<'a> Reader<'a> {
         if self.found.len() >= MOST_FOUND {
             return None;
         }
-        let original = self.rendered.original(span.clone(), &self.source.text);
+        let at = self.parts.locate(span)?;
         let mut help = help.as_ref().to_owned();
-        if !original.exact {
-            let made = self.rendered.text.get(span.clone()).unwrap_or_default();
+        if let Some((line, made)) = at.made {
             let made: String = made.lines().next().unwrap_or_default().chars().take(40).collect();
-            let line =
-                1 + self.rendered.text.get(..span.start).map_or(0, |it| it.matches('\n').count());
             help = format!("{help} (in the rendered file, line {line}: {made})");
         }
-        let found = Diagnostic::error(message).help(help).at(self.source, original.span);
+        let found = Diagnostic::error(message).help(help).at(at.source, at.span);
         if !self.found.iter().any(|told| found.repeats(told)) {
             self.found.push(found);
         }
         None
     }
 
-    /// The line of the file that something is on, counted from 1.
+    /// The line of its file that something is on, counted from 1.
     pub(super) fn line(&self, span: &Span) -> usize {
-        self.source.line(self.rendered.original(span.clone(), &self.source.text).span.start) + 1
+        self.parts.locate(span).map_or(1, |at| at.source.line(at.span.start) + 1)
     }
 
-    /// Where something is in the file, for a message about something else.
-    pub(super) fn position(&self, span: &Span) -> String {
-        let spot = self.source.spot(self.rendered.original(span.clone(), &self.source.text).span);
+    /// The file that something is in.
+    pub(super) fn file(&self, span: &Span) -> &str {
+        self.parts.locate(span).map_or("", |at| at.source.name.as_str())
+    }
+
+    /// Where something is in its file, for a message about something else.
+    fn position(&self, span: &Span) -> String {
+        let Some(at) = self.parts.locate(span) else { return String::new() };
+        let spot = at.source.spot(at.span);
         format!("{}:{}", spot.line, spot.column)
     }
 
     /// Variables whose value 3.8.0 cut short.
-    pub(super) fn cut(&self) -> &[String] {
-        &self.rendered.cut
+    pub(super) fn cut(&self) -> impl Iterator<Item = &String> {
+        self.parts.cut()
     }
 
     pub(super) fn is_clean(&self) -> bool {

@@ -1,4 +1,4 @@
-//! `telemetry`, `logging` and `control`.
+//! `telemetry` and `control`.
 
 use super::{
     health::Health,
@@ -56,6 +56,7 @@ pub(super) fn telemetry(
         timeout: None,
         ttl: Duration::from_secs(15),
         heartbeat: None,
+        raw: false,
     };
     let advertise = Advertise {
         port,
@@ -79,6 +80,7 @@ pub(super) fn telemetry(
         health: vec![health],
         advertise: Some(advertise),
         raw: false,
+        is_twin: false,
         user: None,
         group: None,
         notes: vec![(
@@ -126,82 +128,6 @@ fn metric(r: &mut Reader<'_>, node: &Json5Node, file: &str) -> Option<Table> {
     }
     table.set_at("type", quoted(&text), kind.span.clone());
     Some(table)
-}
-
-/// The table `[log]`, and whether output goes to stdout.
-pub(super) fn logging(
-    r: &mut Reader<'_>,
-    node: Option<&Json5Node>,
-    file: &str,
-) -> (Option<Table>, bool) {
-    const KEYS: &[&str] = &["level", "format", "output"];
-    let Some(node) = node else { return (None, true) };
-    let Some(fields) = r.fields(node, "logging", KEYS, Case::Any) else { return (None, true) };
-    let mut table = Table::new("log", file).at(node.span.clone());
-    let mut forward = true;
-    if let Some(node) = fields.filled("level")
-        && let Some(text) = r.text(node, "level of logging")
-    {
-        let line = r.line(&node.span);
-        let level = match text.to_ascii_lowercase().as_str() {
-            "debug" => Some("debug"),
-            "info" => Some("info"),
-            "warn" | "warning" => Some("warn"),
-            "error" | "fatal" | "panic" => Some("error"),
-            _ => r.wrong(
-                &node.span,
-                format!("'{text}' is not a level of logging"),
-                "use one of: debug, info, warn, error, fatal, panic",
-            ),
-        };
-        if let Some(level) = level.filter(|level| *level != "info") {
-            table.set_at("level", quoted(level), node.span.clone());
-        }
-        if matches!(level, Some("warn" | "error")) {
-            let message = "above info the output of jobs does not go to stdout, as before; mainstay \
-                           logs shows it";
-            table.note(line, message);
-            forward = false;
-        }
-    }
-    if let Some(node) = fields.filled("format")
-        && let Some(text) = r.text(node, "format of logging")
-    {
-        let line = r.line(&node.span);
-        match text.as_str() {
-            "default" => {}
-            "text" => {
-                table
-                    .note(line, "format: lines come after the name of their job, not as key=value");
-            }
-            "json" => table.set_at("format", quoted("json"), node.span.clone()),
-            _ => {
-                let message = format!("'{text}' is not a format of logging");
-                r.wrong::<()>(&node.span, message, "use one of: default, text, json");
-            }
-        }
-    }
-    if let Some(node) = fields.filled("output")
-        && let Some(text) = r.text(node, "output of logging")
-    {
-        let line = r.line(&node.span);
-        match text.as_str() {
-            "stdout" => {}
-            "stderr" => table.note(line, "output: jobs go to stdout, Mainstay's own log to stderr"),
-            path => {
-                let message = format!(
-                    "output: '{path}' is not written; each job has a log of its own, which mainstay \
-                     logs shows and SIGUSR1 rotates"
-                );
-                table.note(line, message);
-                forward = false;
-            }
-        }
-    }
-    if !forward {
-        table.set("forward", "false");
-    }
-    (Some(table), forward)
 }
 
 /// Where the control socket is.

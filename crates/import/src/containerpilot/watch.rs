@@ -25,15 +25,7 @@ pub(super) fn read(r: &mut Reader<'_>, node: Option<&Json5Node>) -> Vec<Watch> {
     let mut watches: Vec<Watch> = Vec::new();
     let mut names = Names::default();
     for node in items(r, node, "watches") {
-        let Some(watch) = Watch::read(r, node, &mut names) else { continue };
-        if let Some(first) = watches.iter().find(|other| other.name == watch.name) {
-            let message =
-                format!("there is a watch '{}' already, at {}", watch.name, r.position(&first.at));
-            let help = "remove one: their events could not be told apart, and 3.8.0 mixed them up";
-            r.wrong::<()>(&watch.at, message, help);
-            continue;
-        }
-        watches.push(watch);
+        watches.extend(Watch::read(r, node, &mut names));
     }
     watches
 }
@@ -98,9 +90,16 @@ impl Watch {
         &self.at
     }
 
-    pub(super) fn table(&self, file: &str) -> Table {
-        let mut table = Table::new(format!("watches.{}", self.own), file).at(self.at.clone());
+    pub(super) fn table(&self, r: &Reader<'_>) -> Table {
+        let header = format!("watches.{}", self.own);
+        let mut table = Table::new(header, r.file(&self.at)).at(self.at.clone());
         if self.own != self.name {
+            let message = format!(
+                "there is a watch '{}' already: this one is '{}' here, and what waits for \
+                 'watch.{0}' waits for the first; 3.8.0 mixed them up",
+                self.name, self.own
+            );
+            table.note(r.line(&self.at), message);
             table.set("service", quoted(&self.name));
         }
         for (key, value) in [("tag", &self.tag), ("dc", &self.dc)] {

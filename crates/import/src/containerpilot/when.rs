@@ -103,12 +103,6 @@ impl WhenKeys {
         self.event.as_ref().is_some_and(|(key, _, _)| *key == "each")
     }
 
-    /// It may start the job more than once.
-    fn is_repeated(&self) -> bool {
-        let signal = self.source.as_ref().is_some_and(|(source, _)| source.starts_with("SIG"));
-        signal || self.is_each() || self.interval.is_some()
-    }
-
     /// What it means among these jobs and watches.
     pub(super) fn resolve(
         &self,
@@ -325,13 +319,7 @@ impl WhenKeys {
             }
             EventSource::Job(at) => {
                 let Some(job) = jobs.get(*at) else { return };
-                let repeated = job.when.as_ref().is_some_and(WhenKeys::is_repeated);
                 match event.during() {
-                    Some(During::Stop | During::Gone) if repeated => note(format!(
-                        "{event} comes at the end of each run of '{}'; 3.8.0 said it once, when \
-                         there would be no more runs",
-                        job.name
-                    )),
                     Some(During::Gone) => note(format!(
                         "stopped of '{}' comes when its processes are gone; 3.8.0 did not wait for \
                          that",

@@ -13,8 +13,7 @@ use std::time::Duration;
 const STOP: Duration = Duration::from_secs(5);
 
 /// What holds for all jobs.
-pub(super) struct JobDefaults<'a> {
-    pub(super) file: &'a str,
+pub(super) struct JobDefaults {
     pub(super) stop: Duration,
     /// Whether output goes to stdout unless a job says otherwise.
     pub(super) forward: bool,
@@ -22,13 +21,13 @@ pub(super) struct JobDefaults<'a> {
 
 pub(super) fn table(
     r: &Reader<'_>,
-    defaults: &JobDefaults<'_>,
+    defaults: &JobDefaults,
     job: &Job,
     when: &When,
     bound: Option<Duration>,
 ) -> Table {
-    let mut table = Table::new(format!("jobs.{}", job.own), defaults.file).at(job.at.clone());
-    if job.own != job.name {
+    let mut table = Table::new(format!("jobs.{}", job.own), r.file(&job.at)).at(job.at.clone());
+    if job.own != job.name && !job.is_twin {
         let message = format!("'{}' is no name for a job here: it is '{}'", job.name, job.own);
         table.note(r.line(&job.at), message);
     }
@@ -62,10 +61,11 @@ pub(super) fn table(
         }
     }
     if job.raw {
-        let mut log = vec![pair("format", quoted("raw"))];
+        let mut log = vec![pair("format", quoted("raw")), pair("output", quoted("same"))];
         if !defaults.forward {
             log.push(pair("forward", "true"));
         }
+        table.set("stderr", quoted("separate"));
         table.set("log", inline(&log));
     }
     table
@@ -86,16 +86,14 @@ fn starting(r: &Reader<'_>, table: &mut Table, job: &Job, when: &When) {
             table.set("restart", quoted("never"));
             return;
         }
-        (Some(every), Some((Restarts::Times(times), line))) => {
-            let message = "an interval with a number of restarts: the pause counts from the end of \
-                           a run";
-            table.note(line, message);
+        (Some(every), Some((Restarts::Times(times), _))) => {
             let delay = written(every);
             let pairs = [
                 pair("on", quoted("any")),
                 pair("delay", delay.clone()),
                 pair("max_delay", delay),
                 pair("limit", times.to_string()),
+                pair("from", quoted("start")),
             ];
             table.set("restart", inline(&pairs));
             return;
@@ -133,6 +131,8 @@ fn health(table: &mut Table, job: &Job) {
         if let Some(timeout) = health.timeout.filter(|timeout| *timeout != health.interval) {
             pairs.push(pair("timeout", written(timeout)));
         }
+        let output = if health.raw { "raw" } else { "forward" };
+        pairs.push(pair("output", quoted(output)));
         checks.push(inline(&pairs));
     }
     let value = match checks.len() {

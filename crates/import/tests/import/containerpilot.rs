@@ -137,11 +137,11 @@ fn types_are_weak_and_keys_are_found_in_any_case() {
         ("exec: 'a', timeout: '1.5s'", "timeout = \"1s500ms\""),
         ("exec: 'a', Timeout: '100us1s'", "timeout = \"1s1ms\""),
         ("exec: 'a', timeout: ''", "exec = [\"a\"]\nrestart = \"never\""),
-        ("exec: 'a', logging: { RAW: '1' }", "log = { format = \"raw\" }"),
+        ("exec: 'a', logging: { RAW: '1' }", "log = { format = \"raw\", output = \"same\" }"),
         ("exec: 'a', logging: { raw: 0 }", "restart = \"never\""),
         (
             "exec: 'a', health: { exec: 'b', interval: '2', ttl: 5.9 }",
-            "health = { exec = [\"b\"], interval = \"2s\" }",
+            "health = { exec = [\"b\"], interval = \"2s\", output = \"forward\" }",
         ),
         ("exec: 'a', uid: 1000, gid: '5'", "user = 1000\ngroup = 5"),
         ("exec: 'a', when: null, port: 0", "restart = \"never\""),
@@ -189,7 +189,7 @@ fn an_interval_with_restarts_runs_so_often() {
     assert!(!told.contains("when"), "{told}");
     assert!(
         told.contains(
-            "restart = { on = \"any\", delay = \"10s\", max_delay = \"10s\", limit = 2 }"
+            "restart = { on = \"any\", delay = \"10s\", max_delay = \"10s\", limit = 2, from = \"start\" }"
         )
     );
     assert!(
@@ -273,14 +273,80 @@ fn names_that_are_none_here_are_mapped_and_found() {
     let told = imported(
         "{ consul: 'c:1', jobs: [ { name: 'my.job 1', exec: 'a' }, \
          { name: 'global', exec: 'a', port: 1, health: { interval: 1, ttl: 2 } }, \
+         { name: '/bin/to/test-Case--now.sh', exec: 'a' }, \
          { name: 'b', exec: 'b', when: { source: 'my.job 1', once: 'exitSuccess' } } ] }",
     )
     .toml;
-    for part in
-        ["[jobs.my-job-1]", "source = \"my-job-1\"", "[jobs.global_job]", "service = \"global\""]
-    {
+    for part in [
+        "[jobs.my-job-1]",
+        "source = \"my-job-1\"",
+        "[jobs.global_job]",
+        "service = \"global\"",
+        "[jobs.test-Case--now]",
+    ] {
         assert!(told.contains(part), "{part}\n{told}");
     }
+}
+
+#[test]
+fn the_second_of_one_name_gets_another_and_that_is_said() {
+    let told = imported(
+        "{ consul: 'c:1', jobs: [ { name: 'web', exec: 'a' },\n\
+         { name: 'web', exec: 'b', port: 80, health: { interval: 1, ttl: 5 } },\n\
+         { name: 'c', exec: 'c', when: { source: 'web', once: 'exitSuccess' } } ],\n\
+         watches: [ { name: 'db', interval: 1 }, { name: 'db', interval: 1, tag: 'a' } ] }",
+    )
+    .toml;
+    for part in [
+        "[jobs.web]\nexec = [\"a\"]",
+        "[jobs.web_2]\nexec = [\"b\"]",
+        "service = \"web\"",
+        "when = { source = \"web\", once = \"exitSuccess\" }",
+        "# line 2: there is a job 'web' already, at f.json5:1: this one is 'web_2' here",
+        "[watches.db_2]\nservice = \"db\"",
+        "there is a watch 'db' already",
+    ] {
+        assert!(told.contains(part), "{part}\n{told}");
+    }
+}
+
+#[test]
+fn a_check_with_a_mistake_is_told_alone() {
+    let text = "{ jobs: [ { name: 'a', health: { exec: 'b', interval: 1 } } ] }";
+    let errors = import(Format::ContainerPilot, text, Path::new("f"), &context()).unwrap_err();
+    let told: Vec<String> = errors.iter().map(|error| error.message.clone()).collect();
+    assert_eq!(told, ["health of job 'a' has no ttl"]);
+}
+
+#[test]
+fn a_directory_is_one_configuration() {
+    let dir = std::env::temp_dir().join(format!("mainstay-pilot-d-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let put = |name: &str, text: &str| fs::write(dir.join(name), text).unwrap();
+    put("10-web.json5", "{ control: { socket: '/s' }, jobs: [\n { name: 'web', exec: 'web' } ] }");
+    put(
+        "20-job.json",
+        "{ jobs: [\n\n { name: 'job', exec: ['{{ .PORT }}'], when: { source: 'web', once: 'healthy' } } ] }",
+    );
+    put(".hidden.json5", "nonsense");
+    put("README", "nonsense");
+    let whole = || import_file(Format::ContainerPilot, &dir, &context());
+    let told = whole().unwrap();
+    loads(&told);
+    for part in ["[jobs.web]", "[jobs.job]\nexec = [\"8080\"]", "source = \"web\""] {
+        assert!(told.toml.contains(part), "{part}\n{}", told.toml);
+    }
+    let written: Vec<&String> = told.places.iter().map(|(_, at)| at).collect();
+    assert!(written.iter().any(|at| at.ends_with("20-job.json:3")), "{written:?}");
+    let found = mainstay_import::containerpilot_socket(&dir, &context()).unwrap();
+    assert_eq!(found, Path::new("/s"));
+    // A mistake is told in the file that has it, and a key that is in two of them is one.
+    put("30-more.json5", "{ control: { socket: '/t' },\n jobs: [ { name: 'x', exce: 'x' } ] }");
+    let told = whole().unwrap_err().to_string();
+    for part in ["30-more.json5:1:", "'control'", "30-more.json5:2:", "'exce'"] {
+        assert!(told.contains(part), "{part}\n{told}");
+    }
+    fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]

@@ -33,7 +33,7 @@ const NAME: &str = "containerpilot";
 /// A reload reads files and may stop jobs.
 const PATIENCE: Duration = Duration::from_secs(60);
 const USAGE_TEXT: &str = "Usage of containerpilot:
-  -config FILE        the configuration; default: the variable CONTAINERPILOT
+  -config FILE        the configuration, or a directory of them; default: the variable CONTAINERPILOT
   -maintenance VALUE  enable: enter maintenance; anything else: leave it
   -out FILE           where -template writes; default, and -: to stdout
   -ping               ask whether it runs
@@ -42,7 +42,7 @@ const USAGE_TEXT: &str = "Usage of containerpilot:
   -reload             bring the configuration into force as it is written now
   -template           print the configuration with its template rendered
   -version            show the version
-This is Mainstay, called by another name: `mainstay help` shows what else it can do.";
+This is Mainstay, called by another name: `mainstay --help` shows what else it can do.";
 
 /// What was typed.
 #[derive(Debug, Default, PartialEq)]
