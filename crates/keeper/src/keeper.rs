@@ -168,6 +168,7 @@ impl Keeper {
 
     /// Runs until the end; the exit code.
     pub(crate) fn run(&mut self) -> i32 {
+        self.feed_watchdog();
         loop {
             for deadline in self.deadlines.take_due() {
                 self.due(deadline);
@@ -297,6 +298,8 @@ impl Keeper {
             Deadline::NodeStop => self.end_own_stop(),
             Deadline::Last => self.last(),
             Deadline::LastOutput => self.look_at_last_output(),
+            Deadline::ServiceManager => self.tell_service_manager_again(),
+            Deadline::Watchdog => self.feed_watchdog(),
             Deadline::Upgrade => self.upgrade_late(),
             Deadline::Check { pid } => self.check_late(pid),
         }

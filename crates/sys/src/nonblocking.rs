@@ -7,11 +7,15 @@ use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{FileType, Mode, OFlags},
     io::Errno,
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+    net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType},
 };
 use std::{
+    ffi::OsStr,
     io,
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
     path::{Path, PathBuf},
 };
 
@@ -144,6 +148,22 @@ pub fn bind(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
     let dir = directory(path)?;
     rustix::net::bind(&socket, &address(path, &dir)?)?;
     Ok(socket)
+}
+
+/// Sends a datagram to a unix socket, by its path or, after an `@`, its abstract name.
+///
+/// # Errors
+/// As sendto(2); `WouldBlock` when nobody takes it now.
+pub fn send_datagram(to: &OsStr, bytes: &[u8]) -> io::Result<()> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+    let dir = directory(Path::new(to))?;
+    let name = match to.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddrUnix::new_abstract_name(name)?,
+        None => address(Path::new(to), &dir)?,
+    };
+    rustix::net::sendto(&socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT, &name)?;
+    Ok(())
 }
 
 /// The directory that a path too long for an address is in.

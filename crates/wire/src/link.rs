@@ -53,6 +53,8 @@ pub enum ToKeeper {
     },
     /// How lines are forwarded from now on, as far as that is not a job's affair.
     NodeLog(Box<NodeLog>),
+    /// Another plan has come into force.
+    Reloaded,
     Spawn(Box<Spawn>),
     /// Send the stop signal; an end that follows is `asked: stop`.
     Stop {

@@ -6,6 +6,7 @@ mod import;
 mod many;
 mod quickstart;
 mod reload;
+mod service_manager;
 mod stuck;
 mod when;
 mod why;

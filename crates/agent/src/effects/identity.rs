@@ -291,6 +291,7 @@ pub(crate) fn job_of(message: &ToKeeper) -> Option<&Name> {
         ToKeeper::Hello { .. }
         | ToKeeper::Ready { .. }
         | ToKeeper::NodeLog(_)
+        | ToKeeper::Reloaded
         | ToKeeper::Ack { .. }
         | ToKeeper::TaskTaken { .. }
         | ToKeeper::Taken { .. }

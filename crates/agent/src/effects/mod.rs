@@ -174,6 +174,7 @@ impl Agent {
         self.write_plan();
         self.push_settings();
         self.say_ready();
+        self.say(&ToKeeper::Reloaded);
         self.give_back.ask();
     }
 

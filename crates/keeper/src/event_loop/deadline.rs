@@ -1,7 +1,7 @@
 //! Deadlines. They stand still while the machine sleeps, so that nobody is late on waking; but a
 //! lease runs out meanwhile (`Fence`).
 //!
-//! A deadline is a value, never cancelled: whoever handles it looks whether it still resources
+//! A deadline is a value, never cancelled: whoever handles it looks whether it still means
 //! anything.
 
 use mainstay_sys::clock;
@@ -60,6 +60,9 @@ pub(crate) enum Deadline {
     Last,
     /// Look again whether the last output is written.
     LastOutput,
+    /// Say again what the service manager has not taken.
+    ServiceManager,
+    Watchdog,
     /// Look again whether the next binary can take over.
     Upgrade,
     /// The new binary had its time to look at what it would take over.

@@ -50,6 +50,7 @@ impl Keeper {
         self.send_log_gaps();
         self.flush_agent();
         self.try_end();
+        self.tell_service_manager();
     }
 
     /// Sends what the agent takes now.
@@ -146,6 +147,11 @@ impl Keeper {
                 if let Some(node) = self.node() {
                     node.resources.output.follow(&log);
                     node.log = *log;
+                }
+            }
+            ToKeeper::Reloaded => {
+                if let Some(manager) = self.node().and_then(|node| node.service_manager.as_mut()) {
+                    manager.reloaded();
                 }
             }
             ToKeeper::Spawn(spawn) => self.spawn(&spawn),

@@ -5,5 +5,6 @@ mod agent_process;
 pub(crate) mod log_gaps;
 mod messages;
 pub(crate) mod node;
+pub(crate) mod service_manager;
 pub(crate) mod spare;
 pub(crate) mod succession;

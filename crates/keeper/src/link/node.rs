@@ -3,7 +3,10 @@
 use crate::{
     RunOptions,
     control::keeper_socket::KeeperClient,
-    link::{agent::Agent, log_gaps::LogGaps, spare::Spare, succession::Succession},
+    link::{
+        agent::Agent, log_gaps::LogGaps, service_manager::ServiceManager, spare::Spare,
+        succession::Succession,
+    },
     output::Output,
     process::outcomes::Outcomes,
     run::{dirs::RunDir, shutdown::LastOutput},
@@ -37,13 +40,15 @@ pub(crate) struct Node {
     /// Not acknowledged yet.
     pub(crate) records: VecDeque<ExitRecord>,
     pub(crate) next_record: u64,
-    /// WriterEvent to the agent, and not in its hands yet.
+    /// Told to the agent, and not in its hands yet.
     pub(crate) pending_requests: BTreeMap<u64, PendingRequest>,
     pub(crate) next_token: u64,
     pub(crate) log_gaps: LogGaps,
     /// The latest sd_notify fields of (job, incarnation).
     pub(crate) notifications: BTreeMap<(u64, u64), BTreeMap<String, String>>,
     pub(crate) outcomes: Outcomes,
+    /// Who started the node and wants to be told.
+    pub(crate) service_manager: Option<ServiceManager>,
     /// What an agent has last told of the node.
     pub(crate) told: Option<NodeSummary>,
     pub(crate) stop_timeout: Duration,
@@ -114,6 +119,7 @@ impl Node {
             next_token: 0,
             notifications: BTreeMap::new(),
             outcomes: Outcomes::default(),
+            service_manager: ServiceManager::from_env(),
             told: None,
             stop_timeout: FIRST_STOP_TIMEOUT,
             log: NodeLog::default(),

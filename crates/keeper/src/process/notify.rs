@@ -83,7 +83,7 @@ impl Keeper {
         }
     }
 
-    /// A newline on its notification descriptor resources the same as READY=1; more is not expected.
+    /// A newline on its notification descriptor means the same as READY=1; more is not expected.
     pub(crate) fn read_ready_pipe(&mut self, id: u64) {
         let Some(process) = self.jobs.get_mut(&id).and_then(|job| job.process.as_mut()) else {
             return;

@@ -229,7 +229,7 @@ impl Keeper {
         if std::mem::replace(&mut node.stopping_alone, true) {
             return;
         }
-        // What it cost to find out that there is no agent is role of the time.
+        // What it cost to find out that there is no agent is part of the time.
         let timeout = node.stop_timeout.saturating_sub(SILENT);
         self.forget_agent();
         self.kill_spare();

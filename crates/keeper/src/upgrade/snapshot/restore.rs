@@ -185,7 +185,9 @@ impl Handover {
         keeper.adopt_leftovers();
         keeper.reporting =
             self.deadlines.iter().any(|(_, deadline)| *deadline == Deadline::StateReport);
-        for (at, deadline) in self.deadlines {
+        // What the service manager is told begins anew.
+        let anew = |it: &Deadline| matches!(it, Deadline::Watchdog | Deadline::ServiceManager);
+        for (at, deadline) in self.deadlines.into_iter().filter(|(_, it)| !anew(it)) {
             keeper.deadlines.at(at, deadline);
         }
         Ok(keeper)
