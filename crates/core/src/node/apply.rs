@@ -186,7 +186,7 @@ impl Node {
             added.push(plan.name.clone());
             Job::new(plan)
         });
-        self.wiring = Wiring::new(&self.jobs);
+        self.wiring = Arc::new(Wiring::new(&self.jobs));
         self.revision += 1;
         self.step.replanned |= differs;
         self.forget_what_is_not_planned();
@@ -220,7 +220,7 @@ impl Node {
         }
         let gone: Vec<Name> = gone.into_iter().map(|id| self.jobs.name(id).clone()).collect();
         self.jobs.forget(&gone);
-        self.wiring = Wiring::new(&self.jobs);
+        self.wiring = Arc::new(Wiring::new(&self.jobs));
         self.revision += 1;
         self.step.gone = gone;
         out.command(Command::Applied);

@@ -3,6 +3,9 @@
 //! A job that a new plan no longer has is a slot beside the plan until its process is gone, with
 //! what the plan of before said about it. So the plan stays what was written, and the next agent
 //! still knows the job.
+//!
+//! A copy of them shares all that neither changes: one is made for every preview, and one before
+//! every request that can still be refused.
 
 use super::{census::Census, wiring::triggers};
 use crate::{
@@ -35,8 +38,8 @@ pub(super) struct Jobs {
     plan: Plan,
     leaving: Vec<Leaving>,
     /// Of the plan's jobs, then of those that are leaving.
-    states: Vec<Job>,
-    ids: BTreeMap<Name, JobId>,
+    states: Vec<Arc<Job>>,
+    ids: Arc<BTreeMap<Name, JobId>>,
     /// Those that are main.
     mains: Vec<JobId>,
     census: Census,
@@ -67,11 +70,12 @@ impl Jobs {
     pub(super) fn new(
         plan: Plan,
         leaving: Vec<Leaving>,
-        mut state: impl FnMut(&JobPlan) -> Job,
+        mut state: impl FnMut(&JobPlan) -> Arc<Job>,
     ) -> Jobs {
         let plans = || plan.jobs.iter().chain(leaving.iter().map(|it| &it.plan));
-        let states: Vec<Job> = plans().map(|plan| state(plan)).collect();
-        let ids = plans().enumerate().map(|(at, it)| (it.name.clone(), JobId(at))).collect();
+        let states: Vec<Arc<Job>> = plans().map(|plan| state(plan)).collect();
+        let ids = plans().enumerate().map(|(at, it)| (it.name.clone(), JobId(at)));
+        let ids = Arc::new(ids.collect());
         let mains =
             plans().enumerate().filter(|(_, it)| it.main).map(|(at, _)| JobId(at)).collect();
         let census = count(&states);
@@ -135,9 +139,14 @@ impl Jobs {
         (self.plan_of(id), &self[id])
     }
 
+    /// A job as it is now, to be kept.
+    pub(super) fn shared(&self, id: JobId) -> Arc<Job> {
+        self.states[id.0].clone()
+    }
+
     /// To change a job: [`Jobs::changed`] has to follow.
     pub(super) fn both_mut(&mut self, id: JobId) -> (&JobPlan, &mut Job) {
-        (slot_plan(&self.plan, &self.leaving, id), &mut self.states[id.0])
+        (slot_plan(&self.plan, &self.leaving, id), Arc::make_mut(&mut self.states[id.0]))
     }
 
     /// A job is not as it was before.
@@ -177,7 +186,8 @@ impl Jobs {
         });
         let still = self.leaving.iter().filter(|it| gone(&it.plan)).cloned();
         let leaving = newly.chain(still).map(|it| it.still_hooked(&planned)).collect();
-        let state = |plan: &JobPlan| states.remove(&plan.name).unwrap_or_else(|| fresh(plan));
+        let state =
+            |plan: &JobPlan| states.remove(&plan.name).unwrap_or_else(|| Arc::new(fresh(plan)));
         let Jobs { plan, leaving, .. } = std::mem::replace(self, Jobs::new(new, leaving, state));
         let before = plan.jobs.into_iter().chain(leaving.into_iter().map(|it| it.plan));
         before.map(|plan| (plan.name.clone(), plan)).collect()
@@ -205,17 +215,17 @@ impl Jobs {
         let stays = |plan: &JobPlan| !gone.contains(&plan.name);
         let planned = self.plan.jobs.len();
         let left = self.states.drain(planned..).zip(std::mem::take(&mut self.leaving));
-        let (states, leaving): (Vec<Job>, Vec<Leaving>) =
+        let (states, leaving): (Vec<Arc<Job>>, Vec<Leaving>) =
             left.filter(|(_, slot)| stays(&slot.plan)).unzip();
         self.states.extend(states);
         self.leaving = leaving;
         self.census = count(&self.states);
         self.mains = self.ids().filter(|id| self.plan_of(*id).main).collect();
-        self.ids = self.ids().map(|id| (self.name(id).clone(), id)).collect();
+        self.ids = Arc::new(self.ids().map(|id| (self.name(id).clone(), id)).collect());
     }
 
     /// By name, for a plan that has its own numbers.
-    fn take_states(&mut self) -> BTreeMap<Name, Job> {
+    fn take_states(&mut self) -> BTreeMap<Name, Arc<Job>> {
         let names: Vec<Name> = self.ids().map(|id| self.name(id).clone()).collect();
         names.into_iter().zip(std::mem::take(&mut self.states)).collect()
     }
@@ -247,8 +257,8 @@ impl<T> IndexMut<JobId> for PerJob<T> {
     }
 }
 
-fn count(states: &[Job]) -> Census {
-    Census::of(states.iter().enumerate().map(|(at, job)| (JobId(at), job)))
+fn count(states: &[Arc<Job>]) -> Census {
+    Census::of(states.iter().enumerate().map(|(at, job)| (JobId(at), job.as_ref())))
 }
 
 fn slot_plan<'a>(plan: &'a Plan, leaving: &'a [Leaving], id: JobId) -> &'a JobPlan {

@@ -57,7 +57,7 @@ use crate::{
 };
 use jobs::{JobId, Jobs};
 use state::NodeStage;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 use wiring::Wiring;
 
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ pub struct Node {
     /// Those of which there is something to know.
     apps: BTreeMap<Name, App>,
     watches: JournaledMap<Watch>,
-    wiring: Wiring,
+    wiring: Arc<Wiring>,
     step: StepState,
     /// Why nothing can progress any more, once that has ended the node.
     stuck: Vec<StuckJob>,
@@ -83,7 +83,7 @@ pub struct Node {
 #[derive(Debug, Clone, Default)]
 struct StepState {
     /// The jobs that it has changed, as they were before it; `None`: not there.
-    touched: BTreeMap<JobId, Option<Job>>,
+    touched: BTreeMap<JobId, Option<Arc<Job>>>,
     /// The jobs that are gone.
     gone: Vec<Name>,
     /// It finds out how things are, without a journal: what is said now is no trigger.
@@ -162,7 +162,7 @@ impl Node {
         let touched = std::mem::take(&mut self.step.touched);
         let touched: Vec<Name> = touched
             .into_iter()
-            .filter(|(id, before)| Some(&self.jobs[*id]) != before.as_ref())
+            .filter(|(id, before)| Some(&self.jobs[*id]) != before.as_deref())
             .map(|(id, _)| self.jobs.name(id).clone())
             .collect();
         self.forget_those_gone(&mut out);
@@ -331,8 +331,8 @@ impl Node {
     /// ended.
     fn ask_job(&mut self, out: &mut Outbox, id: JobId, input: JobInput<'_>) -> Result<(), Refusal> {
         let leaving = self.jobs.is_leaving(id);
+        let before = self.jobs.shared(id);
         let (plan, job) = self.jobs.both_mut(id);
-        let before = job.clone();
         let ctx = &mut JobCtx {
             plan,
             hooks: !self.wiring.stopping_hooks(id).is_empty(),
@@ -357,7 +357,7 @@ impl Node {
         // Whoever waited for its hook run waits for its end now.
         self.step.moved |= before.is_hook_run() && !job.is_hook_run();
         let begins_life = before.is_between_lives() && job.incarnation() > before.incarnation();
-        if *job != before {
+        if *job != *before {
             self.jobs.changed(id, &before);
             self.step.touched.entry(id).or_insert(Some(before));
         }

@@ -1,16 +1,21 @@
 //! What of a node is journaled: everything at one moment, and what one step has changed.
 
-use super::{Node, NodeState, StepState, jobs::Jobs, wiring::Wiring};
+use super::{
+    Node, NodeState, StepState,
+    jobs::{JobId, Jobs},
+    wiring::Wiring,
+};
 use crate::{
     app::{App, AppStage},
     environ::Environ,
     job::Job,
     name::Name,
-    plan::{JobPlan, Plan},
+    plan::Plan,
     record::{Journaled, JournaledMap, Memory, Record},
     task::Tasks,
     watch::Watch,
 };
+use std::sync::Arc;
 
 impl Node {
     /// A node as an earlier agent left it. A job without a record is new.
@@ -21,14 +26,14 @@ impl Node {
         let jobs = Jobs::new(plan, leaving, |plan| {
             memory.jobs.remove(&plan.name).unwrap_or_else(|| {
                 added.push(plan.name.clone());
-                Job::new(plan)
+                Arc::new(Job::new(plan))
             })
         });
         let mut state = memory.state.take().unwrap_or_default();
         state.disabled_absent.extend(memory.take_disabled());
         let app = |(name, stage)| (name, App::restored(stage));
         let mut node = Node {
-            wiring: Wiring::new(&jobs),
+            wiring: Arc::new(Wiring::new(&jobs)),
             jobs,
             seq: memory.seq,
             state: Journaled::new(state),
@@ -64,8 +69,7 @@ impl Node {
             records.push(Record::Tasks(Tasks::clone(&self.tasks)));
         }
         records.extend(self.leaving_records());
-        let job = |(plan, job): (&JobPlan, &Job)| job_record(plan.name.clone(), job);
-        records.extend(self.jobs().map(job));
+        records.extend(self.jobs.ids().map(|id| self.job_record(id)));
         for (name, app) in &self.apps {
             if app.stage() != AppStage::Down {
                 records.push(Record::App(name.clone(), app.stage()));
@@ -98,8 +102,8 @@ impl Node {
         records.extend(state.map(|state| Record::Node(Box::new(state))));
         records.extend(self.environ.take_change().cloned().map(Record::Environ));
         records.extend(self.tasks.take_change().cloned().map(Record::Tasks));
-        let job = |name: &Name| Some(job_record(name.clone(), self.job(name.as_str())?));
-        records.extend(jobs.iter().filter_map(job));
+        let jobs = jobs.iter().filter_map(|job| self.jobs.id(job.as_str()));
+        records.extend(jobs.map(|id| self.job_record(id)));
         for (name, app) in &mut self.apps {
             records.extend(app.take_stage().map(|stage| Record::App(name.clone(), stage)));
             let reasons = app.take_reasons().into_iter();
@@ -110,8 +114,8 @@ impl Node {
         records.extend(std::mem::take(&mut self.step.gone).into_iter().map(Record::JobGone));
         records
     }
-}
 
-fn job_record(name: Name, job: &Job) -> Record {
-    Record::Job(name, Box::new(job.clone()))
+    fn job_record(&self, id: JobId) -> Record {
+        Record::Job(self.jobs.name(id).clone(), self.jobs.shared(id))
+    }
 }

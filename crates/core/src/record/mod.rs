@@ -29,6 +29,7 @@ use serde::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    sync::Arc,
 };
 
 /// The new state of one thing. New fields in it have defaults, so that an older record can be read.
@@ -44,7 +45,7 @@ pub enum Record {
     Environ(Environ),
     /// The tasks that have not ended.
     Tasks(Tasks),
-    Job(Name, Box<Job>),
+    Job(Name, Arc<Job>),
     /// A job that is gone from the plan, while its process is not.
     Leaving(Box<Leaving>),
     /// A job that is leaving, by an older binary, whose plan still has it.
@@ -140,7 +141,7 @@ pub struct Memory {
     out_of_plan: BTreeMap<Name, OutOfPlan>,
     pub(crate) environ: Environ,
     pub(crate) tasks: Tasks,
-    pub(crate) jobs: BTreeMap<Name, Job>,
+    pub(crate) jobs: BTreeMap<Name, Arc<Job>>,
     pub(crate) apps: BTreeMap<Name, AppStage>,
     pub(crate) rests: BTreeMap<Name, RestReason>,
     pub(crate) watches: BTreeMap<Name, Watch>,
@@ -156,7 +157,7 @@ impl Memory {
             Record::Node(state) => self.state = Some(*state),
             Record::Environ(environ) => self.environ = environ,
             Record::Tasks(tasks) => self.tasks = tasks,
-            Record::Job(name, job) => drop(self.jobs.insert(name, *job)),
+            Record::Job(name, job) => drop(self.jobs.insert(name, job)),
             Record::Leaving(slot) => self.leaving.push(*slot),
             Record::Leaves(name) => drop(self.out_of_plan.insert(name, OutOfPlan::Leaving)),
             Record::JobGone(name) => {
@@ -199,7 +200,7 @@ impl Memory {
     /// Jobs that a user disabled in an earlier run. Those that there is a record of have their say.
     pub fn disable(&mut self, jobs: impl IntoIterator<Item = Name>) {
         for name in jobs {
-            self.jobs.entry(name).or_insert_with(Job::disabled);
+            self.jobs.entry(name).or_insert_with(|| Arc::new(Job::disabled()));
         }
     }
 

@@ -27,6 +27,7 @@ use mainstay_core::{
 use std::{
     collections::VecDeque,
     hash::{Hash, Hasher},
+    sync::Arc,
 };
 
 /// How often things may happen that nobody has to answer for.
@@ -516,7 +517,7 @@ pub fn restore(plan: &Plan, saved: &Saved) -> Node {
     memory.told(saved.seq);
     memory.take(Journaled::Node(Box::new(saved.state.clone())));
     for (plan, job) in plan.jobs.iter().zip(&saved.jobs) {
-        memory.take(Journaled::Job(plan.name.clone(), Box::new(job.clone())));
+        memory.take(Journaled::Job(plan.name.clone(), Arc::new(job.clone())));
     }
     memory.restore(plan.clone())
 }
