@@ -22,7 +22,8 @@ use crate::{
     inputs::seen_tokens::SeenTokens,
     inputs::timers::Timers,
     journal::plan_file::{OnDisk, PlanWriter},
-    journal::{Change, Journal, Moment, RETRY},
+    journal::snapshot::{Moment, Snapshot},
+    journal::{Change, Journal, RETRY},
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
     reload::previews::Previews,
@@ -204,6 +205,7 @@ impl Agent {
             found = self.outgoing.looked_up() => self.proceed(found),
             previewed = self.previews.finished() => self.apply(previewed),
             written = self.plan_writer.finished() => self.plan_written(written),
+            snapshot = self.journal.snapshot_written() => self.adopt_snapshot(snapshot),
             progress = self.disabled.progress() => self.go_on_keeping(progress),
             heard = self.discovery.next_input() => self.take(heard, Origin::World),
             checked = self.checks.answered() => self.take_checked(checked),
@@ -218,6 +220,13 @@ impl Agent {
             *output = self.hide(job, std::mem::take(output));
         }
         self.take(checked, Origin::World)
+    }
+
+    fn adopt_snapshot(&mut self, written: io::Result<Snapshot>) -> Result<(), End> {
+        let begun = Instant::now();
+        self.journal.adopt(written);
+        self.meter.busy(begun.elapsed());
+        Ok(())
     }
 
     fn has_unwritten(&self) -> bool {
@@ -237,13 +246,15 @@ impl Agent {
         if !self.journal.has_failed() {
             return Ok(());
         }
-        self.journal.retry(&Moment {
-            node: &self.node,
-            events: self.event_log.all(),
-            taken: &self.seen_tokens,
-            upgrade: self.upgrade,
-            with_plan: self.plan_on_disk != OnDisk::Current,
-        })
+        let with_plan = self.plan_on_disk != OnDisk::Current;
+        let events = self.event_log.all();
+        self.journal.retry(&Moment::of(
+            &self.node,
+            with_plan,
+            events,
+            &self.seen_tokens,
+            self.upgrade,
+        ))
     }
 
     /// Takes a request whose answer is a promise: only if the journal has it.
@@ -432,16 +443,10 @@ impl Agent {
         let (node, event_log, all_taken, told) =
             (&self.node, &self.event_log, &self.seen_tokens, self.upgrade);
         let change = Change { events, records, taken, upgrade };
-        self.journal.append(&change, || Moment {
-            node,
-            events: event_log
-                .all()
-                .into_iter()
-                .chain(events.iter().cloned().map(Arc::new))
-                .collect(),
-            taken: all_taken,
-            upgrade: told,
-            with_plan: behind || outcome.changes_plan(),
+        self.journal.append(&change, || {
+            let mut all = event_log.all();
+            all.extend(events.iter().cloned().map(Arc::new));
+            Moment::of(node, behind || outcome.changes_plan(), all, all_taken, told)
         })
     }
 

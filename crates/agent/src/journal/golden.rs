@@ -8,7 +8,7 @@ use mainstay_core::{
     app::{AppPhase, RestReason},
     clock::Now,
     job::{Desired, Job, Phase},
-    node::{Held, Input},
+    node::{Held, Input, Node},
 };
 use std::fs;
 

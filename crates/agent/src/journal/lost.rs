@@ -8,7 +8,7 @@ use mainstay_core::{
     exit::{Asked, Exit},
     job::{Desired, Job, JobSummary, Phase},
     name::Name,
-    node::{Command, Held, Input, Outcome, Request},
+    node::{Command, Held, Input, Node, Outcome, Request},
     signal::Signal,
 };
 use mainstay_import::PlanSource;

@@ -6,7 +6,7 @@
 //! what is in them is no affair of the journal. A line is written by one write(2) and never synced:
 //! it has to survive the agent, not the machine. Whatever follows the last whole line was never made
 //! visible, and is dropped; what is whole and not understood is passed over (`line`). Past 4 MiB the
-//! file is replaced by a new snapshot, with as many of the last events as fit 4 MiB.
+//! file is replaced by a new snapshot, which is written outside the loop (`snapshot`).
 //!
 //! A journal that cannot be written (full disk) stops nobody: the agent says so once, goes on in
 //! memory, and tries a new snapshot once a second. Until then the keeper keeps what only it knows.
@@ -17,6 +17,7 @@ mod legacy;
 mod line;
 pub(crate) mod plan_file;
 pub(crate) mod recovery;
+pub(crate) mod snapshot;
 
 pub use format::Unreadable;
 
@@ -26,7 +27,6 @@ use format::Format;
 use line::{Line, LineEvents, decode};
 use mainstay_core::{
     event::Event,
-    node::Node,
     record::{Memory, Record},
 };
 use mainstay_sys::{
@@ -34,6 +34,7 @@ use mainstay_sys::{
     state_dir::{Durability, StateDir},
 };
 use serde::{Deserialize, Serialize};
+use snapshot::{EVENTS, Moment, Snapshot, SnapshotWriter};
 use std::{
     collections::VecDeque,
     fs::{File, OpenOptions},
@@ -47,8 +48,6 @@ const FILE: &str = "journal";
 const LIMIT: u64 = 4 << 20;
 /// A change of so many events and records is as good as none.
 const SHORT: usize = 100;
-/// Of a snapshot, the events: the newest that fit.
-const EVENT_BYTES: usize = 4 << 20;
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
 /// Whose journal it is.
@@ -64,7 +63,7 @@ struct Header {
 #[serde(rename_all = "snake_case")]
 enum Written<'a> {
     Header(&'a Header),
-    Snapshot { records: &'a [Record], taken: &'a SeenTokens, upgrade: u64 },
+    Snapshot { records: &'a [&'a Record], taken: &'a SeenTokens, upgrade: u64 },
     Events(&'a [Arc<Event>]),
     Change(&'a Change<'a>),
 }
@@ -106,23 +105,16 @@ pub(crate) struct Recovered {
     broken_at: Option<usize>,
 }
 
-/// Everything at one moment, for a new snapshot.
-#[derive(Debug)]
-pub(crate) struct Moment<'a> {
-    pub(crate) node: &'a Node,
-    pub(crate) events: Vec<Arc<Event>>,
-    pub(crate) taken: &'a SeenTokens,
-    pub(crate) upgrade: u64,
-    /// The plan is not in plan.json.
-    pub(crate) with_plan: bool,
-}
-
 #[derive(Debug)]
 pub(crate) struct Journal {
     run_dir: PathBuf,
     header: Header,
     state: FileState,
+    /// A snapshot is due once it is longer.
     limit: u64,
+    /// The next change begins it anew, as a snapshot: nothing may be added to what is there.
+    anew: bool,
+    snapshots: SnapshotWriter,
     /// Said once, until it can be written again.
     failure_told: bool,
     /// Said once as well: there was room for everything but the plan.
@@ -184,7 +176,7 @@ impl Journal {
 
     /// The next change begins it anew, as a snapshot.
     fn begin_anew(&mut self) {
-        self.limit = 0;
+        self.anew = true;
     }
 
     fn closed(run_dir: &Path, run: &str) -> Journal {
@@ -193,6 +185,8 @@ impl Journal {
             header: Header { format: Format::OURS, run: run.to_owned(), boot: boot_id() },
             state: FileState::Failed { since: Instant::now(), why: io::ErrorKind::NotFound },
             limit: LIMIT,
+            anew: false,
+            snapshots: SnapshotWriter::new(),
             failure_told: false,
             planless_told: false,
         }
@@ -214,7 +208,7 @@ impl Journal {
     ///
     /// # Errors
     /// It still cannot be written.
-    pub(crate) fn retry(&mut self, moment: &Moment<'_>) -> io::Result<()> {
+    pub(crate) fn retry(&mut self, moment: &Moment) -> io::Result<()> {
         self.rebase(moment)
     }
 
@@ -222,49 +216,74 @@ impl Journal {
     ///
     /// # Errors
     /// It is not written, and that was said. A later attempt writes everything.
-    pub(crate) fn append<'a>(
+    pub(crate) fn append(
         &mut self,
         change: &Change<'_>,
-        moment: impl FnOnce() -> Moment<'a>,
+        moment: impl FnOnce() -> Moment,
     ) -> io::Result<()> {
         match &mut self.state {
-            // A long change takes its time by itself: the snapshot is left to the next one.
-            FileState::Open { size, .. }
-                if *size > self.limit && (change.is_short() || *size > 2 * self.limit) =>
-            {
-                self.rebase(&moment())
-            }
+            FileState::Open { .. } if self.anew => self.rebase(&moment()),
             FileState::Open { file, size } => {
                 let mut bytes = Vec::with_capacity(512);
                 let written = encode(&mut bytes, &Written::Change(change))
                     .and_then(|()| file.write_all(&bytes));
-                match written {
-                    Ok(()) => {
-                        *size += bytes.len() as u64;
-                        Ok(())
-                    }
-                    Err(error) => {
-                        // A torn line in the middle would hide all that follows it.
-                        let _ = file.set_len(*size);
-                        self.fail(&error);
-                        Err(error)
-                    }
+                if let Err(error) = written {
+                    // A torn line in the middle would hide all that follows it.
+                    let _ = file.set_len(*size);
+                    self.fail(&error);
+                    return Err(error);
                 }
+                *size += bytes.len() as u64;
+                self.snapshots.add(&bytes);
+                // A long change takes its time by itself: the snapshot is left to the next one.
+                if *size > self.limit && (change.is_short() || *size > 2 * self.limit) {
+                    self.snapshots.begin(&self.run_dir, &self.header, moment);
+                }
+                Ok(())
             }
             FileState::Failed { since, .. } if since.elapsed() >= RETRY => self.rebase(&moment()),
             FileState::Failed { why, .. } => Err((*why).into()),
         }
     }
 
-    /// A new snapshot in place of everything. Without the plan that it should have it is written,
-    /// and an error.
-    fn rebase(&mut self, moment: &Moment<'_>) -> io::Result<()> {
+    /// The next snapshot that was written beside the journal. May be dropped at any time.
+    pub(crate) async fn snapshot_written(&mut self) -> io::Result<Snapshot> {
+        self.snapshots.finished().await
+    }
+
+    /// Puts a snapshot in the place of the journal, with all that was added since.
+    pub(crate) fn adopt(&mut self, written: io::Result<Snapshot>) {
+        // Whoever begins anew meanwhile has more than it.
+        let (Some(since), FileState::Open { size, .. }) =
+            (self.snapshots.take_since(), &self.state)
+        else {
+            return;
+        };
+        match written.and_then(|snapshot| snapshot.take_over(&self.run_dir, &since)) {
+            Ok((file, size)) => {
+                self.begun(file, size);
+                self.tell_of_plan(false);
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "cannot replace {} by a shorter one: {error}; it goes on to grow, and this is \
+                     tried again",
+                    self.path().display()
+                );
+                self.limit = size + LIMIT;
+            }
+        }
+    }
+
+    /// A new snapshot in place of everything, now. Without the plan that it should have it is
+    /// written, and an error.
+    fn rebase(&mut self, moment: &Moment) -> io::Result<()> {
+        self.snapshots.outdate();
         // Where space is short, state matters more than history, and than a plan that can be loaded.
-        let mut attempts = vec![(moment.with_plan, KEPT), (moment.with_plan, KEPT / 20)];
-        attempts.extend([(moment.with_plan, 0), (false, 0)]);
-        attempts.dedup();
+        let planless = moment.has_plan().then_some((false, 0));
+        let attempts = EVENTS.iter().map(|events| (true, *events)).chain(planless);
         let written = attempts.into_iter().find_map(|(with_plan, events)| {
-            let bytes = match snapshot(&self.header, moment, with_plan, events) {
+            let bytes = match moment.encode(&self.header, with_plan, events) {
                 Ok(bytes) => bytes,
                 Err(error) => return Some(Err(error)),
             };
@@ -275,16 +294,11 @@ impl Journal {
         });
         match written {
             Some(Ok((file, size, with_plan))) => {
-                self.tell_of_plan(moment.with_plan && !with_plan);
-                if std::mem::take(&mut self.failure_told) {
-                    tracing::info!("the journal can be written again");
-                }
-                // A snapshot that is large by itself must not be replaced at every step.
-                self.limit = LIMIT.max(size + LIMIT.min(size));
-                self.state = FileState::Open { file, size };
-                match moment.with_plan && !with_plan {
-                    true => Err(rustix::io::Errno::NOSPC.into()),
-                    false => Ok(()),
+                self.begun(file, size);
+                self.tell_of_plan(!with_plan);
+                match with_plan {
+                    true => Ok(()),
+                    false => Err(rustix::io::Errno::NOSPC.into()),
                 }
             }
             Some(Err(error)) => {
@@ -297,6 +311,17 @@ impl Journal {
                 Err(error)
             }
         }
+    }
+
+    /// A snapshot is the journal now.
+    fn begun(&mut self, file: File, size: u64) {
+        if std::mem::take(&mut self.failure_told) {
+            tracing::info!("the journal can be written again");
+        }
+        // A snapshot that is large by itself must not be replaced at every step.
+        self.limit = LIMIT.max(size + LIMIT.min(size));
+        self.anew = false;
+        self.state = FileState::Open { file, size };
     }
 
     fn replace(&self, bytes: &[u8]) -> io::Result<File> {
@@ -322,6 +347,7 @@ impl Journal {
                 self.path().display()
             );
         }
+        self.snapshots.outdate();
         self.state = FileState::Failed { since: Instant::now(), why: error.kind() };
     }
 }
@@ -331,33 +357,6 @@ fn reopen(path: &Path, valid: u64) -> io::Result<File> {
     file.set_len(valid)?;
     file.seek(SeekFrom::Start(valid))?;
     Ok(file)
-}
-
-fn snapshot(
-    header: &Header,
-    moment: &Moment<'_>,
-    with_plan: bool,
-    events: usize,
-) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let plan = with_plan.then(|| moment.node.plan_record());
-    let records: Vec<Record> = plan.into_iter().chain(moment.node.snapshot()).collect();
-    let (taken, upgrade) = (moment.taken, moment.upgrade);
-    let skipped = moment.events.len() - newest(&moment.events, events);
-    encode(&mut bytes, &Written::Header(header))?;
-    encode(&mut bytes, &Written::Snapshot { records: &records, taken, upgrade })?;
-    encode(&mut bytes, &Written::Events(&moment.events[skipped..]))?;
-    Ok(bytes)
-}
-
-/// How many of the last events go into a snapshot, at most so many.
-fn newest(events: &[Arc<Event>], most: usize) -> usize {
-    let mut bytes = 0;
-    let fits = |event: &&Arc<Event>| {
-        bytes += event.kind.size();
-        bytes <= EVENT_BYTES
-    };
-    events.iter().rev().take(most).take_while(fits).count()
 }
 
 fn encode(bytes: &mut Vec<u8>, line: &Written<'_>) -> io::Result<()> {
@@ -504,7 +503,7 @@ pub(crate) fn fuzz_sample() -> Vec<u8> {
         clock::{Mono, Now},
         exit::{Asked, Exit, Usage},
         name::Name,
-        node::Input,
+        node::{Input, Node},
         plan::{ExitRule, JobPlan, NodePlan, Plan},
     };
     let name = Name::new("web").expect("a name");
@@ -541,8 +540,8 @@ pub(crate) fn fuzz_sample() -> Vec<u8> {
             upgrade,
         }));
     }
-    let records: Vec<Record> = node.snapshot();
-    let taken = SeenTokens::default();
+    let (records, taken) = (node.snapshot(), SeenTokens::default());
+    let records: Vec<&Record> = records.iter().collect();
     write(&Written::Snapshot { records: &records, taken: &taken, upgrade: 3 });
     let lines = bytes.split(|byte| *byte == b'\n').filter_map(|line| line.get(9..));
     lines.collect::<Vec<_>>().join(&b'\n')

@@ -5,7 +5,7 @@ use crate::clock;
 use mainstay_core::{
     exit::{Asked, Exit},
     name::Name,
-    node::{Input, Outcome, Request},
+    node::{Input, Node, Outcome, Request},
     plan::{JobPlan, NodePlan, Plan},
 };
 use std::fs;
@@ -67,19 +67,24 @@ impl Driven {
     }
 
     fn step(&mut self, input: Input, taken: Option<u64>) {
+        self.step_beside_snapshot(input, taken);
+        self.finish_snapshot();
+    }
+
+    fn step_beside_snapshot(&mut self, input: Input, taken: Option<u64>) {
         let Outcome { events, records, .. } = self.node.step(clock::now(), input);
         let change = Change { events: &events, records: &records, taken, upgrade: None };
         self.events.extend(events.iter().cloned().map(Arc::new));
         taken.into_iter().for_each(|token| self.taken.add(token));
         let (node, events, taken) = (&self.node, &self.events, &self.taken);
         // Whether it could be written is seen in what is recovered.
-        let _ = self.journal.append(&change, || Moment {
-            node,
-            events: events.clone(),
-            taken,
-            upgrade: 0,
-            with_plan: false,
-        });
+        let _ = self.journal.append(&change, || Moment::of(node, false, events.clone(), taken, 0));
+    }
+
+    /// Whether there was one.
+    fn finish_snapshot(&mut self) -> bool {
+        let written = self.journal.snapshots.finish();
+        written.map(|written| self.journal.adopt(written)).is_some()
     }
 
     fn live_through_something(&mut self) {
@@ -183,6 +188,62 @@ fn a_long_journal_is_replaced_by_a_snapshot_that_says_the_same() {
     let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
     assert!(recovered.taken.contains(42) && recovered.taken.contains(43));
+}
+
+#[test]
+fn changes_beside_a_snapshot_follow_it() {
+    let dir = Dir::new("journal-beside");
+    let mut driven = Driven::new(&dir);
+    driven.live_through_something();
+    driven.journal.limit = 0;
+    driven.step_beside_snapshot(Input::LogGap { job: name("a"), lines: 1 }, None);
+    driven.journal.limit = LIMIT;
+    let before = dir.journal();
+    driven
+        .step_beside_snapshot(Input::Spawned { job: name("a"), incarnation: 2, pid: 12 }, Some(43));
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    driven.assert_recovered(&recovered);
+    assert!(dir.journal().starts_with(&before), "who dies now leaves the journal");
+    assert!(driven.finish_snapshot());
+    let text = String::from_utf8(dir.journal()).expect("text");
+    assert_eq!(text.matches("\"change\"").count(), 1, "{text}");
+    driven.step(Input::LogGap { job: name("b"), lines: 3 }, None);
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    driven.assert_recovered(&recovered);
+    assert!(recovered.taken.contains(42) && recovered.taken.contains(43));
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_written_leaves_a_journal_that_goes_on() {
+    let dir = Dir::new("journal-no-snapshot");
+    let mut driven = Driven::new(&dir);
+    driven.live_through_something();
+    fs::create_dir(dir.0.join(".journal.snapshot")).expect("an obstacle");
+    driven.journal.limit = 0;
+    driven.step(Input::LogGap { job: name("a"), lines: 1 }, None);
+    assert!(!driven.journal.has_failed());
+    assert!(driven.journal.limit > LIMIT, "not at every step");
+    driven.step(Input::LogGap { job: name("a"), lines: 2 }, None);
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    driven.assert_recovered(&recovered);
+}
+
+#[test]
+fn a_snapshot_of_before_a_change_that_was_not_written_is_of_no_use() {
+    let dir = Dir::new("journal-outdated");
+    let mut driven = Driven::new(&dir);
+    driven.live_through_something();
+    driven.journal.limit = 0;
+    driven.step_beside_snapshot(Input::LogGap { job: name("a"), lines: 1 }, None);
+    let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    driven.journal.state = FileState::Open { file: full, size: 0 };
+    driven.step_beside_snapshot(Input::LogGap { job: name("a"), lines: 2 }, None);
+    assert!(driven.finish_snapshot() && driven.journal.has_failed());
+    let past = Instant::now().checked_sub(RETRY).expect("up for a second");
+    driven.journal.state = FileState::Failed { since: past, why: io::ErrorKind::StorageFull };
+    driven.step(Input::LogGap { job: name("a"), lines: 3 }, None);
+    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    driven.assert_recovered(&recovered);
 }
 
 #[test]

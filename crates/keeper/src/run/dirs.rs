@@ -79,7 +79,10 @@ impl RunDir {
 
     /// What must not stay after a run: sockets nobody answers at, and what may hold secrets.
     pub(crate) fn remove_files(&self) {
-        for file in ["mainstay.sock", "keeper.sock", "plan.json", "journal", "run.json"] {
+        let files = ["mainstay.sock", "keeper.sock", "plan.json", "journal", "run.json"];
+        // What an agent was writing when it was killed.
+        let begun = [".plan.json.new", ".journal.new", ".journal.snapshot"];
+        for file in files.into_iter().chain(begun) {
             let _ = fs::remove_file(self.path.join(file));
         }
     }

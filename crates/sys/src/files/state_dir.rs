@@ -70,17 +70,40 @@ impl StateDir {
     pub fn begin(&self, name: impl AsRef<Path>, mode: u32) -> io::Result<Replacement<'_>> {
         let name = name.as_ref().to_owned();
         let temporary = temporary(&name)?;
+        let file = Some(self.create(&temporary, mode)?);
+        Ok(Replacement { dir: self, name, temporary, file })
+    }
+
+    /// A new file, in place of what a crash or somebody else left under its name. `mode` is subject
+    /// to the umask.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub fn create(&self, name: impl AsRef<Path>, mode: u32) -> io::Result<File> {
+        let name = name.as_ref();
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let create = || openat(&self.fd, &temporary, flags, Mode::from_raw_mode(mode));
+        let create = || openat(&self.fd, name, flags, Mode::from_raw_mode(mode));
         let file = match create() {
             Err(Errno::EXIST) => {
-                unlinkat(&self.fd, &temporary, AtFlags::empty())?;
+                unlinkat(&self.fd, name, AtFlags::empty())?;
                 create()?
             }
             created => created?,
         };
-        Ok(Replacement { dir: self, name, temporary, file: Some(file.into()) })
+        Ok(file.into())
+    }
+
+    /// Puts a file in the place of another one.
+    ///
+    /// # Errors
+    /// As rename(2) and fsync(2).
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
+        renameat(&self.fd, from.as_ref(), &self.fd, to.as_ref())?;
+        match self.durability {
+            Durability::Process => Ok(()),
+            Durability::Machine => Ok(fsync(&self.fd)?),
+        }
     }
 
     /// The content of a file; never that of what a link leads to, of a pipe or a device.
@@ -123,16 +146,11 @@ impl Replacement<'_> {
     /// # Errors
     /// As [`StateDir::replace`].
     pub fn commit(mut self) -> io::Result<File> {
-        let machine = self.dir.durability == Durability::Machine;
-        if machine {
+        if self.dir.durability == Durability::Machine {
             self.file().sync_all()?;
         }
-        renameat(&self.dir.fd, &self.temporary, &self.dir.fd, &self.name)?;
-        let file = self.file.take().expect("only commit takes it");
-        if machine {
-            fsync(&self.dir.fd)?;
-        }
-        Ok(file)
+        self.dir.rename(&self.temporary, &self.name)?;
+        Ok(self.file.take().expect("only commit takes it"))
     }
 }
 
