@@ -2,6 +2,7 @@
 //! `table`.
 
 mod history;
+mod read;
 mod table;
 mod text;
 
@@ -10,11 +11,11 @@ pub use table::{During, Ending, EventName, Kind, RunEnd, Tone};
 pub use text::{LONGEST, cut};
 
 use crate::name::{Name, NameError};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
 
 /// Numbered from 1 within a run of the node.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Event {
     pub seq: u64,
     /// Wall clock, nanoseconds since the epoch.
@@ -32,7 +33,7 @@ pub enum Speaker {
     Watch,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Source {
     Job(Name),
@@ -41,15 +42,15 @@ pub enum Source {
     Watch(WatchWord),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum GlobalWord {
     #[serde(rename = "global")]
     Global,
 }
 
 /// Written `watch.NAME`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub struct WatchWord(String);
 
 const WATCH: &str = "watch.";
