@@ -18,6 +18,7 @@ use crate::{
     inputs::cron::Crons,
     inputs::link::{Link, LinkError},
     inputs::timers::Timers,
+    journal::found::Found,
     journal::plan_file::PlanWriter,
     journal::recovery::Recovery,
     metrics::Meter,
@@ -90,9 +91,10 @@ pub async fn boot(
     options: &Options,
     crash: Crash,
 ) -> Result<(Agent, Handle), BootError> {
-    let welcome = greet(&mut link).await?;
+    let (welcome, found) = tokio::join!(greet(&mut link), Found::read(&options.dirs.run));
+    let welcome = welcome?;
     let Recovery { journal, node, events, taken, upgrade, plan_on_disk, disabled, first, lost } =
-        Recovery::begin(options, &welcome)?;
+        Recovery::begin(options, &welcome, found)?;
     trace::follow(&node.plan().log);
     trace::set_level(&node.plan().node.log_level);
     let event_log = EventLog::new(welcome.run.clone(), events);

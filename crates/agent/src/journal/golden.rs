@@ -34,7 +34,8 @@ fn a_new_binary_may_follow_the_one_of_format_2() {
 #[test]
 fn a_node_of_format_2_goes_on_where_it_was() {
     let mut recovered = recovered();
-    let written = plan_file::read(&testdata(), "e7d1a12dfdf0eba4").expect("plan.json of this run");
+    let written = plan_file::read(&testdata()).and_then(|it| it.of("e7d1a12dfdf0eba4"));
+    let written = written.expect("plan.json of this run");
     assert!(written.job("fresh").is_none(), "it is older than the reload");
     let plan = recovered.memory.plan_in_force(Some(written)).expect("the journal has it");
     assert!(plan.job("fresh").is_some() && plan.watch("cache").is_some());

@@ -1,7 +1,7 @@
 //! Whatever becomes of a journal, nobody starts what nobody wanted: each byte of one flipped, each
 //! prefix of it, none at all, against a keeper that remembers what it was told.
 
-use super::{recovery::Recovery, tests::Dir, *};
+use super::{found::Found, recovery::Recovery, tests::Dir, *};
 use crate::{clock, reload::options::Options};
 use mainstay_config::Context;
 use mainstay_core::{
@@ -78,7 +78,8 @@ impl LostJournalStory {
         let options = Options { dirs, source: PlanSource::Config(Some(file)), context };
         let welcome = welcome(&dir, None, Vec::new());
         let Recovery { journal, node, first, lost, .. } =
-            Recovery::begin(&options, &welcome).expect("a configuration");
+            Recovery::begin(&options, &welcome, Found::read_now(&options.dirs.run))
+                .expect("a configuration");
         assert!(first && lost.is_none(), "a run that has not begun has nothing to lose");
         let (highest, live, summaries) = Default::default();
         LostJournalStory { dir, options, node, journal, highest, live, summaries }
@@ -170,7 +171,8 @@ impl LostJournalStory {
         }
         let told = NodeSummary { seq: self.node.seq(), phase: self.node.phase() };
         let welcome = welcome(&self.dir, Some(told), self.held());
-        let recovery = Recovery::begin(&self.options, &welcome).expect("a configuration");
+        let recovery = Recovery::begin(&self.options, &welcome, Found::read_now(&self.dir.0))
+            .expect("a configuration");
         let Recovery { mut node, lost, first, .. } = recovery;
         assert!(!first);
         let held = welcome.jobs.into_iter().map(|it| Held {

@@ -13,6 +13,7 @@
 
 mod damage;
 mod format;
+pub(crate) mod found;
 mod legacy;
 mod line;
 pub(crate) mod plan_file;
@@ -24,6 +25,7 @@ pub use format::Unreadable;
 use crate::{event_log::KEPT, inputs::seen_tokens::SeenTokens};
 use damage::Damage;
 use format::Format;
+use found::{FoundJournal, read};
 use line::{Line, LineEvents, decode};
 use mainstay_core::{
     event::Event,
@@ -143,16 +145,17 @@ impl Journal {
 
     /// Opens the journal of this run and reads what is in it, up to the first damage. A damaged
     /// tail is cut: nothing of it was made visible.
-    pub(crate) fn recover(run_dir: &Path, run: &str) -> Result<(Journal, Recovered), Damage> {
+    pub(crate) fn recover(
+        run_dir: &Path,
+        run: &str,
+        found: Result<FoundJournal, Damage>,
+    ) -> Result<(Journal, Recovered), Damage> {
+        let FoundJournal { recovered, header, valid, dropped } = found?;
         let mut journal = Journal::closed(run_dir, run);
-        let bytes = StateDir::open(run_dir, Durability::Process)?.read(FILE)?;
-        let (mut recovered, valid) = read(&bytes, &journal.header).ok_or(Damage::Foreign)?;
-        let dropped = &bytes[valid..];
-        recovered.broken_at = is_damaged_before_tail(dropped)
-            .then(|| bytes[..valid].iter().filter(|byte| **byte == b'\n').count() + 1);
-        if !dropped.is_empty() && recovered.broken_at.is_none() {
-            let (bytes, lines) =
-                (dropped.len(), dropped.split_inclusive(|it| *it == b'\n').count());
+        if !header.is_of(&journal.header) {
+            return Err(Damage::Foreign);
+        }
+        if let (Some((bytes, lines)), None) = (dropped, recovered.broken_at) {
             tracing::info!(
                 "cut the tail of the journal, {bytes} bytes in {lines} lines: a step cut short"
             );
@@ -167,8 +170,8 @@ impl Journal {
             // What is added must not stand under the number of another: the next change begins anew.
             journal.begin_anew();
         }
-        match reopen(&journal.path(), valid as u64) {
-            Ok(file) => journal.state = FileState::Open { file, size: valid as u64 },
+        match reopen(&journal.path(), valid) {
+            Ok(file) => journal.state = FileState::Open { file, size: valid },
             Err(error) => journal.fail(&error),
         }
         Ok((journal, recovered))
@@ -367,44 +370,6 @@ fn encode(bytes: &mut Vec<u8>, line: &Written<'_>) -> io::Result<()> {
     bytes[start..start + 8].copy_from_slice(checksum.as_bytes());
     bytes.push(b'\n');
     Ok(())
-}
-
-/// What the whole lines say, and how many bytes they are. `None`: it is not the journal of this run.
-fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> {
-    let mut recovered = Recovered::default();
-    let mut valid = 0;
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let Some(read) = line.strip_suffix(b"\n").and_then(decode) else { break };
-        match read {
-            Line::Header(read) if read.is_of(header) && valid == 0 => {
-                recovered.format = Some(read.format);
-            }
-            Line::Header(_) => return None,
-            _ if valid == 0 => return None,
-            Line::Snapshot { records, taken, upgrade } => {
-                recovered.begin_anew(records, taken, upgrade);
-            }
-            Line::Events(events) => recovered.add(events),
-            Line::Change { events, records, taken, upgrade } => {
-                recovered.change(events, records, taken, upgrade);
-            }
-            Line::Base(legacy::Base { taken, upgrade, state }) => {
-                recovered.begin_anew(state.records(), taken, upgrade);
-            }
-            Line::Step(legacy::Step { events, taken, upgrade, state }) => {
-                recovered.change(events.into(), state.records(), taken, upgrade);
-            }
-            Line::Unknown => recovered.unknown_lines += 1,
-        }
-        valid += line.len();
-    }
-    (valid > 0).then_some((recovered, valid))
-}
-
-/// Whether a line that cannot be read is followed by one that can.
-fn is_damaged_before_tail(dropped: &[u8]) -> bool {
-    let mut after = dropped.split_inclusive(|byte| *byte == b'\n').skip(1);
-    after.any(|line| line.strip_suffix(b"\n").and_then(decode).is_some())
 }
 
 /// Whether this binary can go on with the journal of a running node: its format says so, and it is

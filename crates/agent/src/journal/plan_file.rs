@@ -123,11 +123,25 @@ pub(crate) fn write(run_dir: &Path, state_dir: &Path, run: &str, plan: &Plan) ->
     StateDir::open(run_dir, Durability::Process)?.replace(FILE, 0o600, &bytes).map(drop)
 }
 
-/// The plan of this run, if one was file.
-pub(crate) fn read(run_dir: &Path, run: &str) -> Option<Plan> {
+/// A plan that was written, and of which run.
+#[derive(Debug)]
+pub(crate) struct WrittenPlan {
+    run: String,
+    plan: Plan,
+}
+
+impl WrittenPlan {
+    /// The plan, if it is of this run.
+    pub(crate) fn of(self, run: &str) -> Option<Plan> {
+        (self.run == run).then_some(self.plan)
+    }
+}
+
+/// The plan that was written last, if there is one.
+pub(crate) fn read(run_dir: &Path) -> Option<WrittenPlan> {
     let bytes = fs::read(path(run_dir)).ok()?;
     let file: PlanFile<Plan> = serde_json::from_slice(&bytes).ok()?;
-    (file.format.is_readable() && file.run == run).then_some(file.plan)
+    file.format.is_readable().then_some(WrittenPlan { run: file.run, plan: file.plan })
 }
 
 /// Whether this binary can read the plan of a running node.

@@ -4,6 +4,7 @@
 use super::{
     Journal, Recovered,
     damage::Damage,
+    found::{Found, FoundJournal},
     plan_file::{self, OnDisk},
 };
 use crate::{effects::disabled, inputs::seen_tokens::SeenTokens, reload::options::Options, trace};
@@ -38,16 +39,21 @@ pub(crate) struct Recovery {
 impl Recovery {
     /// # Errors
     /// This run has no plan yet, or it is lost, and the configuration is invalid.
-    pub(crate) fn begin(options: &Options, welcome: &Welcome) -> Result<Recovery, Invalid> {
+    pub(crate) fn begin(
+        options: &Options,
+        welcome: &Welcome,
+        found: Found,
+    ) -> Result<Recovery, Invalid> {
         let told = welcome.told.map_or(0, |told| told.seq);
         let fresh = told == 0 && welcome.jobs.is_empty() && welcome.records.is_empty();
-        let (mut journal, mut recovered, damage) = open(options, welcome, told);
+        let Found { journal, plan: written } = found;
+        let (mut journal, mut recovered, damage) = open(options, welcome, told, journal);
         // A run that has not begun has nothing to lose.
         let lost = damage.filter(|_| !fresh).map(|damage| LostJournal {
             reason: damage.to_string(),
             phase: welcome.told.map_or(NodePhase::Running, |told| told.phase),
         });
-        let written = plan_file::read(&options.dirs.run, &welcome.run);
+        let written = written.and_then(|plan| plan.of(&welcome.run));
         if lost.is_some() {
             journal.begin_anew();
             recovered.memory.prefer_written_plan(written.as_ref());
@@ -73,8 +79,13 @@ impl Recovery {
 }
 
 /// The journal of this run, as far as it goes, and what is wrong with it.
-fn open(options: &Options, welcome: &Welcome, told: u64) -> (Journal, Recovered, Option<Damage>) {
-    let (journal, recovered) = match Journal::recover(&options.dirs.run, &welcome.run) {
+fn open(
+    options: &Options,
+    welcome: &Welcome,
+    told: u64,
+    found: Result<FoundJournal, Damage>,
+) -> (Journal, Recovered, Option<Damage>) {
+    let (journal, recovered) = match Journal::recover(&options.dirs.run, &welcome.run, found) {
         Ok(found) => found,
         Err(damage) => {
             let journal = Journal::create(&options.dirs.run, &welcome.run);

@@ -33,6 +33,10 @@ impl Drop for Dir {
     }
 }
 
+fn recover(dir: &Dir, run: &str) -> Result<(Journal, Recovered), Damage> {
+    Journal::recover(&dir.0, run, FoundJournal::read(&dir.0))
+}
+
 fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }
@@ -109,7 +113,7 @@ fn what_was_journaled_is_recovered() {
     let dir = Dir::new("journal-whole");
     let mut driven = Driven::new(&dir);
     driven.live_through_something();
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
     assert!(recovered.taken.contains(42));
 }
@@ -131,7 +135,7 @@ fn a_journal_cut_at_any_byte_gives_exactly_its_whole_steps() {
     let bytes = dir.journal();
     for cut in 0..=bytes.len() {
         fs::write(dir.0.join("journal"), &bytes[..cut]).expect("write");
-        let recovered = Journal::recover(&dir.0, RUN);
+        let recovered = recover(&dir, RUN);
         let Some((length, events, snapshot)) =
             whole.iter().rev().find(|(length, ..)| *length <= cut)
         else {
@@ -156,7 +160,7 @@ fn a_flipped_bit_is_found() {
     let mut bytes = dir.journal();
     bytes[first + 40] ^= 1;
     fs::write(dir.0.join("journal"), bytes).expect("write");
-    Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    recover(&dir, RUN).expect("the journal of this run");
     assert_eq!(dir.journal().len(), first);
 }
 
@@ -167,10 +171,10 @@ fn steps_after_a_recovery_follow_those_before_it() {
     driven.step(Input::Boot, None);
     let torn = [dir.journal(), b"deadbeef {\"change".to_vec()].concat();
     fs::write(dir.0.join("journal"), torn).expect("write");
-    let (journal, _) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (journal, _) = recover(&dir, RUN).expect("the journal of this run");
     driven.journal = journal;
     driven.step(Input::Spawned { job: name("a"), incarnation: 1, pid: 10 }, None);
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
 }
 
@@ -185,7 +189,7 @@ fn a_long_journal_is_replaced_by_a_snapshot_that_says_the_same() {
     assert!(text.contains("\"snapshot\"") && !text.contains("\"change\""), "{text}");
     assert_eq!(driven.journal.limit, LIMIT);
     driven.step(Input::LogGap { job: name("a"), lines: 3 }, None);
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
     assert!(recovered.taken.contains(42) && recovered.taken.contains(43));
 }
@@ -201,14 +205,14 @@ fn changes_beside_a_snapshot_follow_it() {
     let before = dir.journal();
     driven
         .step_beside_snapshot(Input::Spawned { job: name("a"), incarnation: 2, pid: 12 }, Some(43));
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
     assert!(dir.journal().starts_with(&before), "who dies now leaves the journal");
     assert!(driven.finish_snapshot());
     let text = String::from_utf8(dir.journal()).expect("text");
     assert_eq!(text.matches("\"change\"").count(), 1, "{text}");
     driven.step(Input::LogGap { job: name("b"), lines: 3 }, None);
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
     assert!(recovered.taken.contains(42) && recovered.taken.contains(43));
 }
@@ -224,7 +228,7 @@ fn a_snapshot_that_cannot_be_written_leaves_a_journal_that_goes_on() {
     assert!(!driven.journal.has_failed());
     assert!(driven.journal.limit > LIMIT, "not at every step");
     driven.step(Input::LogGap { job: name("a"), lines: 2 }, None);
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
 }
 
@@ -242,7 +246,7 @@ fn a_snapshot_of_before_a_change_that_was_not_written_is_of_no_use() {
     let past = Instant::now().checked_sub(RETRY).expect("up for a second");
     driven.journal.state = FileState::Failed { since: past, why: io::ErrorKind::StorageFull };
     driven.step(Input::LogGap { job: name("a"), lines: 3 }, None);
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
 }
 
@@ -254,7 +258,7 @@ fn only_the_latest_events_are_kept() {
     for lines in 0..KEPT as u64 {
         driven.step(Input::LogGap { job: name("a"), lines }, None);
     }
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     assert_eq!(recovered.events.len(), KEPT);
     let last = driven.events.last().map(|event| event.seq);
     assert_eq!(recovered.events.back().map(|event| event.seq), last);
@@ -272,7 +276,7 @@ fn a_journal_of_long_texts_stays_small() {
         most = most.max(fs::metadata(dir.0.join("journal")).expect("there").len());
     }
     assert!(most < 10 << 20, "{most}");
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     assert!(recovered.events.iter().all(|event| event.kind.size() < 5000));
 }
 
@@ -280,7 +284,7 @@ fn a_journal_of_long_texts_stays_small() {
 fn the_journal_of_another_run_is_not_ours() {
     let dir = Dir::new("journal-other");
     Driven::new(&dir).step(Input::Boot, None);
-    assert!(Journal::recover(&dir.0, "fedcba9876543210").is_err());
+    assert!(recover(&dir, "fedcba9876543210").is_err());
 }
 
 #[test]
@@ -298,7 +302,7 @@ fn a_journal_that_cannot_be_written_is_taken_up_again_later() {
     let why = std::io::ErrorKind::StorageFull;
     driven.journal.state = FileState::Failed { since: past, why };
     driven.step(Input::Request(Request::Stop { job: name("a") }), None);
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
 }
 
@@ -334,7 +338,7 @@ fn a_record_of_a_newer_binary_is_passed_over() {
     bytes.extend(newer);
     bytes.push(b'\n');
     fs::write(dir.0.join("journal"), bytes).expect("write");
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     assert_eq!(recovered.memory.passed_over(), 1);
     driven.assert_recovered(&recovered);
 }
@@ -359,7 +363,7 @@ fn with_line_of_a_newer_binary(dir: &Dir, json: impl FnOnce(u64) -> String) -> D
 fn assert_passed_over(dir: &Dir, driven: &Driven, what: &str) -> Recovered {
     let bytes = dir.journal();
     check(&dir.0).expect("only the format says who may follow");
-    let (_, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (_, recovered) = recover(dir, RUN).expect("the journal of this run");
     assert_eq!(dir.journal(), bytes, "nothing is cut off");
     assert_eq!(recovered.passed_over().as_deref(), Some(what));
     assert!(recovered.taken.contains(44), "what follows is read");
@@ -379,7 +383,7 @@ fn an_event_of_a_newer_binary_is_passed_over_and_its_line_is_not() {
     });
     let bytes = dir.journal();
     check(&dir.0).expect("only the format says who may follow");
-    let (journal, recovered) = Journal::recover(&dir.0, RUN).expect("the journal of this run");
+    let (journal, recovered) = recover(&dir, RUN).expect("the journal of this run");
     assert_eq!(dir.journal(), bytes, "nothing is cut off");
     assert_eq!(recovered.passed_over().as_deref(), Some("1 event"));
     assert!(recovered.taken.contains(44) && recovered.taken.contains(45));
