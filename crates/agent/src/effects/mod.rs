@@ -157,6 +157,7 @@ impl Agent {
                 OnDisk::Failed => OnDisk::Failed,
             };
             self.plan_writer.outdate();
+            self.push_settings();
         }
         self.meter.keep(self.node.plan());
         self.look_for_addresses();
@@ -172,7 +173,6 @@ impl Agent {
             self.watch_files.remove(&watch);
         }
         self.write_plan();
-        self.push_settings();
         self.say_ready();
         self.say(&ToKeeper::Reloaded);
         self.give_back.ask();

@@ -97,6 +97,13 @@ impl Node {
             Some(_) | None => self.untried(&new).jobs,
         };
         out.emit(Source::NODE, reloaded(&changes));
+        let unchanged = |it: &JobPreview| it.change.change == Change::Unchanged;
+        if changes.iter().all(unchanged) && new == *self.plan() {
+            // It is in force already.
+            out.command(Command::Applied);
+            self.look_again(out);
+            return Ok(());
+        }
         let apps = self.jobs.plan().apps.clone();
         let old = self.bring_into_force(new);
         let removed = changes.iter().map(|it| &it.change).filter(|it| it.change == Change::Removed);
