@@ -148,23 +148,96 @@ fn a_check_that_hangs_is_killed_with_all_it_started_and_delays_nobody() {
     assert_eq!(node.job("slow")["state"], "RUNNING");
 }
 
+/// How often somebody has said something.
+fn times(order: &[(String, String)], source: &str, event: &str) -> usize {
+    order.iter().filter(|(by, what)| by == source && what == event).count()
+}
+
 #[test]
-fn the_end_of_a_healthy_job_is_told_as_unhealthy_once() {
+fn a_healthy_job_that_fails_for_good_is_told_as_unhealthy_once() {
     let config = r#"
         [node]
         exit = "never"
         [jobs.web]
-        exec = ["sleep", "0.3"]
+        exec = ["sh", "-c", "sleep 0.3; exit 1"]
         restart = "never"
+        health = { exec = "true", interval = "100ms" }
+        when = { source = "well", once = "exitSuccess" }
+        [jobs.well]
+        exec = ["sleep", "0.3"]
         health = { exec = "true", interval = "100ms" }
     "#;
     let node = Setup::config(config).start();
     let mut events = node.events();
+    events.wait_for("well", "stopped");
     events.wait_for("web", "stopped");
     let order = said(&events);
     assert!(position(&order, "web", "healthy") < position(&order, "web", "unhealthy"));
-    let count = order.iter().filter(|(_, event)| event == "unhealthy").count();
-    assert_eq!(count, 1, "{order:?}");
+    assert_eq!(times(&order, "web", "unhealthy"), 1, "{order:?}");
+    assert_eq!(times(&order, "well", "unhealthy"), 0, "an end as expected is none: {order:?}");
+}
+
+#[test]
+fn a_crash_that_is_mended_in_time_is_no_verdict_and_one_that_is_not_is_one() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.web]
+        exec = ["sh", "-c", "[ ! -e broken ] || exit 1; exec sleep 1000"]
+        restart = { delay = "50ms", max_delay = "50ms" }
+        health = { exec = "true", interval = "2s" }
+        [jobs.follower]
+        exec = ["sleep", "1000"]
+        while = { source = "web" }
+        [jobs.pager]
+        exec = "echo paged"
+        when = { source = "web", each = "unhealthy" }
+    "#;
+    let node = Setup::config(config).start();
+    let mut events = node.events();
+    events.wait_for("follower", "healthy");
+    signal(node.running("web"), Signal::KILL);
+    events.wait_for("web", "exitFailed");
+    events.wait_for("follower", "stopped");
+    events.wait_for("web", "healthy");
+    events.wait_for("follower", "healthy");
+    assert_eq!(times(&said(&events), "web", "unhealthy"), 0, "{:?}", said(&events));
+
+    std::fs::write(node.path().join("broken"), "").expect("the node's directory");
+    signal(node.running("web"), Signal::KILL);
+    events.wait_for("web", "unhealthy");
+    events.wait_for("pager", "exitSuccess");
+    for _ in 0..10 {
+        events.wait_for("web", "exitFailed");
+    }
+    assert_eq!(times(&said(&events), "web", "unhealthy"), 1, "{:?}", said(&events));
+    std::fs::remove_file(node.path().join("broken")).expect("it is there");
+    events.wait_for("web", "healthy");
+}
+
+#[test]
+fn the_time_for_a_verdict_goes_on_while_the_agent_is_replaced() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.web]
+        exec = ["sh", "-c", "[ ! -e broken ] || exit 1; exec sleep 1000"]
+        restart = { delay = "1h", max_delay = "1h" }
+        health = { exec = "true", interval = "1s" }
+    "#;
+    let node = Setup::config(config).start();
+    let mut events = node.events();
+    events.wait_for("web", "healthy");
+    signal(node.running("web"), Signal::KILL);
+    events.wait_for("web", "exitFailed");
+    signal(node.agent(), Signal::KILL);
+    node.wait_until_ready();
+    events.wait_for("web", "unhealthy");
+    signal(node.agent(), Signal::KILL);
+    node.wait_until_ready();
+    node.must(&["start", "web"]);
+    events.wait_for("web", "healthy");
+    assert_eq!(times(&said(&events), "web", "unhealthy"), 1, "{:?}", said(&events));
 }
 
 #[test]

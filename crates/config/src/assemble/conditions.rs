@@ -27,6 +27,8 @@ const GLOBAL: &str = "global";
 struct SourceIndex {
     /// A job, or all instances of one.
     by_name: BTreeMap<String, Vec<Name>>,
+    /// Jobs without checks.
+    unchecked: BTreeSet<Name>,
     watches: BTreeSet<String>,
 }
 
@@ -63,6 +65,7 @@ fn resolve_one(r: &mut Reader<'_>, known: &SourceIndex, placed: &mut PlacedJob) 
     plan.when.timeout = when.timeout;
     for written in &when.once {
         let found = r.within("when", |r| known.conditions(r, written, &plan.name));
+        known.doubt(r, written, found.as_deref().filter(|_| !placed.echo));
         for condition in found.unwrap_or_default() {
             if plan.when.once.len() > 64 || !plan.when.once.contains(&condition) {
                 plan.when.once.push(condition);
@@ -75,6 +78,7 @@ fn resolve_one(r: &mut Reader<'_>, known: &SourceIndex, placed: &mut PlacedJob) 
         Some(UnresolvedTrigger::Cron(cron)) => Some(Trigger::Cron(cron)),
         Some(UnresolvedTrigger::Each(written)) => {
             let found = r.within("when", |r| known.conditions(r, &written, &plan.name));
+            known.doubt(r, &written, found.as_deref().filter(|_| !placed.echo));
             if written.event == Awaited::Event(EventName::Startup) {
                 r.within("when", |r| {
                     r.warn(
@@ -99,14 +103,18 @@ impl SourceIndex {
     fn of(jobs: &[PlacedJob], watches: &[(WatchPlan, Place)]) -> SourceIndex {
         let watches = watches.iter().map(|(watch, _)| watch.name.to_string()).collect();
         let mut by_name: BTreeMap<String, Vec<Name>> = BTreeMap::new();
+        let mut unchecked = BTreeSet::new();
         for placed in jobs {
             let plan = &placed.job.plan;
+            if plan.checks.is_empty() {
+                unchecked.insert(plan.name.clone());
+            }
             by_name.entry(plan.name.as_str().to_owned()).or_default().push(plan.name.clone());
             if let Some(base) = &plan.instance_of {
                 by_name.entry(base.as_str().to_owned()).or_default().push(plan.name.clone());
             }
         }
-        SourceIndex { by_name, watches }
+        SourceIndex { by_name, unchecked, watches }
     }
 
     /// What a condition means: one condition, or one for each instance.
@@ -155,6 +163,30 @@ impl SourceIndex {
         let all =
             names.iter().map(|name| Condition { source: SourceRef::Job(name.clone()), event });
         Some(all.collect())
+    }
+
+    /// Warns of a condition that never comes: nobody can find a job without checks unhealthy.
+    fn doubt(
+        &self,
+        r: &mut Reader<'_>,
+        written: &UnresolvedCondition,
+        found: Option<&[Condition]>,
+    ) {
+        let unchecked = |it: &Condition| match &it.source {
+            SourceRef::Job(name) => self.unchecked.contains(name),
+            SourceRef::Node | SourceRef::Watch(_) => false,
+        };
+        let vain = found.is_some_and(|all| !all.is_empty() && all.iter().all(unchecked));
+        if let Some((source, _)) = &written.source
+            && vain
+            && written.event == Awaited::Event(EventName::Unhealthy)
+        {
+            let message = format!("'{source}' has no checks, and never says unhealthy");
+            let help = format!(
+                "wait for exitFailed if its crash is meant, or add a check: jobs.{source}.health"
+            );
+            r.within("when", |r| r.warn(written.span, message, help));
+        }
     }
 
     fn followed(&self, r: &mut Reader<'_>, source: &str, span: Span) -> Option<SourceRef> {

@@ -163,12 +163,13 @@ events! {
     Changed { instances: usize } = "changed" {
         by: &[Watch], latch: Latch::Bit(5), containerpilot: Some("StatusChanged"),
     }
-    /// All its checks pass now, and did not before; of a watch: it has an instance now.
+    /// All checks of its process pass, for the first time or again; of a watch: it has an instance now.
     Healthy = "healthy" {
         by: &[Job, Watch], latch: Latch::Bit(3), during: Some(During::Run), tone: Tone::Good,
         containerpilot: Some("StatusHealthy"),
     }
-    /// A check fails now, or a healthy job's process ended; of a watch: its last instance is gone.
+    /// It was healthy and a check fails, its next process does not pass in time, or it has failed and
+    /// nothing follows; a job without checks never says it. Of a watch: its last instance is gone.
     Unhealthy = "unhealthy" {
         by: &[Job, Watch], latch: Latch::Bit(4), during: Some(During::Run), tone: Tone::Bad,
         containerpilot: Some("StatusUnhealthy"),

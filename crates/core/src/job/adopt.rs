@@ -27,6 +27,7 @@ impl Job {
             self.found_alive(ctx, incarnation, pid);
         }
         self.gate.rearm(ctx, self.run.incarnation());
+        self.checks.rearm(ctx, &self.run);
         self.tell_again(ctx, found);
     }
 
@@ -79,7 +80,6 @@ impl Job {
             }
             State::Stopping { .. } => {
                 self.run.end_unspawned();
-                self.checks.lose_health(ctx);
                 self.finish_stop(ctx);
             }
             // The number was taken by a spawn that was lost and no longer wanted.
@@ -133,6 +133,7 @@ impl Job {
             (true, None) => {}
         }
         self.gate.recover(ctx, self.run.incarnation());
+        self.checks.rearm(ctx, &self.run);
         self.tell_again(ctx, found);
     }
 
@@ -229,7 +230,7 @@ impl Job {
     /// The keeper has an incarnation that this job does not know: its number counts, and it is
     /// what is being started, or stopped if that is what is going on.
     pub(super) fn adopt(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64) {
-        self.checks.lose_health(ctx);
+        self.checks.crashed(ctx);
         match (self.run.state(), self.desired()) {
             (State::Stopping { stage, .. }, Desired::Rest | Desired::Disabled) => {
                 self.run.catch_up(incarnation);

@@ -17,10 +17,12 @@
 //! often a ready job has to say WATCHDOG=1, or the job has said it or how often it will, silence for
 //! longer than that makes them fail, until it speaks again.
 //!
-//! A job is healthy when it is RUNNING and every check passes; it is unhealthy as soon as one
-//! fails. What is not known yet changes nothing. `unhealthy` is only said of what was healthy.
+//! A job is healthy when it is RUNNING and every check of its process passes, which is said of each
+//! incarnation once. `unhealthy` is a verdict on the job, and only said of what was healthy: a check
+//! fails, or the next process has not passed in time (`recovery`). What is not known yet changes
+//! nothing, and neither does an end: then the health is unknown until the verdict.
 
-use super::{Health, JobCtx, Run, run::Process};
+use super::{Health, JobCtx, Run, recovery::Recovery, run::Process};
 use crate::{
     clock::Mono,
     event::Kind,
@@ -39,6 +41,8 @@ const CATCH_UP: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Checks {
     health: Health,
+    #[serde(default, skip_serializing_if = "Recovery::is_none")]
+    recovery: Recovery,
     /// In the order of the plan; empty before the first run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     states: Vec<CheckState>,
@@ -189,7 +193,7 @@ impl CheckState {
 
 impl Checks {
     pub(super) fn new() -> Checks {
-        Checks { health: Health::Unknown, states: Vec::new() }
+        Checks { health: Health::Unknown, recovery: Recovery::None, states: Vec::new() }
     }
 
     pub(super) fn health(&self) -> Health {
@@ -209,14 +213,66 @@ impl Checks {
     }
 
     /// A new incarnation: nothing is known yet.
-    pub(super) fn forget(&mut self, ctx: &JobCtx<'_>) {
+    pub(super) fn forget(&mut self, ctx: &mut JobCtx<'_>) {
+        self.recovery.launched(ctx);
         let unknown = CheckState { since: ctx.wall(), ..CheckState::default() };
         self.states = vec![unknown; ctx.plan.checks.len()];
     }
 
     /// The job has come to rest.
     pub(super) fn rest(&mut self) {
+        (self.health, self.recovery) = (Health::Unknown, Recovery::None);
+    }
+
+    /// It is to come to rest: nothing is expected of it any more.
+    pub(super) fn expect_nothing(&mut self) {
+        self.recovery = Recovery::None;
+    }
+
+    /// Its process has ended by itself, and another one follows.
+    pub(super) fn crashed(&mut self, ctx: &mut JobCtx<'_>) {
+        match self.health {
+            Health::Healthy => {
+                self.health = Health::Unknown;
+                self.recovery.begin(ctx);
+            }
+            Health::Unknown | Health::Unhealthy => {}
+        }
+    }
+
+    /// Its process has ended on purpose, and another one follows: that one is judged anew.
+    pub(super) fn restarted(&mut self, ctx: &mut JobCtx<'_>) {
         self.health = Health::Unknown;
+        self.recovery.begin(ctx);
+    }
+
+    /// It goes down with what it follows: its next launch may be a long time ahead.
+    pub(super) fn goes_down(&mut self) {
+        self.recovery.await_launch();
+    }
+
+    /// It has failed, and nothing follows.
+    pub(super) fn give_up(&mut self, ctx: &mut JobCtx<'_>) {
+        let was_healthy = self.health == Health::Healthy && !self.recovery.is_none();
+        if was_healthy || self.recovery.is_under_way() {
+            self.find_unhealthy(ctx);
+        }
+    }
+
+    /// The time is over that a job which was healthy has to become so again.
+    pub(super) fn recovery_over(&mut self, ctx: &mut JobCtx<'_>) {
+        if self.recovery.is_over(ctx) {
+            self.find_unhealthy(ctx);
+        }
+    }
+
+    /// A new agent: the wait for its recovery may be lost.
+    pub(super) fn rearm(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
+        // A journal of an earlier version does not tell what is expected of what is healthy.
+        if self.health == Health::Healthy && run.process().is_some() {
+            self.recovery.owe(ctx);
+        }
+        self.recovery.rearm(ctx);
     }
 
     /// exec has succeeded: all are asked now.
@@ -348,6 +404,11 @@ impl Checks {
         };
         let checks = ctx.plan.checks.iter();
         self.states = checks.map(|it| kept(it).unwrap_or_else(|| unknown.clone())).collect();
+        match (ctx.plan.checks.is_empty(), self.health) {
+            (true, _) => self.recovery = Recovery::None,
+            (false, Health::Healthy) => self.recovery.owe(ctx),
+            (false, Health::Unknown | Health::Unhealthy) => {}
+        }
         if run.process().is_some() {
             self.resume(ctx, run);
             self.weigh(ctx, run);
@@ -384,32 +445,36 @@ impl Checks {
     pub(super) fn weigh(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
         let any = |verdict| self.states.iter().any(|check| check.verdict == verdict);
         if any(Verdict::Failing) {
-            self.lose_health(ctx);
-            self.health = Health::Unhealthy;
+            self.fail(ctx);
         } else if !any(Verdict::Unknown) && run.is_running() {
-            self.gain_health(ctx);
+            self.pass(ctx);
         }
     }
 
-    fn gain_health(&mut self, ctx: &mut JobCtx<'_>) {
+    fn pass(&mut self, ctx: &mut JobCtx<'_>) {
         match self.health {
             Health::Unknown | Health::Unhealthy => {
                 self.health = Health::Healthy;
+                self.recovery.owe(ctx);
                 ctx.emit(Kind::Healthy);
             }
             Health::Healthy => {}
         }
     }
 
-    /// `unhealthy` is only said of what was healthy.
-    pub(super) fn lose_health(&mut self, ctx: &mut JobCtx<'_>) {
+    fn fail(&mut self, ctx: &mut JobCtx<'_>) {
         match self.health {
-            Health::Healthy => {
-                self.health = Health::Unhealthy;
-                ctx.emit(Kind::Unhealthy);
-            }
-            Health::Unknown | Health::Unhealthy => {}
+            Health::Healthy => self.find_unhealthy(ctx),
+            // It has its time to become healthy again.
+            Health::Unknown if self.recovery.is_under_way() => {}
+            Health::Unknown | Health::Unhealthy => self.health = Health::Unhealthy,
         }
+    }
+
+    fn find_unhealthy(&mut self, ctx: &mut JobCtx<'_>) {
+        self.health = Health::Unhealthy;
+        self.recovery.owe(ctx);
+        ctx.emit(Kind::Unhealthy);
     }
 }
 

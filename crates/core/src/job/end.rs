@@ -48,7 +48,6 @@ impl Job {
         if !self.run.end(incarnation, exit, usage) {
             return;
         }
-        self.checks.lose_health(ctx);
         if asked == Asked::Kill {
             self.run.note_kill(KillReason::Asked);
         }
@@ -98,10 +97,14 @@ impl Job {
             }
             None => self.end_run(ctx, State::Fatal),
             Some(Duration::ZERO) => {
+                self.checks.crashed(ctx);
                 self.run.count_restart();
                 self.launch(ctx);
             }
-            Some(delay) => self.back_off(ctx, delay),
+            Some(delay) => {
+                self.checks.crashed(ctx);
+                self.back_off(ctx, delay);
+            }
         }
     }
 
@@ -159,12 +162,17 @@ impl Job {
     /// No restart follows. A job with a trigger is still wanted: the next one starts it, in the same
     /// life. So is one that runs for another's end, if there is another end to come.
     fn end_run(&mut self, ctx: &mut JobCtx<'_>, end: State) {
+        if end != (State::Exited { well: true }) {
+            self.checks.give_up(ctx);
+        }
         match self.desired() {
             Desired::Run if is_triggered(ctx.plan) && ctx.shutting.is_none() => {
+                self.checks.rest();
                 self.pause(ctx, end);
             }
             Desired::Run if self.gate.runs_again() => {
                 self.gate.close();
+                self.checks.rest();
                 ctx.emit(Kind::Stopping);
                 self.come_to_rest(ctx, end);
             }
@@ -175,6 +183,7 @@ impl Job {
     /// Nothing follows, and nothing is left to be stopped.
     pub(super) fn end_desire(&mut self, ctx: &mut JobCtx<'_>, end: State) {
         self.rest();
+        self.checks.rest();
         ctx.emit(Kind::Stopping);
         self.come_to_rest(ctx, end);
     }
@@ -183,6 +192,7 @@ impl Job {
     pub(super) fn rest(&mut self) {
         self.wish.rest();
         self.gate.close();
+        self.checks.expect_nothing();
         self.pending_restart = PendingRestart::None;
     }
 
@@ -190,6 +200,10 @@ impl Job {
     pub(super) fn finish_stop(&mut self, ctx: &mut JobCtx<'_>) {
         if ctx.leaving {
             self.pending_restart = PendingRestart::None;
+        }
+        match self.desired() {
+            Desired::Run => self.checks.restarted(ctx),
+            Desired::Rest | Desired::Disabled => self.checks.rest(),
         }
         self.come_to_rest(ctx, State::Stopped);
     }
@@ -205,7 +219,6 @@ impl Job {
     /// The end of a run, which may not be that of its life.
     fn pause(&mut self, ctx: &mut JobCtx<'_>, end: State) {
         self.gate.end_hook_run();
-        self.checks.rest();
         self.run.enter(ctx, end);
     }
 
@@ -250,10 +263,12 @@ impl Job {
         match self.run.state() {
             State::Starting { .. } | State::Running { .. } => {
                 self.gate.reopen();
+                self.checks.goes_down();
                 self.begin_stop(ctx, Force::Grace);
             }
             State::Backoff { .. } => {
                 self.gate.reopen();
+                self.checks.goes_down();
                 self.history.forget_health();
                 ctx.emit(Kind::Stopping);
                 self.come_to_rest(ctx, State::Stopped);

@@ -26,8 +26,8 @@
 //! what exists).
 //!
 //! **Events.** `state` for each change of phase, after the events that explain it. An end says
-//! exitSuccess or exitFailed, then `unhealthy` if the job was healthy; the end of desire says
-//! `stopping` when it begins and `stopped` once the tree is gone. A restart by policy says neither.
+//! exitSuccess or exitFailed, then `unhealthy` if it has failed and nothing follows; the end of desire
+//! says `stopping` when it begins and `stopped` once the tree is gone. A restart by policy says neither.
 //!
 //! **Waiting.** A job that is desired and has no process waits: for its latches, for what it
 //! follows, for its trigger. It is STOPPED then; a job with a trigger shows its last end between
@@ -35,7 +35,7 @@
 //!
 //! A job has one entry, `Job::step`. It is made of parts that own their state and that nobody else
 //! looks into: its `run` (which incarnation, how far), the `wish`, the `gate` before its launch, its
-//! `checks`, the stages of a `stop`, its restart `budget`, its `announce`ment, its
+//! `checks` and the `recovery` that they expect, the stages of a `stop`, its restart `budget`, its `announce`ment, its
 //! `pending_restart`, and what a `takeover` finds. What a part wants done it gives to the `ctx`,
 //! which only takes ([`Effects`](ctx::Effects)). What goes from one part to another is decided in
 //! `start` (from the wish to RUNNING), `end` (from RUNNING to rest), `adopt` (what a new agent
@@ -51,6 +51,7 @@ mod end;
 mod gate;
 mod input;
 mod pending_restart;
+mod recovery;
 mod requests;
 mod run;
 mod start;
@@ -286,8 +287,10 @@ impl Job {
     /// A wait is over. One that belongs to another incarnation or state no longer matters; one
     /// that comes too early is set again, so that an impatient clock costs nothing.
     fn timer(&mut self, ctx: &mut JobCtx<'_>, incarnation: u64, wait: Wait) {
-        // What starts the next incarnation does not belong to the last one.
-        if wait != Wait::Interval && incarnation != self.incarnation() {
+        // What starts the next incarnation does not belong to the last one, nor does what is
+        // expected of it.
+        let outlives = wait == Wait::Interval || wait == Wait::Recovery;
+        if !outlives && incarnation != self.incarnation() {
             return;
         }
         match wait {
@@ -297,6 +300,7 @@ impl Job {
             Wait::When => self.when_timeout_over(ctx),
             Wait::Longest => self.longest_run_over(ctx),
             Wait::Check(check) => self.checks.due(ctx, &self.run, check),
+            Wait::Recovery => self.checks.recovery_over(ctx),
             Wait::Interval => {
                 if self.gate.interval_over(ctx) == Due::Now {
                     self.trigger();
@@ -308,6 +312,7 @@ impl Job {
     fn when_timeout_over(&mut self, ctx: &mut JobCtx<'_>) {
         if self.gate.when_timeout_over(ctx, self.run.incarnation()) == Due::Now && self.waits() {
             ctx.emit(Kind::TimerExpired);
+            self.checks.give_up(ctx);
             self.end_desire(ctx, State::Fatal);
         }
     }

@@ -93,6 +93,8 @@ pub enum Wait {
     Longest,
     /// The next time a check is asked, or a watchdog is late.
     Check(usize),
+    /// The time that a job which was healthy has to become so again.
+    Recovery,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -46,7 +46,7 @@ use crate::{
     discovery::Instance,
     environ::Environ,
     event::{EventName, Kind, Source},
-    job::{Effects, Job, JobCtx, JobInput, Notification},
+    job::{Effects, Health, Job, JobCtx, JobInput, Notification},
     name::Name,
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
@@ -57,7 +57,10 @@ use crate::{
 };
 use jobs::{JobId, Jobs};
 use state::NodeStage;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 use wiring::Wiring;
 
 #[derive(Debug, Clone)]
@@ -94,6 +97,8 @@ struct StepState {
     moved: bool,
     /// A process was renewed: who waits for it is looked at again.
     restarted: bool,
+    /// The jobs that have come up (`true`) or gone down for those who follow them, in this order.
+    followed: VecDeque<(JobId, bool)>,
 }
 
 impl Node {
@@ -347,6 +352,10 @@ impl Node {
         if let Some(exit) = job.last_exit().filter(|_| job.ended() > before.ended() && !job.holds())
         {
             Node::process_ended(&mut self.state, plan, exit);
+        }
+        let is_up = job.health() == Health::Healthy;
+        if is_up != (before.health() == Health::Healthy) {
+            self.step.followed.push_back((id, is_up));
         }
         self.step.restarted |= before.has_pending_restart() && !job.has_pending_restart();
         if !job.rests()

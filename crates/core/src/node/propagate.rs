@@ -1,11 +1,13 @@
 //! What follows from what was said: events reach the jobs that wait for them, within the step that
 //! told them, in the order of their numbers.
 //!
-//! 1. Each event goes into the history of its source (latches ask there), pulls the triggers that
-//!    name it, and moves those who follow the source; who waits is looked at again.
-//! 2. A job whose phase has changed is looked at again as well, and so is a stop that waits for it
+//! 1. Whoever follows a job (`while`) goes down with its process, and comes up with it, whatever the
+//!    verdict on the job is.
+//! 2. Each event goes into the history of its source (latches ask there), pulls the triggers that
+//!    name it, and moves those who follow a watch; who waits is looked at again.
+//! 3. A job whose phase has changed is looked at again as well, and so is a stop that waits for it
 //!    as its hook.
-//! 3. When nobody has anything more to say, the node asks itself whether it has come to its end.
+//! 4. When nobody has anything more to say, the node asks itself whether it has come to its end.
 //!
 //! That comes to rest: within one step no process can be confirmed or end, so a job can be
 //! launched once and told to stop once, and each says only so much.
@@ -24,6 +26,9 @@ impl Node {
         let mut heard = 0;
         loop {
             self.end_with_main(out);
+            while let Some((id, is_up)) = self.step.followed.pop_front() {
+                self.take_along(out, id, is_up);
+            }
             while let Some(event) = out.events.get(heard).cloned() {
                 heard += 1;
                 self.on_event(out, &event);
@@ -38,7 +43,8 @@ impl Node {
                 self.go_on_with_apps(out);
             }
             self.go_on_stopping(out);
-            if heard == out.events.len() && !self.end_if_stuck(out) {
+            let all_heard = heard == out.events.len() && self.step.followed.is_empty();
+            if all_heard && !self.end_if_stuck(out) {
                 return;
             }
         }
@@ -75,20 +81,36 @@ impl Node {
         let plan = self.jobs.plan_of(id);
         let triggered = self.wiring.triggers(id, plan).any(|it| is(it, source, event));
         let follows = plan.follows.as_ref().filter(|it| is_source(&it.source, source));
-        let on_loss = follows.map(|follows| follows.on_loss);
+        let of_watch = follows.filter(|it| matches!(it.source, SourceRef::Watch(_)));
+        let on_loss = of_watch.map(|follows| follows.on_loss);
         if triggered && !self.step.recovering {
             self.step_job(out, id, JobInput::Triggered);
         }
         match (on_loss, event.name()) {
-            (Some(OnLoss::Stop), Some(EventName::Unhealthy)) => {
-                self.step_job(out, id, JobInput::SourceLost);
-            }
-            (Some(OnLoss::Restart), Some(EventName::Healthy)) => {
-                self.step_job(out, id, JobInput::SourceBack);
-            }
-            (Some(OnLoss::Stop | OnLoss::Restart | OnLoss::Keep) | None, _) => {}
+            (Some(on_loss), Some(EventName::Healthy)) => self.follow(out, id, on_loss, true),
+            (Some(on_loss), Some(EventName::Unhealthy)) => self.follow(out, id, on_loss, false),
+            (Some(_) | None, _) => {}
         }
         self.try_launch(out, id);
+    }
+
+    /// A job has come up or gone down: those who follow it hear of it.
+    fn take_along(&mut self, out: &mut Outbox, source: JobId, is_up: bool) {
+        let name = SourceRef::Job(self.jobs.name(source).clone());
+        for id in self.wiring.listeners(source).to_vec() {
+            let follows = self.jobs.plan_of(id).follows.as_ref().filter(|it| it.source == name);
+            if let Some(on_loss) = follows.map(|it| it.on_loss) {
+                self.follow(out, id, on_loss, is_up);
+            }
+        }
+    }
+
+    fn follow(&mut self, out: &mut Outbox, id: JobId, on_loss: OnLoss, is_up: bool) {
+        match (on_loss, is_up) {
+            (OnLoss::Stop, false) => self.step_job(out, id, JobInput::SourceLost),
+            (OnLoss::Restart, true) => self.step_job(out, id, JobInput::SourceBack),
+            (OnLoss::Stop, true) | (OnLoss::Restart, false) | (OnLoss::Keep, _) => {}
+        }
     }
 
     /// A job is in another phase.

@@ -109,6 +109,16 @@ impl Check {
         self.timeout.max(self.start_period)
     }
 
+    /// How long a job that was healthy may be without a pass of it: as long as a check that is
+    /// asked needs to fail.
+    #[must_use]
+    pub fn recovers_within(&self) -> Duration {
+        match self.is_told() {
+            true => self.ready_within(),
+            false => self.start_period.saturating_add(self.interval.saturating_mul(self.fall)),
+        }
+    }
+
     /// Told by the job itself instead of being asked for.
     #[must_use]
     pub fn is_told(&self) -> bool {

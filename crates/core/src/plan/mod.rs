@@ -325,6 +325,13 @@ impl Restart {
 }
 
 impl JobPlan {
+    /// How long it may take to be healthy again once it was. It is not before it is RUNNING.
+    #[must_use]
+    pub fn recovers_within(&self) -> Duration {
+        let longest = self.checks.iter().map(Check::recovers_within).max();
+        longest.unwrap_or_default().saturating_add(self.start_seconds)
+    }
+
     /// A job with every default in place.
     #[must_use]
     pub fn new(name: Name, exec: Vec<String>) -> JobPlan {

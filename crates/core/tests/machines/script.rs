@@ -481,6 +481,7 @@ fn wait(word: &str) -> Wait {
         "interval" => Wait::Interval,
         "longest" => Wait::Longest,
         "check" => Wait::Check(0),
+        "recovery" => Wait::Recovery,
         other => panic!("not a wait: {other}"),
     }
 }

@@ -432,6 +432,7 @@ fn wait(token: &Token) -> String {
                 Wait::Interval => "interval".to_owned(),
                 Wait::Longest => "longest".to_owned(),
                 Wait::Check(check) => format!("check {check}"),
+                Wait::Recovery => "recovery".to_owned(),
             };
             format!("{job} #{incarnation} {wait}")
         }

@@ -13,7 +13,10 @@ pub struct Account {
     last_exit_told: u64,
     pub ended_untold: BTreeSet<u64>,
     stopping: bool,
+    /// Its process has passed.
     healthy: bool,
+    /// It has been healthy since it was last judged anew.
+    was_healthy: bool,
     /// What people asked for last: that it runs, or that it rests.
     pub wanted: Option<bool>,
 }
@@ -60,6 +63,7 @@ impl Account {
             }
             Told::Exit(incarnation) => {
                 self.last_exit_told = incarnation;
+                self.healthy = false;
                 (!self.ended_untold.remove(&incarnation), "an exit is told that never was")
             }
             Told::LostEnd => (true, "an end is lost"),
@@ -70,11 +74,16 @@ impl Account {
                     self.last_exit_told = self.last_exit_told.max(incarnation);
                     self.ended_untold.remove(&incarnation);
                 }
+                self.healthy = false;
                 (!replace(&mut self.stopping, false), "stopped is told without stopping")
             }
-            Told::Healthy => (replace(&mut self.healthy, true), "healthy is told twice"),
+            Told::Healthy => {
+                self.was_healthy = true;
+                (replace(&mut self.healthy, true), "healthy is told twice of a process")
+            }
             Told::Unhealthy => {
-                (!replace(&mut self.healthy, false), "unhealthy is told of what was not healthy")
+                self.healthy = false;
+                (!self.was_healthy, "unhealthy is told of what was not healthy")
             }
         };
         wrong.then_some(text)

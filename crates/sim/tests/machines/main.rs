@@ -1,6 +1,6 @@
 //! The machines of job and node in worlds: with random inputs and random worlds (`properties`),
-//! exhaustively in small ones (`exhaustive`), beside what was told of a reload (`preview`), and on a machine that sleeps
-//! (`sleep`).
+//! exhaustively in small ones (`exhaustive`), beside what was told of a reload (`preview`), beside
+//! a judge of verdicts (`verdicts`), and on a machine that sleeps (`sleep`).
 
 mod exhaustive;
 #[path = "../../../core/tests/machines/journaled.rs"]
@@ -8,3 +8,4 @@ mod journaled;
 mod preview;
 mod properties;
 mod sleep;
+mod verdicts;

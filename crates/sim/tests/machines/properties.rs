@@ -215,7 +215,11 @@ struct Seen {
     last_exit: u64,
     highest: u64,
     stopping: bool,
-    healthy: bool,
+    /// The incarnation that has said that it is healthy, and nothing else since.
+    healthy: Option<u64>,
+    /// It has said so, and may come to say the opposite.
+    may_fall: bool,
+    incarnation: u64,
 }
 
 impl Watch {
@@ -225,6 +229,11 @@ impl Watch {
             self.seq = event.seq;
             if let Source::Job(job) = &event.source {
                 self.accounts.entry(job.to_string()).or_default().told(&event.kind);
+                let checked = |node: &Node| {
+                    node.job_plan(job.as_str()).is_some_and(|plan| !plan.checks.is_empty())
+                };
+                let fell = event.kind == Kind::Unhealthy;
+                assert!(!fell || checked(before) || checked(after), "nobody checks {job}");
             }
         }
         for command in &outcome.commands {
@@ -267,10 +276,21 @@ impl Seen {
                 assert!(std::mem::replace(&mut self.stopping, false));
                 assert!(*incarnation >= self.last_exit, "the end of a life is its last end");
                 self.last_exit = exit.as_ref().map_or(self.last_exit, |_| *incarnation);
+                // The next process is judged anew.
+                (self.healthy, self.may_fall) = (None, true);
             }
-            Kind::Healthy => assert!(!std::mem::replace(&mut self.healthy, true)),
-            Kind::Unhealthy => assert!(std::mem::replace(&mut self.healthy, false)),
-            Kind::State { incarnation, .. } => assert!(*incarnation >= self.last_exit),
+            Kind::Healthy => {
+                assert_ne!(self.healthy, Some(self.incarnation), "once, of each process");
+                (self.healthy, self.may_fall) = (Some(self.incarnation), true);
+            }
+            Kind::Unhealthy => {
+                assert!(std::mem::replace(&mut self.may_fall, false), "a verdict is said once");
+                self.healthy = None;
+            }
+            Kind::State { incarnation, .. } => {
+                assert!(*incarnation >= self.last_exit);
+                self.incarnation = *incarnation;
+            }
             Kind::Startup
             | Kind::Changed { .. }
             | Kind::TimerExpired
@@ -437,6 +457,7 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
         Just(Wait::Interval),
         Just(Wait::Longest),
         (0..4usize).prop_map(Wait::Check),
+        Just(Wait::Recovery),
     ];
     prop_oneof![
         1 => Just(Input::Boot),
