@@ -8,16 +8,46 @@ const WORDS: &str = "nothing can progress any more";
 fn a_run_that_is_stuck_names_the_jobs_that_never_ran() {
     let config = r#"
         [jobs.first]
-        exec = "true"
+        exec = "false"
+        restart = "never"
         [jobs.second]
         exec = "true"
-        when = { source = "first", once = "exitFailed" }
+        when = { source = "first", once = "exitSuccess" }
     "#;
     let mut node = Setup::config(config).launch();
     assert_eq!(node.wait().code(), Some(70));
     let told = node.stderr();
-    assert!(told.contains("second never ran: it waited for first exitFailed"), "{told}");
+    assert!(told.contains("second never ran: it waited for first exitSuccess"), "{told}");
     assert!(told.contains(WORDS), "{told}");
+}
+
+#[test]
+fn handlers_of_bad_news_that_never_came_were_not_needed() {
+    for (how, code) in [("true", 0), ("false", 1)] {
+        let config = format!(
+            r#"
+            [jobs.work]
+            exec = "{how}"
+            restart = "never"
+            health = {{ exec = "true" }}
+            [jobs.once]
+            exec = "true"
+            when = {{ source = "work", once = "timerExpired" }}
+            [jobs.each]
+            exec = "true"
+            when = {{ source = "work", each = "unhealthy" }}
+            [jobs.crashed]
+            exec = "true"
+            when = {{ source = "work", each = "exitFailed" }}
+            [jobs.behind]
+            exec = "true"
+            when = {{ source = "once", once = "exitSuccess" }}
+            "#
+        );
+        let mut node = Setup::config(config).launch();
+        assert_eq!(node.wait().code(), Some(code), "{}", node.stderr());
+        assert!(!node.stderr().contains(WORDS), "{}", node.stderr());
+    }
 }
 
 #[test]

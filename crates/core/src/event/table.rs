@@ -198,7 +198,7 @@ events! {
     }
     /// Its `when.timeout` is over: it has waited for its conditions in vain.
     TimerExpired = "timerExpired" {
-        by: &[Job], latch: Latch::Bit(10), during: Some(During::Wait),
+        by: &[Job], latch: Latch::Bit(10), during: Some(During::Wait), tone: Tone::Bad,
         containerpilot: Some("TimerExpired"),
     }
     /// Maintenance has begun.

@@ -553,6 +553,19 @@ impl Job {
         self.ended_for_good() == Some(true)
     }
 
+    /// Whether its last run ended as expected, while it waits for the next one.
+    pub(crate) fn last_run_well(&self) -> Option<bool> {
+        match self.run.state() {
+            State::Exited { well } => Some(well),
+            State::Fatal => Some(false),
+            State::Stopped
+            | State::Starting { .. }
+            | State::Running { .. }
+            | State::Backoff { .. }
+            | State::Stopping { .. } => None,
+        }
+    }
+
     /// It rests, and has not ended by itself.
     #[must_use]
     pub fn rests(&self) -> bool {

@@ -19,7 +19,7 @@ use crate::{
     name::Name,
     plan::{Condition, Cron, JobPlan, SourceRef, Trigger},
 };
-use std::{cell::OnceCell, time::Duration};
+use std::{cell::OnceCell, collections::BTreeSet, time::Duration};
 
 /// How far a chain of causes is told.
 const CAUSES: usize = 8;
@@ -204,11 +204,46 @@ impl Node {
     /// The jobs that somebody wanted to run and that do not, and will not.
     pub(super) fn stuck_jobs(&self) -> Vec<StuckJob> {
         let blockers = self.blockers();
-        let stuck = |(plan, job): (&JobPlan, &Job)| {
+        let unneeded = self.unneeded(blockers.startable.get_or_init(|| self.startable()));
+        let stuck = |(_, plan, job): (JobId, &JobPlan, &Job)| {
             let why = self.why_stuck_here(&blockers, plan, job)?;
             Some(StuckJob { job: plan.name.clone(), has_run: job.incarnation() > 0, why })
         };
-        self.jobs().filter_map(stuck).collect()
+        self.jobs.iter().filter(|(id, ..)| !unneeded.contains(id)).filter_map(stuck).collect()
+    }
+
+    /// The jobs that nobody needed: they wait for bad news that can no longer come, or for one that
+    /// does, and for nothing else that never comes.
+    pub(super) fn unneeded(&self, startable: &Startable) -> BTreeSet<JobId> {
+        let mut unneeded = BTreeSet::new();
+        let mut open: Vec<JobId> = self.jobs.census().waiting().collect();
+        while let Some(id) = open.pop() {
+            if !unneeded.contains(&id) && self.is_unneeded(startable, &unneeded, id) {
+                unneeded.insert(id);
+                open.extend(self.wiring.listeners(id).iter().filter(|it| self.jobs[**it].waits()));
+            }
+        }
+        unneeded
+    }
+
+    fn is_unneeded(&self, startable: &Startable, unneeded: &BTreeSet<JobId>, id: JobId) -> bool {
+        let (plan, job) = self.jobs.both(id);
+        if startable.may_start(id) || job.will_give_up() {
+            return false;
+        }
+        let in_vain = |it: &Condition| match &it.source {
+            SourceRef::Job(name) => {
+                let source = self.jobs.id(name.as_str());
+                it.event.is_bad_news() || source.is_some_and(|source| unneeded.contains(&source))
+            }
+            SourceRef::Node | SourceRef::Watch(_) => false,
+        };
+        let never = |it: &Condition| !self.may_come(startable, it);
+        let follows = plan.follows.iter().filter(|it| !self.is_up(&it.source));
+        let follows = follows.map(|it| Condition::up(&it.source));
+        let triggers = wiring::triggers(plan).iter().filter(|_| !job.has_pending_trigger());
+        let waited_for = self.unmet(plan, job).chain(triggers).cloned().chain(follows);
+        waited_for.filter(never).all(|it| in_vain(&it))
     }
 
     fn why_stuck_here(
@@ -288,7 +323,13 @@ impl Node {
             SourceRef::Node | SourceRef::Watch(_) => true,
             SourceRef::Job(name) => self.jobs.id(name.as_str()).is_some_and(|id| {
                 let gives_up = self.jobs[id].waits() && self.jobs[id].will_give_up();
-                match condition.event.during() {
+                let event = condition.event;
+                let unchecked = self.jobs.plan_of(id).checks.is_empty();
+                match event.during() {
+                    // Nobody finds it unhealthy.
+                    Some(During::Run) if event.is_health() && event.is_bad_news() && unchecked => {
+                        false
+                    }
                     Some(During::Run) => startable.may_start(id),
                     Some(During::Stop | During::Gone) => startable.may_start(id) || gives_up,
                     Some(During::Wait) => gives_up,

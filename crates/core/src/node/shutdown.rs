@@ -2,8 +2,9 @@
 //!
 //! It comes when somebody asks (a request, SIGTERM, SIGINT, SIGQUIT, SIGRTMIN+3), or by the plan's
 //! rule: `main` when a main job has ended for good, `all` when every job has, and none of them
-//! because a user stopped it (such a job may be started again). Under both also when nothing can
-//! progress any more, or a main job can never start: then the code is 70.
+//! because a user stopped it (such a job may be started again). Who waits for bad news that can no
+//! longer come was not needed, and is not asked. Under both also when nothing can progress any more,
+//! or a main job can never start: then the code is 70.
 //!
 //! There is one deadline for the whole; the order is in `order`. A second signal, or the deadline,
 //! kills what is left. A request may be repeated: who does not know whether it was taken asks
@@ -14,6 +15,7 @@
 
 use super::{
     Command, Input, JobId, Node, StuckJob, Token,
+    blockers::Startable,
     state::{NodeStage, NodeState, Shutdown, Why},
 };
 use crate::{
@@ -179,11 +181,16 @@ impl Node {
     }
 
     fn all_ended(&self) -> Option<i32> {
-        if self.jobs.census().any_holds() {
+        if self.jobs.census().any_lives() {
             return None;
         }
+        let unneeded = self.unneeded(&self.startable());
         let mut all_well = true;
-        for (_, plan, job) in self.jobs.iter().filter(|(id, ..)| !self.has_left(*id)) {
+        for (id, plan, job) in self.jobs.iter().filter(|(id, ..)| !self.has_left(*id)) {
+            if unneeded.contains(&id) {
+                all_well &= job.last_run_well().unwrap_or(true);
+                continue;
+            }
             // What its app took down because another one failed had no say in that.
             let app_failed = self.rest_reason_of(plan, job) == Some(RestReason::AppFailed);
             let taken_down = app_failed && job.incarnation() > 0;
@@ -224,10 +231,10 @@ impl Node {
         if self.jobs.is_empty() || (alive && !main_waits) {
             return None;
         }
-        if self.jobs.ids().any(|id| self.may_be_woken(id)) {
+        let startable = self.startable();
+        if self.jobs.ids().any(|id| self.may_be_woken(&startable, id)) {
             return None;
         }
-        let startable = self.startable();
         let hopeless =
             |id: JobId, job: &Job| job.waits() && !job.will_give_up() && !startable.may_start(id);
         let main_is_stuck = main_waits && self.jobs.mains().any(|id| hopeless(id, &self.jobs[id]));
@@ -237,10 +244,10 @@ impl Node {
     }
 
     /// A user or a trigger may set it going.
-    fn may_be_woken(&self, id: JobId) -> bool {
+    fn may_be_woken(&self, startable: &Startable, id: JobId) -> bool {
         let (plan, job) = self.jobs.both(id);
         match (job.desired(), self.rest_reason_of(plan, job)) {
-            (Desired::Run, _) => is_triggered(plan),
+            (Desired::Run, _) => is_triggered(plan) && startable.may_start(id),
             (Desired::Rest, None) => job.rests() && !self.has_left(id),
             // Its app comes to it, or will not: nobody has to.
             (Desired::Rest, Some(RestReason::NotReached)) => self.awaited_sequence(id).is_none(),

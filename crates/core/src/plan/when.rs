@@ -1,7 +1,7 @@
 //! When a job starts, and what it follows.
 
 use crate::{
-    event::{During, EventName, Speaker},
+    event::{During, EventName, Speaker, Tone},
     name::Name,
     signal::Signal,
 };
@@ -117,6 +117,18 @@ impl Awaited {
     #[must_use]
     pub fn ends(self) -> bool {
         self.name().is_some_and(EventName::ends)
+    }
+
+    /// It tells of a change in health.
+    #[must_use]
+    pub fn is_health(self) -> bool {
+        self.name().is_some_and(EventName::is_health)
+    }
+
+    /// Who waits for it is not needed if it never comes.
+    #[must_use]
+    pub fn is_bad_news(self) -> bool {
+        self.name().is_some_and(|name| name.tone() == Tone::Bad)
     }
 
     #[must_use]
