@@ -315,3 +315,57 @@ fn what_a_check_says_cannot_steer_a_terminal() {
     });
     assert!(shown.contains("a\\x1b[31mb") && !shown.contains('\x1b'), "{shown:?}");
 }
+
+#[test]
+fn in_maintenance_checks_rest_and_nobody_is_taken_down() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.web]
+        exec = ["sleep", "1000"]
+        restart = { delay = "10ms" }
+        health = { exec = ["sh", "-c", "echo asked >> asked; [ ! -e broken ]"], interval = "50ms" }
+        [jobs.follower]
+        exec = ["sleep", "1000"]
+        while = { source = "web" }
+        [jobs.again]
+        exec = ["sleep", "1000"]
+        while = { source = "web", on_loss = "restart" }
+        [jobs.pager]
+        exec = "echo paged"
+        when = { source = "web", each = "unhealthy" }
+        [jobs.cheer]
+        exec = "echo well"
+        when = { source = "web", each = "healthy" }
+    "#;
+    let node = Setup::config(config).start();
+    let mut events = node.events();
+    node.until_health("follower", "healthy");
+    node.until_health("again", "healthy");
+    until("it was cheered", || (node.log("cheer") == ["well"]).then_some(()));
+    let pids = (node.running("follower"), node.running("again"));
+    node.must(&["maintenance", "on"]);
+    let asked = || std::fs::read_to_string(node.path().join("asked")).unwrap_or_default().len();
+    let before = asked();
+    std::fs::write(node.path().join("broken"), "").expect("the node's directory");
+    signal(node.running("web"), Signal::KILL);
+    events.wait_for("web", "exitFailed");
+    let web = node.running("web");
+    signal(node.agent(), Signal::KILL);
+    node.wait_until_ready();
+    let meanwhile = asked() - before;
+    assert!(meanwhile <= "asked\n".len(), "one may have been under way, {meanwhile}");
+    let before = asked();
+    std::fs::remove_file(node.path().join("broken")).expect("it is there");
+    node.must(&["maintenance", "off"]);
+    until("it is asked at once", || (asked() > before).then_some(()));
+    until("it passes", || (node.job("web")["checks"][0]["state"] == "passing").then_some(()));
+    assert_eq!(node.running("web"), web);
+    assert_eq!((node.running("follower"), node.running("again")), pids, "nobody was touched");
+    assert_eq!(node.log("cheer"), ["well"], "a verdict that is the same is not said again");
+    std::fs::write(node.path().join("broken"), "").expect("the node's directory");
+    events.wait_for("web", "unhealthy");
+    events.wait_for("follower", "stopped");
+    events.wait_for("pager", "exitSuccess");
+    assert_eq!(times(&said(&events), "web", "unhealthy"), 1, "{:?}", said(&events));
+}

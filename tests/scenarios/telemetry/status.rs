@@ -34,6 +34,7 @@ fn status_has_the_shape_that_containerpilot_has() {
     );
     node.must(&["maintenance", "on"]);
     assert_eq!(get(port, "/status").json()["Jobs"][0]["Status"], "maintenance");
+    assert_eq!(get(port, "/status").json()["Jobs"][1]["Status"], "maintenance");
     let refused = http::tcp(port, "POST /status HTTP/1.1\r\nHost: x\r\n\r\n").expect("an answer");
     assert_eq!((refused.code, refused.body.as_str()), (405, "Method Not Allowed\n"));
     assert_eq!(get(port, "/elsewhere").code, 404);

@@ -187,6 +187,7 @@ impl Agent {
             phase: job.phase(),
             desired: job.desired(),
             health: job.health(),
+            awaits_pass: job.awaits_pass(),
             as_desired: job.is_as_desired() && job.health() != Health::Unhealthy,
             restarts: job.restarts(),
             since: job.since(),

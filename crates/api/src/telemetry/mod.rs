@@ -86,6 +86,7 @@ async fn status(State(state): State<AppState>) -> Response {
     let maintenance = measures.phase == NodePhase::Maintenance;
     let word = |job: &JobMeasures| match job.health {
         _ if maintenance => "maintenance",
+        _ if job.awaits_pass => "unknown",
         Health::Unknown => "unknown",
         Health::Healthy => "healthy",
         Health::Unhealthy => "unhealthy",

@@ -6,6 +6,7 @@
 //! | is up and was healthy, or is about to be restarted | critical |
 //! | starts, and has an `initial_status` | that, until its first pass or until its ttl is over |
 //! | starts otherwise, rests, stops, was given up, or the node is in maintenance | absent |
+//! | has not passed its checks since maintenance is over | absent |
 //!
 //! It is worked out after whatever happens to the job, and told when it differs from the last
 //! announcement. A stop withdraws first and gives that [`PATIENCE`] before the signal, whoever runs
@@ -47,7 +48,7 @@ impl Initial {
 /// What an announcement depends on.
 #[derive(Debug, Clone)]
 pub(super) struct Presence {
-    /// It is there, or about to be restarted.
+    /// It is there, or about to be restarted, and is not to be checked first.
     pub(super) up: bool,
     pub(super) health: Health,
     pub(super) initial: Initial,

@@ -21,8 +21,13 @@
 //! incarnation once. `unhealthy` is a verdict on the job, and only said of what was healthy: a check
 //! fails, or the next process has not passed in time (`recovery`). What is not known yet changes
 //! nothing, and neither does an end: then the health is unknown until the verdict.
+//!
+//! In maintenance all of this rests: nothing is asked, silence is allowed, and the health stays as it
+//! was, whatever becomes of the process. What a job says about itself is kept. At its end all are
+//! asked at once; a verdict that is the same is not said again, and others are told of the job when
+//! each check has passed once.
 
-use super::{Health, JobCtx, Run, recovery::Recovery, run::Process};
+use super::{CheckState, JobCtx, Notification, Run, Verdict, recovery::Recovery};
 use crate::{
     clock::Mono,
     event::Kind,
@@ -32,10 +37,16 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What is kept of what a check said.
-const OUTPUT: usize = 1024;
 /// What a job has said meanwhile reaches a new agent right after its first step.
 const CATCH_UP: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    Unknown,
+    Healthy,
+    Unhealthy,
+}
 
 /// The checks of the current incarnation, and what they come to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -46,149 +57,6 @@ pub(super) struct Checks {
     /// In the order of the plan; empty before the first run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     states: Vec<CheckState>,
-}
-
-/// What a job has said about itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Notification {
-    /// READY=1, or a newline on its descriptor.
-    pub(crate) ready: bool,
-    /// WATCHDOG=1
-    pub(crate) watchdog: bool,
-    /// WATCHDOG_USEC: from now on it will tell at least so often.
-    pub(crate) watchdog_every: Option<Duration>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    #[default]
-    Unknown,
-    Passing,
-    Failing,
-}
-
-/// One check of the current incarnation.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CheckState {
-    verdict: Verdict,
-    /// When it came to that: wall clock, ns.
-    since: i64,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    output: String,
-    /// Answers in a row that speak against the verdict.
-    #[serde(skip_serializing_if = "is_zero")]
-    against: u32,
-    /// Of a check without a verdict: the last answer was a pass.
-    leaning: bool,
-    /// It has passed in this incarnation.
-    passed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    watchdog: Option<Watchdog>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Watchdog {
-    /// The longest silence.
-    every: Duration,
-    heard: Mono,
-}
-
-/// How long a job has said nothing about itself.
-struct Silence {
-    /// When to look again.
-    next: Option<Mono>,
-    /// It was too long.
-    complaint: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-impl CheckState {
-    #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        self.verdict
-    }
-
-    /// When it came to its verdict: wall clock, ns.
-    #[must_use]
-    pub fn since(&self) -> i64 {
-        self.since
-    }
-
-    /// It has passed in this incarnation.
-    #[must_use]
-    pub fn has_passed(&self) -> bool {
-        self.passed
-    }
-
-    /// What it said last when it failed, else when it came to its verdict; at most 1 KiB.
-    #[must_use]
-    pub fn output(&self) -> &str {
-        &self.output
-    }
-
-    /// The verdict if this answer changes it.
-    fn answer(&mut self, plan: &Check, passed: bool, counts: bool) -> Option<Verdict> {
-        if !passed && !counts {
-            self.against = 0;
-            return None;
-        }
-        match (self.verdict, passed) {
-            (Verdict::Passing, true) | (Verdict::Failing, false) => {
-                self.against = 0;
-                return None;
-            }
-            (Verdict::Passing, false) | (Verdict::Failing, true) => {}
-            (Verdict::Unknown, passed) => {
-                if self.leaning != passed {
-                    (self.leaning, self.against) = (passed, 0);
-                }
-            }
-        }
-        self.against = self.against.saturating_add(1);
-        let (enough, verdict) =
-            if passed { (plan.rise, Verdict::Passing) } else { (plan.fall, Verdict::Failing) };
-        (self.against >= enough).then_some(verdict)
-    }
-
-    /// Takes what the job has said by sd_notify; `true`: the check passes with that.
-    fn notified(&mut self, plan: &Check, said: Notification, now: Mono) -> bool {
-        let Notification { ready, watchdog, watchdog_every } = said;
-        self.passed |= ready;
-        let known = self.watchdog.map(|dog| dog.every).or(plan.watchdog);
-        if watchdog || watchdog_every.is_some() || (ready && known.is_some()) {
-            let every = watchdog_every.or(known).unwrap_or(plan.timeout);
-            self.watchdog = Some(Watchdog { every, heard: now });
-        }
-        ready || (watchdog && self.passed)
-    }
-
-    fn silence(&self, plan: &Check, process: Process, now: Mono, earliest: Mono) -> Silence {
-        let patience = plan.ready_within();
-        let ready_by = (!self.passed).then(|| process.since.after(patience).max(earliest));
-        let heard_by = self.watchdog.map(|dog| dog.heard.after(dog.every));
-        let next = ready_by.into_iter().chain(heard_by).filter(|at| *at > now).min();
-        let complaint = match (self.watchdog, &plan.probe) {
-            (Some(dog), _) if heard_by.is_some_and(|at| at <= now) => {
-                Some(format!("no WATCHDOG=1 for {:?}", dog.every))
-            }
-            (_, Probe::Fd(fd)) if ready_by.is_some_and(|at| at <= now) => {
-                Some(format!("no newline on descriptor {fd} within {patience:?}"))
-            }
-            (_, Probe::Notify) if ready_by.is_some_and(|at| at <= now) => {
-                Some(format!("no READY=1 within {patience:?}"))
-            }
-            (_, Probe::Notify | Probe::Fd(_) | Probe::Exec(_) | Probe::Http(_) | Probe::Tcp(_)) => {
-                None
-            }
-        };
-        Silence { next, complaint }
-    }
 }
 
 impl Checks {
@@ -215,8 +83,7 @@ impl Checks {
     /// A new incarnation: nothing is known yet.
     pub(super) fn forget(&mut self, ctx: &mut JobCtx<'_>) {
         self.recovery.launched(ctx);
-        let unknown = CheckState { since: ctx.wall(), ..CheckState::default() };
-        self.states = vec![unknown; ctx.plan.checks.len()];
+        self.states = vec![CheckState::unknown(ctx.wall()); ctx.plan.checks.len()];
     }
 
     /// The job has come to rest.
@@ -229,9 +96,51 @@ impl Checks {
         self.recovery = Recovery::None;
     }
 
+    /// Maintenance: the verdict stays as it was.
+    fn is_at_rest(ctx: &JobCtx<'_>) -> bool {
+        ctx.maintenance && !ctx.plan.checks.is_empty()
+    }
+
+    /// Others are not to be told of it before its checks have passed once more.
+    pub(super) fn awaits_pass(&self) -> bool {
+        self.states.iter().any(CheckState::awaits_pass)
+    }
+
+    /// Maintenance is over: all are asked at once.
+    pub(super) fn maintenance_over(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
+        let same_process =
+            run.process().is_some() && self.states.iter().all(CheckState::has_passed);
+        if ctx.plan.checks.is_empty() || run.stop_stage().is_some() {
+            return;
+        }
+        if !run.holds() && self.health == Health::Healthy {
+            self.health = Health::Unknown;
+        }
+        if !same_process || self.recovery.is_under_way() {
+            self.recovery.begin(ctx);
+        }
+        self.states.iter_mut().for_each(CheckState::demand_pass);
+        if run.process().is_some() {
+            self.resume(ctx, run);
+            self.hear_what_was_told(ctx, run);
+        }
+    }
+
+    /// What the job has said about itself in maintenance counts from now.
+    fn hear_what_was_told(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
+        for (check, plan) in ctx.plan.checks.iter().enumerate() {
+            let told = self.states.get_mut(check).filter(|it| plan.is_told() && it.has_passed());
+            if let Some(state) = told {
+                state.ready();
+                self.decide(ctx, run, check, Verdict::Passing, "");
+            }
+        }
+    }
+
     /// Its process has ended by itself, and another one follows.
     pub(super) fn crashed(&mut self, ctx: &mut JobCtx<'_>) {
         match self.health {
+            Health::Healthy if Checks::is_at_rest(ctx) => {}
             Health::Healthy => {
                 self.health = Health::Unknown;
                 self.recovery.begin(ctx);
@@ -242,6 +151,9 @@ impl Checks {
 
     /// Its process has ended on purpose, and another one follows: that one is judged anew.
     pub(super) fn restarted(&mut self, ctx: &mut JobCtx<'_>) {
+        if Checks::is_at_rest(ctx) {
+            return;
+        }
         self.health = Health::Unknown;
         self.recovery.begin(ctx);
     }
@@ -254,14 +166,14 @@ impl Checks {
     /// It has failed, and nothing follows.
     pub(super) fn give_up(&mut self, ctx: &mut JobCtx<'_>) {
         let was_healthy = self.health == Health::Healthy && !self.recovery.is_none();
-        if was_healthy || self.recovery.is_under_way() {
+        if (was_healthy || self.recovery.is_under_way()) && !Checks::is_at_rest(ctx) {
             self.find_unhealthy(ctx);
         }
     }
 
     /// The time is over that a job which was healthy has to become so again.
     pub(super) fn recovery_over(&mut self, ctx: &mut JobCtx<'_>) {
-        if self.recovery.is_over(ctx) {
+        if !Checks::is_at_rest(ctx) && self.recovery.is_over(ctx) {
             self.find_unhealthy(ctx);
         }
     }
@@ -290,6 +202,9 @@ impl Checks {
     }
 
     fn ask(&mut self, ctx: &mut JobCtx<'_>, run: &Run, check: usize) {
+        if ctx.maintenance {
+            return;
+        }
         let (Some(plan), Some(state)) = (ctx.plan.checks.get(check), self.states.get(check)) else {
             return;
         };
@@ -297,7 +212,7 @@ impl Checks {
             return self.listen(ctx, run, check, ctx.mono());
         }
         let up = run.process().map_or(Duration::ZERO, |it| ctx.mono().since(it.since));
-        let next = if state.passed { plan.interval } else { ramp(up, plan.interval) };
+        let next = if state.has_passed() { plan.interval } else { ramp(up, plan.interval) };
         ctx.probe(run.incarnation(), check, ctx.mono().after(plan.timeout));
         ctx.wake(run.incarnation(), Wait::Check(check), ctx.mono().after(next));
     }
@@ -309,6 +224,9 @@ impl Checks {
         else {
             return;
         };
+        if ctx.maintenance {
+            return;
+        }
         let silence = state.silence(plan, process, ctx.mono(), earliest);
         if let Some(at) = silence.next {
             ctx.wake(run.incarnation(), Wait::Check(check), at);
@@ -332,20 +250,16 @@ impl Checks {
         else {
             return;
         };
-        if plan.is_told() {
+        if plan.is_told() || ctx.maintenance {
             return;
         }
         let early = ctx.mono() < process.since.after(plan.start_period);
-        let counts = state.passed || !early;
-        let verdict = state.answer(plan, passed, counts);
-        if !passed {
-            bounded(output, &mut state.output);
-        }
-        if passed && !std::mem::replace(&mut state.passed, true) {
+        let answer = state.take_answer(plan, passed, early, output);
+        if answer.first_pass {
             let at = ctx.mono().after(plan.interval);
             ctx.wake(run.incarnation(), Wait::Check(check), at);
         }
-        if let Some(verdict) = verdict {
+        if let Some(verdict) = answer.verdict {
             self.decide(ctx, run, check, verdict, output);
         }
     }
@@ -371,7 +285,7 @@ impl Checks {
                 }
                 Probe::Fd(_) => {
                     if said.ready {
-                        state.passed = true;
+                        state.ready();
                         self.decide(ctx, run, check, Verdict::Passing, "");
                     }
                 }
@@ -383,9 +297,7 @@ impl Checks {
     /// What a silent agent may have missed is not held against the job.
     pub(super) fn resume(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
         let now = ctx.mono();
-        for dog in self.states.iter_mut().filter_map(|state| state.watchdog.as_mut()) {
-            dog.heard = now;
-        }
+        self.states.iter_mut().for_each(|state| state.forgive_silence(now));
         for check in 0..ctx.plan.checks.len() {
             match ctx.plan.checks.get(check).is_some_and(Check::is_told) {
                 true => self.listen(ctx, run, check, now.after(CATCH_UP)),
@@ -397,7 +309,7 @@ impl Checks {
     /// The plan has other checks now: those that are the same keep what they know.
     pub(super) fn change(&mut self, ctx: &mut JobCtx<'_>, run: &Run, before: &[Check]) {
         let known: Vec<CheckState> = std::mem::take(&mut self.states);
-        let unknown = CheckState { since: ctx.wall(), ..CheckState::default() };
+        let unknown = CheckState::unknown(ctx.wall());
         let kept = |check: &Check| {
             let at = before.iter().position(|other| other == check)?;
             known.get(at).cloned()
@@ -427,12 +339,10 @@ impl Checks {
         else {
             return;
         };
-        if state.verdict == verdict {
+        if ctx.maintenance || !state.decide(verdict, ctx.wall(), output) {
             return;
         }
-        (state.verdict, state.against, state.since) = (verdict, 0, ctx.wall());
-        bounded(output, &mut state.output);
-        let output = state.output.clone();
+        let output = state.output().to_owned();
         ctx.emit(Kind::Check {
             name: plan.name.clone(),
             passing: verdict == Verdict::Passing,
@@ -443,7 +353,10 @@ impl Checks {
 
     /// What all checks together say.
     pub(super) fn weigh(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
-        let any = |verdict| self.states.iter().any(|check| check.verdict == verdict);
+        if Checks::is_at_rest(ctx) {
+            return;
+        }
+        let any = |verdict| self.states.iter().any(|check| check.verdict() == verdict);
         if any(Verdict::Failing) {
             self.fail(ctx);
         } else if !any(Verdict::Unknown) && run.is_running() {
@@ -458,15 +371,16 @@ impl Checks {
                 self.recovery.owe(ctx);
                 ctx.emit(Kind::Healthy);
             }
-            Health::Healthy => {}
+            // The verdict is the one before maintenance.
+            Health::Healthy => self.recovery.owe(ctx),
         }
     }
 
     fn fail(&mut self, ctx: &mut JobCtx<'_>) {
         match self.health {
-            Health::Healthy => self.find_unhealthy(ctx),
             // It has its time to become healthy again.
-            Health::Unknown if self.recovery.is_under_way() => {}
+            Health::Unknown | Health::Healthy if self.recovery.is_under_way() => {}
+            Health::Healthy => self.find_unhealthy(ctx),
             Health::Unknown | Health::Unhealthy => self.health = Health::Unhealthy,
         }
     }
@@ -489,18 +403,6 @@ fn ramp(up: Duration, interval: Duration) -> Duration {
     if step < interval { at - up } else { interval }
 }
 
-/// Replaces only what differs, cut at a character.
-fn bounded(text: &str, kept: &mut String) {
-    let mut end = text.len().min(OUTPUT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let text = &text[..end];
-    if kept != text {
-        text.clone_into(kept);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -514,14 +416,5 @@ mod tests {
             at.push(up.as_millis());
         }
         assert_eq!(at, [100, 300, 700, 1500, 2500]);
-    }
-
-    #[test]
-    fn an_output_is_cut_at_a_character() {
-        let mut kept = String::new();
-        bounded(&"ä".repeat(600), &mut kept);
-        assert_eq!(kept.len(), 1024);
-        bounded(&format!("a{}", "ä".repeat(600)), &mut kept);
-        assert_eq!(kept.len(), 1023);
     }
 }

@@ -45,6 +45,7 @@ mod adopt;
 mod announce;
 mod budget;
 mod change;
+mod check_state;
 mod checks;
 mod ctx;
 mod end;
@@ -61,14 +62,17 @@ mod takeover;
 mod wish;
 
 pub(crate) use budget::STABLE;
-pub(crate) use checks::Notification;
-pub use checks::{CheckState, Verdict};
+pub(crate) use check_state::Notification;
+pub use check_state::{CheckState, Verdict};
+pub use checks::Health;
 pub(crate) use ctx::{Effects, JobCtx, Shutting};
 pub(crate) use gate::{HookRun, Permit, is_triggered};
 pub(crate) use input::JobInput;
+pub use run::Phase;
 pub(crate) use stop::Force;
 pub use stop::StopStage;
 pub use summary::JobSummary;
+pub use wish::Desired;
 
 use crate::{
     clock::Mono,
@@ -87,56 +91,6 @@ use run::{Run, State};
 use serde::{Deserialize, Serialize};
 use takeover::Takeover;
 use wish::Wish;
-
-/// Supervisor's states, as observers see them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Phase {
-    Stopped,
-    Starting,
-    Running,
-    Backoff,
-    Stopping,
-    Exited,
-    Fatal,
-    Unknown,
-}
-
-impl Phase {
-    /// A process of it is there, or about to be, and shall stay.
-    #[must_use]
-    pub fn is_up(self) -> bool {
-        matches!(self, Phase::Starting | Phase::Running)
-    }
-
-    /// A process of it may exist.
-    #[must_use]
-    pub fn may_have_process(self) -> bool {
-        matches!(self, Phase::Starting | Phase::Running | Phase::Stopping)
-    }
-
-    /// It has no process, and no restart ahead.
-    #[must_use]
-    pub fn is_at_rest(self) -> bool {
-        matches!(self, Phase::Stopped | Phase::Exited | Phase::Fatal)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Desired {
-    Run,
-    Rest,
-    Disabled,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Health {
-    Unknown,
-    Healthy,
-    Unhealthy,
-}
 
 /// Serialised into the journal, so it is a format: new fields have defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -267,7 +221,12 @@ impl Job {
                     self.run.be_quick(ctx);
                 }
             }
-            JobInput::MaintenanceChanged | JobInput::PlanLingers => {}
+            JobInput::MaintenanceChanged => {
+                if !ctx.maintenance {
+                    self.checks.maintenance_over(ctx, &self.run);
+                }
+            }
+            JobInput::PlanLingers => {}
             JobInput::Ordered => self.order(ctx),
             JobInput::TryAgain => self.try_again(ctx),
             JobInput::PlanChanged { before } => self.change_plan(ctx, before),
@@ -326,7 +285,7 @@ impl Job {
     /// What its announcement depends on.
     fn presence(&self, plan: &JobPlan) -> Presence {
         Presence {
-            up: self.phase().is_up() || self.backs_off(),
+            up: (self.phase().is_up() || self.backs_off()) && !self.awaits_pass(),
             health: self.health(),
             initial: self.initial,
             complaint: self.complaint(plan),
@@ -355,6 +314,12 @@ impl Job {
     #[must_use]
     pub fn health(&self) -> Health {
         self.checks.health()
+    }
+
+    /// Maintenance is over, and its checks have not passed since.
+    #[must_use]
+    pub fn awaits_pass(&self) -> bool {
+        self.checks.awaits_pass()
     }
 
     /// In the order of the plan; empty before the first run.

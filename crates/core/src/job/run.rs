@@ -3,7 +3,7 @@
 //! `ended` is the highest number whose end is accounted for. STARTING, RUNNING and STOPPING are the
 //! states in which a process may exist (`incarnation > ended`).
 
-use super::{JobCtx, Phase, StopStage};
+use super::{JobCtx, StopStage};
 use crate::{
     clock::Mono,
     event::Kind,
@@ -11,6 +11,40 @@ use crate::{
     node::Wait,
 };
 use serde::{Deserialize, Serialize};
+
+/// Supervisor's states, as observers see them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Phase {
+    Stopped,
+    Starting,
+    Running,
+    Backoff,
+    Stopping,
+    Exited,
+    Fatal,
+    Unknown,
+}
+
+impl Phase {
+    /// A process of it is there, or about to be, and shall stay.
+    #[must_use]
+    pub fn is_up(self) -> bool {
+        matches!(self, Phase::Starting | Phase::Running)
+    }
+
+    /// A process of it may exist.
+    #[must_use]
+    pub fn may_have_process(self) -> bool {
+        matches!(self, Phase::Starting | Phase::Running | Phase::Stopping)
+    }
+
+    /// It has no process, and no restart ahead.
+    #[must_use]
+    pub fn is_at_rest(self) -> bool {
+        matches!(self, Phase::Stopped | Phase::Exited | Phase::Fatal)
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Run {

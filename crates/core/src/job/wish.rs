@@ -1,7 +1,14 @@
 //! What is desired of a job, apart from what is observed of it.
 
-use super::Desired;
 use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Desired {
+    Run,
+    Rest,
+    Disabled,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Wish {

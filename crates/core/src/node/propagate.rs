@@ -107,9 +107,22 @@ impl Node {
 
     fn follow(&mut self, out: &mut Outbox, id: JobId, on_loss: OnLoss, is_up: bool) {
         match (on_loss, is_up) {
+            (OnLoss::Stop, false) if self.state.maintenance => {}
             (OnLoss::Stop, false) => self.step_job(out, id, JobInput::SourceLost),
             (OnLoss::Restart, true) => self.step_job(out, id, JobInput::SourceBack),
             (OnLoss::Stop, true) | (OnLoss::Restart, false) | (OnLoss::Keep, _) => {}
+        }
+    }
+
+    /// Maintenance is over, in which nobody was taken down: those go now who follow what is not there.
+    pub(super) fn follow_after_maintenance(&mut self, out: &mut Outbox) {
+        for id in self.jobs.ids() {
+            let follows = self.jobs.plan_of(id).follows.as_ref();
+            let lost =
+                follows.is_some_and(|it| it.on_loss == OnLoss::Stop && !self.is_up(&it.source));
+            if lost {
+                self.step_job(out, id, JobInput::SourceLost);
+            }
         }
     }
 

@@ -132,8 +132,11 @@ impl Node {
             self.state.edit().maintenance = on;
             let kind = if on { Kind::EnterMaintenance } else { Kind::ExitMaintenance };
             out.emit(Source::NODE, kind);
-            // What others are told about each follows from it.
+            // What is checked of each, and what others are told about it, follows from it.
             self.tell_all(out, |_| JobInput::MaintenanceChanged);
+            if !on {
+                self.follow_after_maintenance(out);
+            }
         }
         Ok(())
     }

@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Bring the configuration into force as it is written now; or let jobs reload
     Reload(ReloadArgs),
-    /// Enter or leave maintenance: jobs that wait for it are told, processes and checks go on
+    /// Enter or leave maintenance: jobs that wait for it are told, processes go on, checks rest
     Maintenance(MaintenanceArgs),
     /// Show or change variables for whatever is started from now on
     Environ(EnvironArgs),

@@ -34,6 +34,8 @@ pub struct JobMeasures {
     pub phase: Phase,
     pub desired: Desired,
     pub health: Health,
+    /// Maintenance is over, and its checks have not passed since.
+    pub awaits_pass: bool,
     pub as_desired: bool,
     pub restarts: u64,
     /// When it entered its phase: wall clock, ns.
