@@ -2,22 +2,26 @@
 
 use crate::discovery::Discovery;
 use mainstay_core::{
+    clock::Mono,
     discovery::Backend,
     explain,
-    job::{CheckState, Health, Job},
+    job::{CheckState, Health, Job, Phase},
     name::Name,
-    node::{Blocker, Blockers, Effect, JournalLoss, Node, ReloadPreview},
+    node::{Blocker, Blockers, Effect, JournalLoss, Node, NodePhase, ReloadPreview},
     plan::{self, Check, JobPlan, Plan, WatchPlan, Watched},
 };
 use mainstay_wire::{
     api::{
-        Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, JournalLostStatus, Waiting,
-        WatchStatus,
+        Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, JournalLostStatus, StartStage,
+        Waiting, WatchStatus,
     },
     link::TreeKind,
     stamp::rfc3339,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+/// A job without checks has started when it has lived for so long.
+const STARTED: Duration = Duration::from_millis(500);
 
 /// What the agent knows of a job beyond what is decided about it.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +61,23 @@ pub(crate) fn job(
         notify: facts.notify,
         log: None,
         announced: None,
+        start: StartStage::default(),
+    }
+}
+
+/// How far the start of a job has come. In maintenance its checks say nothing.
+pub(crate) fn start_stage(node: &Node, plan: &JobPlan, job: &Job, now: Mono) -> StartStage {
+    let Some(since) = job.up_since().filter(|_| job.phase() == Phase::Running) else {
+        return StartStage::Waiting;
+    };
+    let checked = !plan.checks.is_empty() && node.phase() != NodePhase::Maintenance;
+    // One with `start_seconds` has lived for them when it is RUNNING.
+    let needed = if plan.start_seconds.is_zero() { STARTED } else { Duration::ZERO };
+    match needed.checked_sub(now.since(since)) {
+        _ if checked && job.health() == Health::Healthy => StartStage::Started,
+        _ if checked => StartStage::Waiting,
+        Some(left) if !left.is_zero() => StartStage::Young(left),
+        Some(_) | None => StartStage::Started,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::handle::Handle;
 use mainstay_core::{event::Kind, exit::Exit, name::Name};
-use mainstay_wire::api::{Goal, JobStatus, Progress, Selection, WaitError};
+use mainstay_wire::api::{Goal, JobStatus, Progress, Selection, StartStage, WaitError};
 use std::time::Duration;
 use tokio::{
     sync::watch,
@@ -75,20 +75,26 @@ impl Wait<'_> {
             let begun = Instant::now();
             let jobs = self.handle.jobs(selection.clone()).await?;
             let took = begun.elapsed();
-            let mut slow = None;
+            let (mut slow, mut look_again) = (None, self.deadline);
             for job in jobs {
                 let Some(goal) = goal(&job) else { continue };
                 match goal.progress(&job) {
                     Progress::Reached => {}
                     Progress::Failed => return Err(WaitError::Failed(Box::new(job))),
-                    Progress::Waiting if matches!(goal, Goal::Up { .. }) && is_hopeless(&job) => {
+                    Progress::Waiting if goal.needs_a_start() && is_hopeless(&job) => {
                         return Err(WaitError::Hopeless(Box::new(job)));
                     }
-                    Progress::Waiting => slow = slow.or(Some(job)),
+                    Progress::Waiting => {
+                        if let StartStage::Young(left) = job.start {
+                            look_again = look_again.min(Instant::now() + left);
+                        }
+                        slow = slow.or(Some(job));
+                    }
                 }
             }
             let Some(slow) = slow else { return Ok(()) };
-            if timeout_at(self.deadline, self.changes.changed()).await.is_err() {
+            let heard = timeout_at(look_again, self.changes.changed()).await.is_ok();
+            if !heard && Instant::now() >= self.deadline {
                 return Err(WaitError::TimeOver { job: Box::new(slow), patience: self.patience });
             }
             if took > NOTICEABLE {

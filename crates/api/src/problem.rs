@@ -87,8 +87,15 @@ impl Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
     }
 
-    pub(crate) fn no_such_job(name: &str) -> Problem {
-        Refusal::NoSuchJob(name.to_owned()).into()
+    /// `near`: what may have been meant.
+    pub(crate) fn no_such_job(name: &str, near: Option<&str>) -> Problem {
+        match near {
+            Some(near) => {
+                let detail = format!("there is no job '{name}': did you mean '{near}'?");
+                Problem::new(StatusCode::NOT_FOUND, detail)
+            }
+            None => Refusal::NoSuchJob(name.to_owned()).into(),
+        }
     }
 
     pub(crate) fn no_such_route() -> Problem {

@@ -2,15 +2,16 @@
 
 use crate::{AppState, problem::Problem};
 use axum::Json;
+use mainstay_config::nearest;
 use mainstay_core::{
     name::Name,
     node::{Refusal, Request},
 };
 use mainstay_wire::api::{
-    Goal, Incarnations, JobAnswer, JobInstances, JobStatus, PATIENCE, Selection,
+    Goal, Incarnations, JobAnswer, JobInstances, JobList, JobStatus, PATIENCE, Selection,
 };
 use serde::Deserialize;
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 /// How long to wait, as the query says it.
 #[derive(Debug, Deserialize)]
@@ -36,31 +37,63 @@ impl WaitQuery {
 pub(crate) struct Subject {
     /// Each of them is asked.
     asked: Vec<Name>,
-    /// The name in the file, where a job has instances.
-    instances_of: Option<String>,
+    shape: Shape,
     jobs: Selection,
     /// Those that a start waits for: what does not start with its app is not among them.
     started: Selection,
 }
 
+/// What the answer looks like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Shape {
+    One,
+    /// The name in the file, where a job has instances.
+    InstancesOf(String),
+    /// Several names were given.
+    List,
+}
+
 impl Subject {
-    /// The job of this name, or the instances of the job that is written under it.
-    pub(crate) async fn of_job(state: &AppState, name: &str) -> Result<Subject, Problem> {
-        let found = state.handle.jobs(Selection::Named(name.to_owned())).await?;
-        let instances_of = match found.as_slice() {
-            [] => return Err(Problem::no_such_job(name)),
-            [job] if job.name.as_str() == name => None,
-            [..] => Some(name.to_owned()),
-        };
-        let asked: Vec<Name> = found.into_iter().map(|job| job.name).collect();
+    /// The job of this name, or the instances of the job that is written under it; or several such
+    /// names with commas between them. All of them have to be there.
+    pub(crate) async fn of_job(state: &AppState, names: &str) -> Result<Subject, Problem> {
+        let (mut asked, mut shape) = (Vec::new(), Shape::One);
+        for name in names.split(',') {
+            let found = state.handle.jobs(Selection::Named(name.to_owned())).await?;
+            shape = match found.as_slice() {
+                [] => return Err(no_such_job(state, name).await?),
+                [job] if job.name.as_str() == name => Shape::One,
+                [..] => Shape::InstancesOf(name.to_owned()),
+            };
+            asked.extend(found.into_iter().map(|job| job.name));
+        }
+        if names.contains(',') {
+            let mut seen = BTreeSet::new();
+            asked.retain(|name: &Name| seen.insert(name.clone()));
+            shape = Shape::List;
+        }
         let jobs = Selection::These(asked.clone());
-        Ok(Subject { asked, instances_of, started: jobs.clone(), jobs })
+        Ok(Subject { asked, shape, started: jobs.clone(), jobs })
+    }
+
+    /// One request that concerns them all; instances are asked one by one, and one that cannot does
+    /// not keep the others from it.
+    pub(crate) fn together(&self, request: impl Fn(Vec<Name>) -> Request) -> Vec<Request> {
+        match self.shape {
+            Shape::InstancesOf(_) => self.each(|job| request(vec![job])),
+            Shape::One | Shape::List => vec![request(self.asked.clone())],
+        }
+    }
+
+    /// A request for each.
+    pub(crate) fn each(&self, request: impl Fn(Name) -> Request) -> Vec<Request> {
+        self.asked.iter().cloned().map(request).collect()
     }
 
     pub(crate) fn of_app(app: &Name) -> Subject {
         Subject {
             asked: vec![app.clone()],
-            instances_of: None,
+            shape: Shape::One,
             jobs: Selection::OfApp(app.clone()),
             started: Selection::StartedWith(app.clone()),
         }
@@ -69,27 +102,35 @@ impl Subject {
     /// Whom a goal is for.
     fn concerned(&self, goal: Goal) -> Selection {
         match goal {
-            Goal::Up { .. } | Goal::Anew => self.started.clone(),
+            Goal::Up { .. } | Goal::Anew | Goal::Started { .. } | Goal::StartedAnew => {
+                self.started.clone()
+            }
             Goal::Down | Goal::Begun => self.jobs.clone(),
         }
     }
 
     /// The name of the job that has instances, if it is one.
     pub(crate) fn instances_of(&self) -> Option<&str> {
-        self.instances_of.as_deref()
+        match &self.shape {
+            Shape::InstancesOf(name) => Some(name),
+            Shape::One | Shape::List => None,
+        }
     }
 
     /// One job as it is, instances in a list.
     pub(crate) fn answer(&self, mut jobs: Vec<JobStatus>) -> Result<Json<JobAnswer>, Problem> {
-        Ok(Json(match &self.instances_of {
-            Some(name) => JobAnswer::Instances(JobInstances { instances_of: name.clone(), jobs }),
+        Ok(Json(match &self.shape {
+            Shape::InstancesOf(name) => {
+                JobAnswer::Instances(JobInstances { instances_of: name.clone(), jobs })
+            }
+            Shape::List => JobAnswer::List(JobList { jobs }),
             // It may have left the plan meanwhile.
-            None => JobAnswer::Job(Box::new(jobs.pop().ok_or_else(|| self.not_there())?)),
+            Shape::One => JobAnswer::Job(Box::new(jobs.pop().ok_or_else(|| self.not_there())?)),
         }))
     }
 
     pub(crate) fn not_there(&self) -> Problem {
-        Problem::no_such_job(self.asked.first().map_or("", Name::as_str))
+        Problem::no_such_job(self.asked.first().map_or("", Name::as_str), None)
     }
 
     pub(crate) async fn jobs(&self, state: &AppState) -> Result<Vec<JobStatus>, Problem> {
@@ -136,14 +177,14 @@ impl Subject {
     pub(crate) async fn ask_and_wait(
         &self,
         state: &AppState,
-        request: impl Fn(Name) -> Request,
+        requests: Vec<Request>,
         goal: Goal,
         wait: &WaitQuery,
     ) -> Result<Vec<JobStatus>, Problem> {
         let patience = wait.patience()?;
         let waiter = state.handle.wait(patience);
         let before = incarnations(&self.jobs(state).await?);
-        let (accepted, refused) = send(state, self.asked.iter().cloned().map(request)).await?;
+        let (accepted, refused) = send(state, requests.into_iter()).await?;
         // Who was refused goes nowhere: only the others are waited for.
         let refused_all = refused.is_some() && accepted.is_empty();
         let taken = |job: &JobStatus| refused.is_none() || accepted.contains_key(&job.name);
@@ -157,6 +198,13 @@ impl Subject {
             None => self.jobs(state).await,
         }
     }
+}
+
+/// With the name that may have been meant.
+async fn no_such_job(state: &AppState, name: &str) -> Result<Problem, Problem> {
+    let status = state.handle.status().await?;
+    let names = status.jobs.iter().map(|job| job.name.as_str());
+    Ok(Problem::no_such_job(name, nearest(name, names)))
 }
 
 fn incarnations(jobs: &[JobStatus]) -> Incarnations {

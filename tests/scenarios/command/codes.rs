@@ -61,10 +61,11 @@ fn what_was_tried_and_failed_is_1() {
         assert_eq!(problem["status"], 404, "{args:?}: {problem}");
         assert!(problem["detail"].as_str().expect("a text").contains("mainstay status"));
     }
-    // One of several: the others are done.
+    // One of several: nothing is done.
+    let pid = node.running("well");
     let both = node.ask(&["restart", "nobody", "well"]);
-    assert_eq!(both.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&both.stdout).contains("well: RUNNING"));
+    assert_eq!((both.status.code(), node.running("well")), (Some(1), pid));
+    assert!(told(&both).contains("there is no job 'nobody'"), "{}", told(&both));
     // A signal needs somebody to take it.
     let signal = node.ask(&["signal", "HUP", "broken"]);
     assert_eq!(signal.status.code(), Some(1));

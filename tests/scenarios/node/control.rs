@@ -1,5 +1,6 @@
 //! What people ask of a node: start, enable, maintenance, apps; and what it answers.
 
+use super::{position, said};
 use mainstay_tests::{Setup, until};
 use serde_json::Value;
 
@@ -178,4 +179,121 @@ fn arguments_for_a_job_that_runs_are_refused_and_taken_by_a_restart() {
     assert_ne!(node.running("web"), first);
     node.until_logged("web", "got -v");
     assert_eq!(node.job("web")["args"], serde_json::json!(["-v"]));
+}
+
+#[test]
+fn a_restart_of_several_is_one_request_and_each_waits_for_the_new_other() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.web]
+        exec = ["sleep", "1000"]
+        when = { source = "db", once = "healthy" }
+        [jobs.db]
+        exec = ["sh", "-c", "rm -f up; sleep 0.3; touch up; exec sleep 1000"]
+        health = { exec = ["test", "-e", "up"], interval = "50ms" }
+    "#;
+    let node = Setup::config(config).start();
+    let web = node.running("web");
+    let mut events = node.events();
+    let told = node.must(&["restart", "db", "web"]);
+    assert!(told.contains("db: RUNNING, healthy, pid") && told.contains("web: RUNNING, pid"));
+    assert_ne!(node.running("web"), web);
+    events.wait("the second web", |event| {
+        event["source"] == "web" && event["detail"]["incarnation"] == 2
+    });
+    let order = said(&events);
+    let last = |source: &str, event: &str| {
+        order.iter().rposition(|it| *it == (source.to_owned(), event.to_owned()))
+    };
+    assert!(last("db", "healthy").is_some() && last("db", "healthy") < last("web", "state"));
+}
+
+#[test]
+fn all_names_are_looked_up_before_anything_is_done() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.web]
+        exec = ["sleep", "1000"]
+        [jobs.worker]
+        exec = ["sleep", "1000"]
+    "#;
+    let node = Setup::config(config).start();
+    let pids = (node.running("web"), node.running("worker"));
+    for verb in ["restart", "stop", "start", "kill", "disable"] {
+        let refused = node.ask(&[verb, "web", "nope"]);
+        assert_eq!(refused.status.code(), Some(1), "{verb}");
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(told.contains("there is no job 'nope'"), "{verb}: {told}");
+        let refused = node.ask(&[verb, "web", "wroker"]);
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(told.contains("did you mean 'worker'?"), "{verb}: {told}");
+    }
+    assert_eq!((node.running("web"), node.running("worker")), pids, "nothing was done");
+}
+
+#[test]
+fn start_returns_when_a_job_has_started_or_says_how_it_ended() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.fails]
+        exec = ["sh", "-c", "sleep 0.1; exit 3"]
+        restart = "never"
+        [jobs.well]
+        exec = "true"
+        [jobs.lives]
+        exec = ["sleep", "1000"]
+        [jobs.slow]
+        exec = ["sh", "-c", "rm -f up; sleep 0.3; touch up; exec sleep 1000"]
+        health = { exec = ["test", "-e", "up"], interval = "50ms" }
+        [jobs.sick]
+        exec = ["sleep", "1000"]
+        health = { name = "deep", exec = ["sh", "-c", "echo out of order; exit 1"], interval = "50ms" }
+    "#;
+    let node = Setup::config(config).start();
+    node.until_state("fails", "EXITED");
+    node.must(&["stop", "lives", "slow", "sick"]);
+    let failed = node.ask(&["start", "fails"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("EXITED: exit code 3"));
+    assert!(node.must(&["start", "well"]).contains("well: EXITED, exit code 0"));
+    let begun = std::time::Instant::now();
+    assert!(node.must(&["start", "lives"]).contains("lives: RUNNING, pid"));
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(500), "it has lived for a while");
+    assert!(node.must(&["start", "slow"]).contains("slow: RUNNING, healthy, pid"));
+    let sick = node.ask(&["start", "sick", "--timeout", "300ms"]);
+    assert_eq!(sick.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&sick.stderr).into_owned();
+    assert!(told.contains("not healthy: deep: exit code 1: out of order"), "{told}");
+    node.must(&["start", "sick", "--no-wait"]);
+}
+
+#[test]
+fn the_start_of_an_app_is_done_when_all_with_checks_are_healthy() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [apps.shop]
+        start_sequence = 0
+        [jobs.db]
+        exec = ["sh", "-c", "rm -f up; sleep 0.5; touch up; exec sleep 1000"]
+        app = "shop"
+        place = { start_sequence = 1 }
+        health = { exec = ["test", "-e", "up"], interval = "50ms" }
+        [jobs.web]
+        exec = ["sleep", "1000"]
+        app = "shop"
+        place = { start_sequence = 2 }
+    "#;
+    let node = Setup::config(config).start();
+    let mut events = node.events();
+    assert!(node.must(&["app", "start", "shop"]).contains("db: RUNNING, healthy, pid"));
+    events.wait_for("db", "healthy");
+    let order = said(&events);
+    assert!(position(&order, "web", "healthy") < position(&order, "db", "healthy"), "{order:?}");
+    node.must(&["app", "stop", "shop"]);
+    let early = node.ask(&["app", "start", "shop", "--timeout", "200ms"]);
+    assert_eq!(early.status.code(), Some(1), "db is not healthy yet");
 }

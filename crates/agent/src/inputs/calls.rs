@@ -167,7 +167,9 @@ impl Agent {
 
     fn job(&self, blockers: &Blockers<'_>, name: &str) -> Option<JobStatus> {
         let plan = self.node.job_plan(name)?;
-        let mut status = view::job(blockers, plan, self.node.job(name)?, self.facts.get(name));
+        let job = self.node.job(name)?;
+        let mut status = view::job(blockers, plan, job, self.facts.get(name));
+        status.start = view::start_stage(&self.node, plan, job, clock::now().mono);
         status.announced = self.discovery.announced(name);
         Some(status)
     }

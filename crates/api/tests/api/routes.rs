@@ -272,6 +272,20 @@ fn the_name_of_a_job_with_instances_stands_for_all_of_them() {
 }
 
 #[test]
+fn several_names_are_one_request_and_all_of_them_have_to_be_there() {
+    let node = Node::with(|_| "[jobs.web]\nexec = \"web\"\n[jobs.db]\nexec = \"db\"\n".to_owned());
+    let (status, body) = node.post("/v1/jobs/db,web/start", "");
+    assert_eq!(status, 200, "{body}");
+    let names: Vec<&Value> =
+        body["jobs"].as_array().expect("a list").iter().map(|job| &job["name"]).collect();
+    assert_eq!(names, ["db", "web"]);
+    let (status, problem) = node.post("/v1/jobs/db,wbe/restart", "");
+    assert_eq!(status, 404, "{problem}");
+    assert!(problem["detail"].as_str().expect("a text").contains("did you mean 'web'?"));
+    assert_eq!(node.get("/v1/jobs/db").1["incarnation"], 1, "nothing was done");
+}
+
+#[test]
 fn what_jobs_have_written_can_be_read_and_followed() {
     let node = Node::start();
     let write = |job: &str, text: &str| {

@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Why is a job as it is? What it waits for, and whether that can come
     Why(WhyArgs),
-    /// Start jobs
+    /// Start jobs, and wait until they are healthy, have lived for a while, or have ended
     Start(StartArgs),
     /// Stop jobs: their stop signal, then SIGKILL when their time is over
     Stop(ControlArgs),

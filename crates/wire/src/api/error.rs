@@ -1,7 +1,7 @@
 //! Why something that was asked for is not done, or has not led where it should.
 
 use super::{job::JobStatus, reload::Changes};
-use mainstay_core::{exit::Exit, explain, name::Name, node::Refusal};
+use mainstay_core::{exit::Exit, explain, job::Phase, name::Name, node::Refusal};
 use std::{fmt, time::Duration};
 
 /// The agent has ended.
@@ -44,13 +44,22 @@ pub enum WaitError {
     #[error("{}", explain::hopeless(&.0.name, .0.desired, &.0.waits_for()))]
     Hopeless(Box<JobStatus>),
     /// The request stands; only the time to wait for it is over.
-    #[error("{}", explain::too_slow(&.job.name, .job.state, &.job.waits_for(), *.patience))]
+    #[error("{}{}", explain::too_slow(&.job.name, .job.state, &.job.waits_for(), *.patience), complaints(.job))]
     TimeOver { job: Box<JobStatus>, patience: Duration },
     /// A command that was run for the job has failed.
     #[error("{}", explain::reload_failed(.job, .exit, .output))]
     TaskFailed { job: Name, exit: Exit, output: String },
     #[error("{}", explain::reload_too_slow(.job, *.patience))]
     TaskTimeOver { job: Name, patience: Duration },
+}
+
+/// What keeps a job that runs from being healthy.
+fn complaints(job: &JobStatus) -> String {
+    match job.complaints().as_slice() {
+        _ if job.state != Phase::Running => String::new(),
+        [] => String::new(),
+        all => format!(" (it is not healthy: {})", all.join("; ")),
+    }
 }
 
 /// Why values were not taken. None of them was.

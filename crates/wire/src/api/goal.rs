@@ -20,6 +20,11 @@ pub enum Goal {
     Up { beyond: u64 },
     /// As `Up`, with another incarnation than before.
     Anew,
+    /// It has started: it is healthy, or without checks it has lived for a while; or it has run and
+    /// ended as it should.
+    Started { beyond: u64 },
+    /// As `Started`, with another incarnation than before.
+    StartedAnew,
     /// No process of it is left.
     Down,
     /// It has been started if anything lets it.
@@ -40,8 +45,20 @@ impl Goal {
     pub fn after(self, before: &Incarnations, job: &JobStatus) -> Option<Goal> {
         Some(match self {
             Goal::Anew => Goal::Up { beyond: before.get(&job.name).copied().unwrap_or(0) },
-            Goal::Up { .. } | Goal::Down | Goal::Begun => self,
+            Goal::StartedAnew => {
+                Goal::Started { beyond: before.get(&job.name).copied().unwrap_or(0) }
+            }
+            Goal::Up { .. } | Goal::Started { .. } | Goal::Down | Goal::Begun => self,
         })
+    }
+
+    /// Whoever waits for what can never come does not get there.
+    #[must_use]
+    pub fn needs_a_start(self) -> bool {
+        match self {
+            Goal::Up { .. } | Goal::Anew | Goal::Started { .. } | Goal::StartedAnew => true,
+            Goal::Down | Goal::Begun => false,
+        }
     }
 
     /// How far the job has got, as it is now.
@@ -49,6 +66,11 @@ impl Goal {
     pub fn progress(self, job: &JobStatus) -> Progress {
         match self {
             Goal::Anew => Goal::Up { beyond: 0 }.progress(job),
+            Goal::StartedAnew => Goal::Started { beyond: 0 }.progress(job),
+            Goal::Started { beyond } => match (Goal::Up { beyond }.progress(job), job.state) {
+                (Progress::Reached, Phase::Running) if !job.has_started() => Progress::Waiting,
+                (progress, _) => progress,
+            },
             Goal::Up { beyond } => match job.state {
                 Phase::Running if job.incarnation > beyond => Progress::Reached,
                 Phase::Exited if job.ended_well() => Progress::Reached,

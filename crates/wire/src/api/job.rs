@@ -14,7 +14,18 @@ use mainstay_core::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+/// How far the start of a job that runs has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StartStage {
+    /// It does not run, or its checks have not passed yet.
+    #[default]
+    Waiting,
+    /// It has no checks, and counts as started when it has lived for so much longer.
+    Young(Duration),
+    Started,
+}
 
 /// One job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +74,10 @@ pub struct JobStatus {
     /// What others are told about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<Announcement>,
+    /// For whoever waits for it; not told.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub start: StartStage,
 }
 
 impl JobStatus {
@@ -70,6 +85,19 @@ impl JobStatus {
     #[must_use]
     pub fn ended_well(&self) -> bool {
         self.state == Phase::Exited && self.as_desired
+    }
+
+    /// It runs, and is healthy or has lived for a while.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        self.start == StartStage::Started
+    }
+
+    /// What its failing checks said.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<String> {
+        let failing = self.checks.iter().filter(|check| check.state == Verdict::Failing);
+        failing.map(|check| format!("{}: {}", check.name, check.output)).collect()
     }
 
     /// What it waits for, as `explain` tells it.
@@ -131,6 +159,13 @@ pub struct Announcement {
 pub enum JobAnswer {
     Job(Box<JobStatus>),
     Instances(JobInstances),
+    List(JobList),
+}
+
+/// Several jobs that were asked for by name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobList {
+    pub jobs: Vec<JobStatus>,
 }
 
 /// The instances of a job.

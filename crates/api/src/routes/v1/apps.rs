@@ -22,15 +22,16 @@ macro_rules! waiting {
             Body(Nothing {}): Body<Nothing>,
         ) -> Result<Json<AppJobs>, Problem> {
             let app = Name::new(&name).map_err(|_| Refusal::NoSuchApp(name))?;
-            let request = |app: Name| Request::$request { app };
-            let jobs = Subject::of_app(&app).ask_and_wait(&state, request, $goal, &wait).await?;
+            let subject = Subject::of_app(&app);
+            let requests = subject.each(|app: Name| Request::$request { app });
+            let jobs = subject.ask_and_wait(&state, requests, $goal, &wait).await?;
             Ok(Json(AppJobs { app, jobs }))
         }
     )*};
 }
 
 waiting! {
-    start StartApp Goal::Up { beyond: 0 };
+    start StartApp Goal::Started { beyond: 0 };
     stop StopApp Goal::Down;
-    restart RestartApp Goal::Anew;
+    restart RestartApp Goal::StartedAnew;
 }

@@ -36,9 +36,10 @@ pub(crate) async fn start(
     Body(StartRequest { args, now }): Body<StartRequest>,
 ) -> Answer {
     fit(args.as_deref())?;
-    let request = |job| Request::Start { jobs: vec![job], args: args.clone(), now };
     let subject = Subject::of_job(&state, &name).await?;
-    subject.answer(subject.ask_and_wait(&state, request, Goal::Up { beyond: 0 }, &wait).await?)
+    let requests = subject.together(|jobs| Request::Start { jobs, args: args.clone(), now });
+    let goal = Goal::Started { beyond: 0 };
+    subject.answer(subject.ask_and_wait(&state, requests, goal, &wait).await?)
 }
 
 pub(crate) async fn restart(
@@ -48,9 +49,10 @@ pub(crate) async fn restart(
     Body(RestartRequest { args }): Body<RestartRequest>,
 ) -> Answer {
     fit(args.as_deref())?;
-    let request = |job| Request::Restart { jobs: vec![job], args: args.clone() };
     let subject = Subject::of_job(&state, &name).await?;
-    subject.answer(subject.ask_and_wait(&state, request, Goal::Anew, &wait).await?)
+    let requests = subject.together(|jobs| Request::Restart { jobs, args: args.clone() });
+    let goal = Goal::StartedAnew;
+    subject.answer(subject.ask_and_wait(&state, requests, goal, &wait).await?)
 }
 
 fn fit(args: Option<&[String]>) -> Result<(), Problem> {
@@ -70,9 +72,9 @@ macro_rules! waiting {
             Query(wait): Query<WaitQuery>,
             Body(Nothing {}): Body<Nothing>,
         ) -> Answer {
-            let request = |job: Name| Request::$request { job };
             let subject = Subject::of_job(&state, &name).await?;
-            subject.answer(subject.ask_and_wait(&state, request, $goal, &wait).await?)
+            let requests = subject.each(|job: Name| Request::$request { job });
+            subject.answer(subject.ask_and_wait(&state, requests, $goal, &wait).await?)
         }
     )*};
 }

@@ -71,7 +71,7 @@ async fn meant(state: &AppState, name: &str) -> Result<Vec<String>, Problem> {
     match jobs.is_empty() {
         false => Ok(jobs.iter().map(|job| job.name.to_string()).collect()),
         true if name == logs::OWN || has_written(state, name).await? => Ok(vec![name.to_owned()]),
-        true => Err(Problem::no_such_job(name)),
+        true => Err(Problem::no_such_job(name, None)),
     }
 }
 

@@ -79,7 +79,7 @@ table! {
     get "/v1/jobs/{job}/why" jobs::why: Nothing => Json<WhyAnswer>,
         "Why a job is as it is";
     post "/v1/jobs/{job}/start" jobs::start: Json<StartRequest> => Json<JobAnswer>, ["wait"]
-        "Starts a job, and waits until it runs";
+        "Starts a job, and waits until it is healthy; without checks until it has lived for a while";
     post "/v1/jobs/{job}/stop" jobs::stop: Nothing => Json<JobAnswer>, ["wait"]
         "Stops a job, and waits until nothing of it is left";
     post "/v1/jobs/{job}/restart" jobs::restart: Json<RestartRequest> => Json<JobAnswer>, ["wait"]

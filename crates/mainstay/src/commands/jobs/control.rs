@@ -15,19 +15,41 @@ use std::{slice, thread};
 const AT_ONCE: usize = 16;
 
 pub(crate) fn control(verb: &str, args: &ControlArgs) -> Result<i32, Failure> {
-    carry_out(verb, args, &json!({}))
+    let client = Client::of(&args.node)?;
+    let wait = args.wait.patience();
+    if let Some(code) = missing(&client, &args.jobs, args.json.json)? {
+        return Ok(code);
+    }
+    each(&args.jobs, args.json.json, |job| {
+        let path = format!("/v1/jobs/{}/{verb}?wait={}ms", segment(job), wait.as_millis());
+        client.post(&path, &json!({}), wait + PROMPT)
+    })
+}
+
+/// All names are looked up before anything is done; `Some`: one is not there.
+fn missing(client: &Client, jobs: &[String], json: bool) -> Result<Option<i32>, Failure> {
+    if jobs.len() < 2 {
+        return Ok(None);
+    }
+    let answer = client.get(&format!("/v1/jobs/{}", list(jobs)))?;
+    Ok(if answer.is_ok() { None } else { Some(tell("", &answer, json)?) })
+}
+
+/// Several names in one path.
+fn list(jobs: &[String]) -> String {
+    jobs.iter().map(|job| segment(job)).collect::<Vec<_>>().join(",")
 }
 
 pub(crate) fn start(args: &StartArgs) -> Result<i32, Failure> {
     for_one(&args.control, args.args.as_deref())?;
     let request = StartRequest { args: args.args.clone(), now: args.now };
-    carry_out("start", &args.control, &json!(request))
+    together("start", &args.control, &json!(request))
 }
 
 pub(crate) fn restart(args: &RestartArgs) -> Result<i32, Failure> {
     for_one(&args.control, args.args.as_deref())?;
     let request = RestartRequest { args: args.args.clone() };
-    carry_out("restart", &args.control, &json!(request))
+    together("restart", &args.control, &json!(request))
 }
 
 fn for_one(control: &ControlArgs, args: Option<&[String]>) -> Result<(), Failure> {
@@ -38,13 +60,17 @@ fn for_one(control: &ControlArgs, args: Option<&[String]>) -> Result<(), Failure
     Ok(())
 }
 
-fn carry_out(verb: &str, args: &ControlArgs, body: &Value) -> Result<i32, Failure> {
+/// One request for all of them: those that wait for one another go in that order.
+fn together(verb: &str, args: &ControlArgs, body: &Value) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     let wait = args.wait.patience();
-    each(&args.jobs, args.json.json, |job| {
-        let path = format!("/v1/jobs/{}/{verb}?wait={}ms", segment(job), wait.as_millis());
-        client.post(&path, body, wait + PROMPT)
-    })
+    let path = format!("/v1/jobs/{}/{verb}?wait={}ms", list(&args.jobs), wait.as_millis());
+    let answer = client.post(&path, body, wait + PROMPT)?;
+    let name = match args.jobs.as_slice() {
+        [one] => one.as_str(),
+        _ => "",
+    };
+    tell(name, &answer, args.json.json)
 }
 
 pub(crate) fn app(args: &AppArgs) -> Result<i32, Failure> {
@@ -59,6 +85,9 @@ pub(crate) fn app(args: &AppArgs) -> Result<i32, Failure> {
 pub(crate) fn signal(args: &SignalArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     let body = json!(SignalRequest { signal: args.signal, to: Some(args.to) });
+    if let Some(code) = missing(&client, &args.jobs, args.json.json)? {
+        return Ok(code);
+    }
     each(&args.jobs, args.json.json, |job| {
         client.post(&format!("/v1/jobs/{}/signal", segment(job)), &body, PROMPT)
     })
@@ -99,7 +128,8 @@ fn tell(name: &str, answer: &Answer, json: bool) -> Result<i32, Failure> {
         }
         page.show()?;
     } else {
-        tell_stderr(&format!("{name}: {}", answer.detail()));
+        let about = if name.is_empty() { String::new() } else { format!("{name}: ") };
+        tell_stderr(&format!("{about}{}", answer.detail()));
     }
     Ok(if ok { 0 } else { FAILED })
 }
@@ -111,8 +141,11 @@ pub(crate) fn several(body: &Value) -> &[Value] {
 
 fn line(job: &Value) -> String {
     let state = job["state"].as_str().unwrap_or("?");
-    match job["pid"].as_u64() {
-        Some(pid) => format!("{state}, pid {pid}"),
-        None => state.to_owned(),
+    let checked = job["checks"].as_array().is_some_and(|checks| !checks.is_empty());
+    let healthy = if checked && job["health"] == "healthy" { ", healthy" } else { "" };
+    match (job["pid"].as_u64(), job["exit"]["code"].as_i64()) {
+        (Some(pid), _) => format!("{state}{healthy}, pid {pid}"),
+        (None, Some(code)) if state == "EXITED" => format!("{state}, exit code {code}"),
+        (None, _) => state.to_owned(),
     }
 }
