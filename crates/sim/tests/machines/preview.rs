@@ -22,6 +22,7 @@ use mainstay_sim::{plans, world};
 use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    hash::{BuildHasher, RandomState},
     sync::Arc,
     time::Duration,
 };
@@ -31,7 +32,6 @@ const LONGEST: usize = 400;
 /// Of up to four jobs, the one that always comes next.
 const FIRST: usize = 0;
 const LAST: usize = 59;
-const SEED: u64 = 1;
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -111,14 +111,15 @@ proptest! {
     }
 }
 
-/// The same cases in each run, or those of PROPTEST_RNG_SEED=N. About one seed in twelve finds
-/// circles of followers, and hooks that a reload removes, which it does not tell right yet.
+/// Other cases in each run, which are told with a failure; PROPTEST_RNG_SEED=N brings them back.
 fn replayable() -> ProptestConfig {
     let config = ProptestConfig::default();
-    match config.rng_seed {
-        RngSeed::Fixed(_) => config,
-        RngSeed::Random => ProptestConfig { rng_seed: RngSeed::Fixed(SEED), ..config },
-    }
+    let seed = match config.rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().hash_one("seed"),
+    };
+    println!("to replay: PROPTEST_RNG_SEED={seed}");
+    ProptestConfig { rng_seed: RngSeed::Fixed(seed), ..config }
 }
 
 /// What comes of it in a world in which things happen in this order, and what went wrong on the way.
@@ -405,8 +406,7 @@ impl<'a> Kind<'a> {
 
     fn ends(&mut self, job: Name, incarnation: u64) {
         let exit = Exit::Signal { signal: Signal::TERM, oom: false };
-        let name = job.clone();
-        let (usage, asked) = (None, Asked::Stop);
+        let (name, usage, asked) = (job.clone(), None, Asked::Stop);
         self.say(name, Input::Exited { job, incarnation, exit, usage, asked });
     }
 
