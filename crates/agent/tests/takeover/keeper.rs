@@ -80,7 +80,10 @@ impl World {
                 let live = self.jobs.remove(&job).and_then(|(_, live)| live);
                 assert_eq!(live, None, "{job} is forgotten and runs");
             }
-            ToKeeper::UpdateSettings { .. } | ToKeeper::Rest { .. } => {}
+            ToKeeper::UpdateSettings { .. }
+            | ToKeeper::Rest { .. }
+            | ToKeeper::NodeLog(_)
+            | ToKeeper::Reloaded => {}
             ToKeeper::Remember { job, summary } => match summary {
                 Some(summary) => drop(self.summaries.insert(job, *summary)),
                 None => drop(self.summaries.remove(&job)),
