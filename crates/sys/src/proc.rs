@@ -1,8 +1,8 @@
 //! What /proc tells about other processes. Everything here may be gone or hidden: then it is `None`.
 
-use std::{fs, io::Read};
+use std::{fmt::Display, fs, io::Read};
 
-fn read(pid: u32, file: &str, cap: u64) -> Option<Vec<u8>> {
+fn read(pid: impl Display, file: &str, cap: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let opened = fs::File::open(format!("/proc/{pid}/{file}")).ok()?;
     opened.take(cap).read_to_end(&mut bytes).ok()?;
@@ -34,7 +34,7 @@ pub fn all() -> Vec<u32> {
 }
 
 /// Fields of `stat` after the command name, which may itself hold blanks and brackets.
-fn stat_fields(pid: u32) -> Option<Vec<String>> {
+fn stat_fields(pid: impl Display) -> Option<Vec<String>> {
     let bytes = read(pid, "stat", 4096)?;
     let text = String::from_utf8_lossy(&bytes);
     let (_, rest) = text.rsplit_once(')')?;
@@ -91,9 +91,10 @@ pub fn is_dying(pid: u32) -> bool {
     empty && !is_dead(pid)
 }
 
-/// The address at which our own heap begins.
+/// The address at which our own heap begins. Not by our number: in a namespace of its own that is
+/// somebody else's where /proc was mounted.
 pub(crate) fn heap_begin() -> Option<usize> {
-    stat_fields(crate::signal::own_pid())?.get(44)?.parse().ok()
+    stat_fields("self")?.get(44)?.parse().ok()
 }
 
 /// CPU time of a process in nanoseconds.

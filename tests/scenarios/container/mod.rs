@@ -88,6 +88,18 @@ fn as_pid_1_of_a_whole_container_it_survives_its_agent() {
     node.running("one");
 }
 
+#[test]
+fn as_pid_1_it_is_not_misled_by_a_proc_in_which_that_is_another() {
+    let config = "[node]\nexit = \"never\"\n[jobs.one]\nexec = \"sleep 1000\"\n";
+    // Whose heap begins where is random: sometimes the other's would do.
+    for _ in 0..5 {
+        let inner = Setup::config(config).under(&["unshare", "--pid", "--kill-child"]);
+        let node = as_pid_1(inner).start();
+        node.running("one");
+        assert!(!node.stderr().contains("the agent was killed"), "{}", node.stderr());
+    }
+}
+
 fn as_nobody(setup: Setup) -> Node {
     needs_root();
     needs("setpriv");
