@@ -34,6 +34,7 @@ pub fn moved_by(mover: &MovedBy) -> String {
     match mover {
         MovedBy::Source(source) => format!("follows {source}"),
         MovedBy::Event(event) => format!("hears {}", condition(event)),
+        MovedBy::Hook(hook) => format!("has waited for {hook}, which runs for its end"),
         MovedBy::App(app) => format!("belongs to app {app}"),
     }
 }

@@ -53,6 +53,8 @@ pub enum MovedBy {
     Source(SourceRef),
     /// It is started by this, or has waited for it.
     Event(Condition),
+    /// It has waited for this one, which runs for its last end.
+    Hook(Name),
     /// Its app is started or stopped.
     App(Name),
 }
@@ -154,12 +156,19 @@ impl Node {
         let blockers = after.blockers();
         for JobPreview { change, effect, because, waits, .. } in &mut preview.jobs {
             let plan = plans.get(&change.job).copied();
-            *because = moved_by(plan, change, *effect, |name| moved.contains(name));
+            let hook = || self.awaited_hook(&change.job).map(MovedBy::Hook);
+            *because = moved_by(plan, change, *effect, |name| moved.contains(name), hook);
             if effect.waits() {
                 *waits = blockers.of(change.job.as_str());
             }
         }
         Ok(preview)
+    }
+
+    /// The job that runs for the last end of this one, whose launch waits for it.
+    fn awaited_hook(&self, job: &Name) -> Option<Name> {
+        let hook = self.runs_for_last_end(self.jobs.id(job.as_str())?)?;
+        Some(self.jobs.name(hook).clone())
     }
 
     /// The node as it is once the plan is in force and all has gone well.
@@ -237,6 +246,7 @@ fn moved_by(
     change: &JobChange,
     effect: Effect,
     moved: impl Fn(&Name) -> bool,
+    hook: impl Fn() -> Option<MovedBy>,
 ) -> Option<MovedBy> {
     let (plan, own) = (plan?, change.change);
     let from_outside = match (own, effect) {
@@ -258,5 +268,5 @@ fn moved_by(
     let heard = wiring::triggers(plan).iter().chain(&plan.when.once);
     let mut heard = heard.filter(|it| moving(&it.source));
     let heard = heard.next().map(|it| MovedBy::Event(it.clone()));
-    heard.or_else(|| plan.app.clone().map(MovedBy::App))
+    heard.or_else(hook).or_else(|| plan.app.clone().map(MovedBy::App))
 }
