@@ -8,6 +8,7 @@ use rustix::{
     fs::{FileType, Mode, OFlags},
     io::Errno,
     net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType},
+    pipe::PipeFlags,
 };
 use std::{
     ffi::OsStr,
@@ -33,6 +34,18 @@ pub fn open_file(path: &Path) -> io::Result<OwnedFd> {
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(rustix::fs::open(by_descriptor(&named), flags, Mode::empty())?)
+}
+
+/// An input that never ends and never says anything: a pipe that is both of its ends, so that who
+/// reads from it holds it open itself.
+///
+/// # Errors
+/// As pipe(2), and where there is no /proc.
+pub fn silent_input() -> io::Result<OwnedFd> {
+    let (read, _write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    // With both directions it waits for nobody.
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(by_descriptor(&read), flags, Mode::empty())?)
 }
 
 fn noun(kind: FileType) -> &'static str {

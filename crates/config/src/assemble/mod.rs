@@ -190,7 +190,6 @@ fn judge(
     apps: Vec<AppPlan>,
     api: ApiPlan,
 ) -> Plan {
-    unique::one_main(r, &jobs);
     unique::one_user_of_each_address(r, &jobs);
     unique::one_job_for_each_entry(r, &node.plan.name, &jobs);
     let main = jobs.iter().any(|it| it.job.plan.main);
@@ -202,7 +201,7 @@ fn judge(
         None => ExitRule::All,
         Some((ExitRule::Main, at)) if !main => {
             r.file = at.file;
-            let help = "add main = true to a job, or use \"all\" or \"never\"";
+            let help = "add main = true to a job, or use \"all\", \"any\" or \"never\"";
             r.within("node.exit", |r| r.wrong::<()>(at.span, "no job is main", help));
             ExitRule::Main
         }

@@ -1,5 +1,4 @@
-//! What there may be one of: the main job, and the user of an address, of an id in the catalogue,
-//! and of a variable.
+//! What there may be one of: the user of an address, of an id in the catalogue, and of a variable.
 
 use crate::{
     keys::job::PlacedJob,
@@ -57,22 +56,6 @@ pub(crate) fn one_watch_for_each_variable(r: &mut Reader<'_>, watches: &[(WatchP
             });
         }
         users.extend(both.map(|word| (word, (&watch.name, *at))));
-    }
-}
-
-pub(crate) fn one_main(r: &mut Reader<'_>, jobs: &[PlacedJob]) {
-    let mut mains =
-        jobs.iter().filter(|it| !it.echo).filter_map(|it| it.job.main.map(|span| (it, span)));
-    let Some((first, first_span)) = mains.next() else { return };
-    let first_main = Place { file: first.at.file, span: first_span };
-    for (other, span) in mains {
-        r.file = other.at.file;
-        let message = format!("job '{}' is main already", first.job.plan.name);
-        let path = format!("jobs.{}.main", other.table_name);
-        r.within(&path, |r| {
-            let help = "let one job decide when the node ends";
-            r.wrong_beside::<()>(span, (first_main, "the main job"), message, help)
-        });
     }
 }
 

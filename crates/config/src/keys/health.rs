@@ -25,6 +25,7 @@ pub(crate) struct CheckKeys {
     probes: Vec<(&'static str, Span, Option<Probe>)>,
     interval: Option<Duration>,
     timeout: Option<Duration>,
+    delay: Duration,
     start_period: Duration,
     rise: Option<u32>,
     fall: Option<u32>,
@@ -134,6 +135,14 @@ pub(crate) static HEALTH: Table<CheckKeys> = Table {
             |it, v, r| r.period(v).map(|limit| it.timeout = Some(limit)),
         ),
         key(
+            "delay",
+            Kind::Duration,
+            "0",
+            Live,
+            "The first try comes so long after the start; not of notify and fd.",
+            |it, v, r| r.duration(v).map(|delay| it.delay = delay),
+        ),
+        key(
             "start_period",
             Kind::Duration,
             "0",
@@ -213,6 +222,7 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Vec<PlacedCheck>>
         if check.probe == Probe::Notify {
             check.watchdog = written.interval;
         }
+        check.delay = written.delay;
         check.start_period = written.start_period;
         check.rise = written.rise.unwrap_or(check.rise);
         check.fall = written.fall.unwrap_or(check.fall);

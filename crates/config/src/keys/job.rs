@@ -129,12 +129,21 @@ pub(crate) static JOB: Table<Job> = Table {
             Kind::Bool,
             "false",
             Live,
-            "The job whose end ends the node, with its exit code.",
+            "Its end ends the node, with its exit code; of several main jobs the first that ends.",
             |job, v, r| {
                 job.plan.main = r.boolean(v)?;
                 job.main = job.plan.main.then_some(v.span);
                 Some(())
             },
+        ),
+        key(
+            "exit_on_failure",
+            Kind::Bool,
+            "false",
+            Live,
+            "When it has failed and is not restarted, the node ends with its exit code (unless exit \
+             is never).",
+            |job, v, r| r.boolean(v).map(|it| job.plan.exit_on_failure = it),
         ),
         key(
             "restart",
@@ -155,6 +164,16 @@ pub(crate) static JOB: Table<Job> = Table {
             Live,
             "How long it must run to count as started.",
             |job, v, r| r.duration(v).map(|it| job.plan.start_seconds = it),
+        ),
+        key(
+            "start_retries",
+            Kind::Integer,
+            "",
+            Live,
+            "How many starts in a row that fail (the command cannot be run, or ends unexpectedly \
+             before start_seconds) are tried again, whatever restart says; then it is given up. \
+             Default: restart decides.",
+            |job, v, r| r.count(v, 0).map(|it| job.plan.start_retries = Some(it)),
         ),
         key(
             "exit_codes",
@@ -309,10 +328,11 @@ pub(crate) static JOB: Table<Job> = Table {
         ),
         key(
             "stderr",
-            Kind::OneOf(&["joined", "separate"]),
+            Kind::OneOf(&["joined", "separate", "inherit"]),
             "\"joined\"",
             Restart,
-            "One pipe with stdout, which keeps lines in order, or one of its own.",
+            "One pipe with stdout, which keeps lines in order; one of its own; or that of mainstay run, \
+             which is in no log.",
             |job, v, r| r.one_of(v).map(|it| job.plan.stderr = it),
         ),
         key(
@@ -328,8 +348,9 @@ pub(crate) static JOB: Table<Job> = Table {
             Kind::Text,
             "\"null\"",
             Restart,
-            "What it reads: \"null\" (nothing), \"inherit\" (the input of mainstay run), or the path \
-             of a file, with a slash; opened as its user, relative to cwd.",
+            "What it reads: \"null\" (nothing), \"open\" (nothing either, but it never ends), \
+             \"inherit\" (the input of mainstay run), or the path of a file, with a slash; opened as \
+             its user, relative to cwd.",
             |job, v, r| stdio::stdin(v, r).map(|it| job.plan.stdin = it),
         ),
         key(

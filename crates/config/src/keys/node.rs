@@ -49,11 +49,12 @@ pub(crate) static NODE: Table<Node> = Table {
         ),
         key(
             "exit",
-            Kind::OneOf(&["main", "all", "never"]),
+            Kind::OneOf(&["main", "all", "any", "any-failure", "never"]),
             "",
             Live,
-            "When the node ends by itself: with its main job, with its last job, or never; default: \
-             main if some job is main, never with [api] listen, else all.",
+            "When the node ends by itself: with a main job, with its last job, with the first that \
+             ends, with the first that fails (else with the last), or never; default: main if some \
+             job is main, never with [api] listen, else all.",
             |node, v, r| {
                 let rule = r.one_of(v)?;
                 node.exit = Some((rule, r.here(v.span)));

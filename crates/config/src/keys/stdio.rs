@@ -6,18 +6,19 @@ use crate::{
 };
 use mainstay_core::plan::{Stderr, Stdin};
 
-/// Two words, or a path: one without a slash is most likely a misspelt word.
+/// One of three words, or a path: one without a slash is most likely a misspelt word.
 pub(crate) fn stdin(v: Value<'_>, r: &mut Reader<'_>) -> Option<Stdin> {
     let text = r.filled(v)?;
     match text.as_str() {
         "null" => Some(Stdin::Null),
         "inherit" => Some(Stdin::Inherit),
+        "open" => Some(Stdin::Open),
         path if path.contains('\0') => r.wrong(v.span, "not a path", "remove the NUL byte"),
         path if path.contains('/') => Some(Stdin::File(path.into())),
         other => r.wrong(
             v.span,
             format!("'{other}' is not an input"),
-            format!("write \"null\", \"inherit\", or a path with a slash: \"./{other}\""),
+            format!("write \"null\", \"open\", \"inherit\", or a path with a slash: \"./{other}\""),
         ),
     }
 }
@@ -33,8 +34,8 @@ pub(crate) fn check_tty(r: &mut Reader<'_>, job: &Job) {
     }
     match job.plan.stderr {
         Stderr::Joined => {}
-        Stderr::Separate => {
-            wrong(r, "what a terminal shows is one stream", "remove stderr = \"separate\", or tty");
+        Stderr::Separate | Stderr::Inherit => {
+            wrong(r, "what a terminal shows is one stream", "remove stderr, or tty");
         }
     }
 }

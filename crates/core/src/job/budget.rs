@@ -6,6 +6,8 @@
 //! `limit` counts restarts, for ever or `within` a sliding window. The window is exact up to
 //! [`EXACT`] restarts; a larger limit is counted in slots of a 64th of the window, so that neither
 //! memory nor journal grows with a number somebody wrote into a file.
+//!
+//! `start_retries` counts starts that failed in a row: the first that succeeds is a new beginning.
 
 use crate::{clock::Mono, plan::Restart};
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,9 @@ pub(super) struct Budget {
     /// Delayed restarts since the last stable run.
     doublings: u32,
     spent: Spent,
+    /// Starts in a row that failed.
+    #[serde(default)]
+    failed_starts: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,6 +43,12 @@ impl Default for Spent {
 }
 
 impl Budget {
+    /// A run is over that had started or not; `false`: it is not to be tried again.
+    pub(super) fn note_start(&mut self, retries: Option<u32>, started: bool) -> bool {
+        self.failed_starts = if started { 0 } else { self.failed_starts.saturating_add(1) };
+        retries.is_none_or(|retries| self.failed_starts <= retries)
+    }
+
     /// One more restart: how long to wait for it, or `None` when there is none left.
     pub(super) fn spend(&mut self, policy: &Restart, now: Mono, stable: bool) -> Option<Duration> {
         if let Some(limit) = policy.limit

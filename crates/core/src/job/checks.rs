@@ -6,7 +6,7 @@
 //!      └───── fall failures, the start period being over ─────────────────▲
 //! ```
 //!
-//! A check is asked as soon as exec has succeeded, then every 100 ms doubling to its interval until
+//! A check is asked as soon as exec has succeeded (and its delay is over), then every 100 ms doubling to its interval until
 //! it first passes, then every interval, from start to start. The agent does not ask one twice at
 //! the same time, so a tick that comes while it is under way is the same as that one. How soon the
 //! next tick comes before the first pass follows from how long the process is up: there is nothing
@@ -187,7 +187,7 @@ impl Checks {
         self.recovery.rearm(ctx);
     }
 
-    /// exec has succeeded: all are asked now.
+    /// exec has succeeded: all are asked now, or when their delay is over.
     pub(super) fn ask_all(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
         for check in 0..ctx.plan.checks.len() {
             self.ask(ctx, run, check);
@@ -212,7 +212,12 @@ impl Checks {
             return self.listen(ctx, run, check, ctx.mono());
         }
         let up = run.process().map_or(Duration::ZERO, |it| ctx.mono().since(it.since));
-        let next = if state.has_passed() { plan.interval } else { ramp(up, plan.interval) };
+        if up < plan.delay {
+            let at = ctx.mono().after(plan.delay - up);
+            return ctx.wake(run.incarnation(), Wait::Check(check), at);
+        }
+        let next =
+            if state.has_passed() { plan.interval } else { ramp(up - plan.delay, plan.interval) };
         ctx.probe(run.incarnation(), check, ctx.mono().after(plan.timeout));
         ctx.wake(run.incarnation(), Wait::Check(check), ctx.mono().after(next));
     }

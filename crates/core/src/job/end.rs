@@ -5,7 +5,7 @@
 //! | STOPPING | | STOPPED; it waits for its launch if it is desired by now |
 //! | up | somebody asked for the end behind our back | STOPPED, at rest |
 //! | up | policy wants a restart | BACKOFF, or STARTING when there is nothing to wait for |
-//! | up | policy wants one, its limit is used up | FATAL |
+//! | up | policy wants one, its limit or its failed starts are used up | FATAL |
 //! | up | policy wants none, or the node stops | EXITED; FATAL if it never ran |
 //! | at rest | a run that the journal did not know | only told |
 
@@ -80,13 +80,19 @@ impl Job {
     }
 
     fn follow_policy(&mut self, ctx: &mut JobCtx<'_>, exit: &Exit, expected: bool) {
-        if ctx.shutting.is_some() || !wants_restart(ctx.plan, expected) {
-            let ran = match exit {
-                Exit::Code { .. } | Exit::Signal { .. } => true,
-                Exit::Error { .. } => false,
-            };
+        let ran = match exit {
+            Exit::Code { .. } | Exit::Signal { .. } => true,
+            Exit::Error { .. } => false,
+        };
+        let started = ran && self.has_started(ctx);
+        let again = self.budget.note_start(ctx.plan.start_retries, started);
+        let retried = ctx.plan.start_retries.is_some() && !started && !expected;
+        if ctx.shutting.is_some() || !(wants_restart(ctx.plan, expected) || retried) {
             let end = if ran { State::Exited { well: expected } } else { State::Fatal };
             return self.end_run(ctx, end);
+        }
+        if !again {
+            return self.end_run(ctx, State::Fatal);
         }
         let stable = self.was_stable(ctx.mono());
         let delay = self.budget.spend(&ctx.plan.restart, ctx.mono(), stable);

@@ -42,6 +42,8 @@ pub(super) struct Jobs {
     ids: Arc<BTreeMap<Name, JobId>>,
     /// Those that are main.
     mains: Vec<JobId>,
+    /// Those whose end may be the end of the node.
+    enders: Vec<JobId>,
     census: Census,
 }
 
@@ -78,8 +80,9 @@ impl Jobs {
         let ids = Arc::new(ids.collect());
         let mains =
             plans().enumerate().filter(|(_, it)| it.main).map(|(at, _)| JobId(at)).collect();
+        let enders = enders(&plan);
         let census = count(&states);
-        Jobs { plan, leaving, states, ids, mains, census }
+        Jobs { plan, leaving, states, ids, mains, enders, census }
     }
 
     pub(super) fn plan(&self) -> &Plan {
@@ -157,6 +160,11 @@ impl Jobs {
     /// The jobs that are main.
     pub(super) fn mains(&self) -> impl Iterator<Item = JobId> {
         self.mains.iter().copied()
+    }
+
+    /// The jobs of the plan whose end may be the end of the node.
+    pub(super) fn enders(&self) -> impl Iterator<Item = JobId> {
+        self.enders.iter().copied()
     }
 
     pub(super) fn census(&self) -> &Census {
@@ -255,6 +263,12 @@ impl<T> IndexMut<JobId> for PerJob<T> {
     fn index_mut(&mut self, id: JobId) -> &mut T {
         &mut self.0[id.0]
     }
+}
+
+fn enders(plan: &Plan) -> Vec<JobId> {
+    let ends =
+        |job: &JobPlan| [true, false].iter().any(|well| plan.node.exit.ends_with(job, *well));
+    plan.jobs.iter().enumerate().filter(|(_, it)| ends(it)).map(|(at, _)| JobId(at)).collect()
 }
 
 fn count(states: &[Arc<Job>]) -> Census {

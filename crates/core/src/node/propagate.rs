@@ -25,7 +25,7 @@ impl Node {
     pub(super) fn propagate(&mut self, out: &mut Outbox) {
         let mut heard = 0;
         loop {
-            self.end_with_main(out);
+            self.end_with_job(out);
             while let Some((id, is_up)) = self.step.followed.pop_front() {
                 self.take_along(out, id, is_up);
             }

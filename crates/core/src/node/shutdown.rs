@@ -1,10 +1,12 @@
 //! The end of a node: why it comes, how long it takes, and with which code.
 //!
 //! It comes when somebody asks (a request, SIGTERM, SIGINT, SIGQUIT, SIGRTMIN+3), or by the plan's
-//! rule: `main` when a main job has ended for good, `all` when every job has, and none of them
-//! because a user stopped it (such a job may be started again). Who waits for bad news that can no
-//! longer come was not needed, and is not asked. Under both also when nothing can progress any more,
-//! or a main job can never start: then the code is 70.
+//! rule: `main` when a main job has ended for good, `any` when some job has, `all` when every job
+//! has, and none of them because a user stopped it (such a job may be started again); `any-failure`
+//! is `all`, or when some job has failed. One with `exit_on_failure` ends the node with its failure
+//! under all of them. Who waits for bad news that can no longer come was not needed, and is not
+//! asked. Under all also when nothing can progress any more, or a main job can never start: then the
+//! code is 70.
 //!
 //! There is one deadline for the whole; the order is in `order`. A second signal, or the deadline,
 //! kills what is left. A request may be repeated: who does not know whether it was taken asks
@@ -138,23 +140,21 @@ impl Node {
         }
     }
 
-    /// The end of a main job for good is the end of the node.
-    pub(super) fn end_with_main(&mut self, out: &mut Outbox) {
+    /// The end of some jobs for good is the end of the node.
+    pub(super) fn end_with_job(&mut self, out: &mut Outbox) {
         if out.events.is_empty() {
             return;
         }
-        let main = match (self.jobs.plan().node.exit, &self.state.stage) {
-            (ExitRule::Main, NodeStage::Running) => self
-                .jobs
-                .mains()
-                .find(|id| !self.jobs.is_leaving(*id) && self.jobs[*id].ended_for_good().is_some()),
-            (ExitRule::Main, NodeStage::Starting | NodeStage::Stopping(_))
-            | (
-                ExitRule::All | ExitRule::Never,
-                NodeStage::Starting | NodeStage::Running | NodeStage::Stopping(_),
-            ) => None,
+        let ends = |id: &JobId| {
+            let (plan, job) = self.jobs.both(*id);
+            job.ended_for_good()
+                .is_some_and(|well| self.jobs.plan().node.exit.ends_with(plan, well))
         };
-        if let Some(id) = main {
+        let ender = match self.state.stage {
+            NodeStage::Running => self.jobs.enders().find(ends),
+            NodeStage::Starting | NodeStage::Stopping(_) => None,
+        };
+        if let Some(id) = ender {
             let code = self.jobs[id].last_exit().map_or(STUCK, Exit::shell_code);
             self.note_stuck(code);
             self.shut_down(out, Why::Ended { code });
@@ -170,7 +170,9 @@ impl Node {
         }
         let code = match self.jobs.plan().node.exit {
             ExitRule::Never => None,
-            ExitRule::All => self.all_ended().or_else(|| self.stuck()),
+            ExitRule::All | ExitRule::Any | ExitRule::AnyFailure => {
+                self.all_ended().or_else(|| self.stuck())
+            }
             ExitRule::Main => self.stuck(),
         };
         if let Some(code) = code {
@@ -200,13 +202,14 @@ impl Node {
     }
 
     /// Whether a run that ends with this code does so because nothing could progress any more, and
-    /// not because its main job ended with just that code.
+    /// not because a job whose end is its own ended with just that code.
     #[must_use]
     pub fn ends_stuck(&self, code: i32) -> bool {
-        let main_said_so = self
-            .jobs()
-            .any(|(plan, job)| plan.main && job.last_exit().map(Exit::shell_code) == Some(STUCK));
-        code == STUCK && !main_said_so
+        let rule = self.jobs.plan().node.exit;
+        let job_said_so = self.jobs().any(|(plan, job)| {
+            rule.ends_with(plan, false) && job.last_exit().map(Exit::shell_code) == Some(STUCK)
+        });
+        code == STUCK && !job_said_so
     }
 
     /// The jobs that could not progress any more, and why; only in the agent that saw it happen.
@@ -226,7 +229,7 @@ impl Node {
         let alive = self.jobs.census().any_lives();
         let main_waits = match self.jobs.plan().node.exit {
             ExitRule::Main => self.jobs.mains().any(|id| self.jobs[id].waits()),
-            ExitRule::All | ExitRule::Never => false,
+            ExitRule::All | ExitRule::Any | ExitRule::AnyFailure | ExitRule::Never => false,
         };
         if self.jobs.is_empty() || (alive && !main_waits) {
             return None;

@@ -11,6 +11,9 @@ pub struct Check {
     pub probe: Probe,
     pub interval: Duration,
     pub timeout: Duration,
+    /// It is not asked for so long after the start.
+    #[serde(default)]
+    pub delay: Duration,
     /// Failures before the first pass do not count for so long after the start.
     pub start_period: Duration,
     /// So many passes in a row make it passing.
@@ -95,6 +98,7 @@ impl Check {
             probe,
             interval: Check::INTERVAL,
             timeout: Check::INTERVAL,
+            delay: Duration::ZERO,
             start_period: Duration::ZERO,
             rise: 1,
             fall: 1,
@@ -115,7 +119,10 @@ impl Check {
     pub fn recovers_within(&self) -> Duration {
         match self.is_told() {
             true => self.ready_within(),
-            false => self.start_period.saturating_add(self.interval.saturating_mul(self.fall)),
+            false => {
+                let before = self.start_period.max(self.delay);
+                before.saturating_add(self.interval.saturating_mul(self.fall))
+            }
         }
     }
 

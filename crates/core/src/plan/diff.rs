@@ -104,8 +104,10 @@ pub(crate) fn diff_job(old: &JobPlan, new: &JobPlan) -> JobChange {
         name,
         exec,
         main,
+        exit_on_failure,
         restart,
         start_seconds,
+        start_retries,
         exit_codes,
         stop,
         user,
@@ -157,8 +159,10 @@ pub(crate) fn diff_job(old: &JobPlan, new: &JobPlan) -> JobChange {
     ]);
     let live = named(&[
         ("main", *main != new.main),
+        ("exit_on_failure", *exit_on_failure != new.exit_on_failure),
         ("restart", *restart != new.restart),
         ("start_seconds", *start_seconds != new.start_seconds),
+        ("start_retries", *start_retries != new.start_retries),
         ("exit_codes", *exit_codes != new.exit_codes),
         ("stop", *stop != new.stop),
         ("log", *log != new.log),

@@ -112,12 +112,16 @@ pub struct NodePlan {
 
 /// When the node ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum ExitRule {
-    /// When the main job has ended.
+    /// When a main job has ended.
     Main,
     /// When every job has ended.
     All,
+    /// When some job has ended.
+    Any,
+    /// When some job has failed, or every job has ended.
+    AnyFailure,
     Never,
 }
 
@@ -128,8 +132,14 @@ pub struct JobPlan {
     /// own stands in its place.
     pub exec: Vec<String>,
     pub main: bool,
+    /// When it has failed for good the node ends.
+    #[serde(default)]
+    pub exit_on_failure: bool,
     pub restart: Restart,
     pub start_seconds: Duration,
+    /// How many failed starts in a row are tried again, whatever `restart` says; `None`: it decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_retries: Option<u32>,
     pub exit_codes: Vec<i32>,
     pub stop: Stop,
     pub user: Option<String>,
@@ -278,6 +288,8 @@ pub enum Stderr {
     /// One pipe with stdout: lines stay in order.
     Joined,
     Separate,
+    /// That of the node: nobody reads along.
+    Inherit,
 }
 
 /// Where a job reads from.
@@ -289,6 +301,8 @@ pub enum Stdin {
     Null,
     /// What the node was started with.
     Inherit,
+    /// An input that never ends and never says anything.
+    Open,
     /// Opened as the job's user; relative to its working directory.
     File(#[serde(with = "crate::text::path")] PathBuf),
 }
@@ -304,6 +318,21 @@ impl Default for Stop {
             to: SignalTarget::Group,
             timeout: Duration::from_secs(5),
             exec: None,
+        }
+    }
+}
+
+impl ExitRule {
+    /// Whether the end of this job for good, well or not, is the end of the node.
+    #[must_use]
+    pub fn ends_with(self, job: &JobPlan, well: bool) -> bool {
+        let failed = !well && job.exit_on_failure;
+        match self {
+            ExitRule::Main => job.main || failed,
+            ExitRule::All => failed,
+            ExitRule::Any => true,
+            ExitRule::AnyFailure => !well,
+            ExitRule::Never => false,
         }
     }
 }
@@ -339,8 +368,10 @@ impl JobPlan {
             name,
             exec,
             main: false,
+            exit_on_failure: false,
             restart: Restart::on(RestartOn::Failure),
             start_seconds: Duration::ZERO,
+            start_retries: None,
             exit_codes: vec![0],
             stop: Stop::default(),
             user: None,

@@ -17,7 +17,7 @@
 //! agent loses journal                     the next one goes by what the keeper remembers (lost …)
 //! attached web=2:live db=1                the next agent: highest incarnation, and if it lives
 //! job web once=db:healthy each=global:SIGHUP interval=1s cron=@daily when_timeout=5s while=db:stop
-//! job web check=name,interval=1s,timeout=1s,start=5s,rise=2,fall=2,notify   timeout=1m reload=HUP
+//! job web check=name,interval=1s,timeout=1s,start=5s,delay=5s,rise=2,fall=2,notify   timeout=1m reload=HUP
 //! app shop start=1 stop=2 on_start_failure=abort on_failure=stop-app
 //! job web app=shop seq=2 stop_seq=1 required wait_exit on_failure=restart-app
 //! checked web 1 0 pass text | notified web 1 ready watchdog every=3s | cron web
@@ -257,6 +257,8 @@ fn node_plan(keys: &[&str]) -> NodePlan {
                 plan.exit = match value {
                     "main" => ExitRule::Main,
                     "all" => ExitRule::All,
+                    "any" => ExitRule::Any,
+                    "any-failure" => ExitRule::AnyFailure,
                     "never" => ExitRule::Never,
                     other => panic!("not a rule: {other}"),
                 }
@@ -277,6 +279,8 @@ fn job_plan(job: &str, keys: &[&str]) -> JobPlan {
                 plan.main = true;
                 *restart = Restart::on(RestartOn::Never);
             }
+            "exit_on_failure" => plan.exit_on_failure = true,
+            "start_retries" => plan.start_retries = Some(value.parse().expect("a number")),
             "restart" => {
                 restart.on = match value {
                     "never" => RestartOn::Never,
@@ -423,6 +427,7 @@ fn check(text: &str) -> Check {
             "interval" => (check.interval, check.timeout) = (duration(value), duration(value)),
             "timeout" => check.timeout = duration(value),
             "start" => check.start_period = duration(value),
+            "delay" => check.delay = duration(value),
             "rise" => check.rise = value.parse().expect("a number"),
             "fall" => check.fall = value.parse().expect("a number"),
             "notify" => check.probe = Probe::Notify,

@@ -312,7 +312,13 @@ impl Seen {
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
-    let exit = prop_oneof![Just(ExitRule::Main), Just(ExitRule::All), Just(ExitRule::Never)];
+    let exit = prop_oneof![
+        Just(ExitRule::Main),
+        Just(ExitRule::All),
+        Just(ExitRule::Any),
+        Just(ExitRule::AnyFailure),
+        Just(ExitRule::Never),
+    ];
     (exit, [job("a"), job("b"), job("c")]).prop_map(|(exit, jobs)| {
         let node = NodePlan { exit, ..plans::node() };
         Plan::new(node, jobs.into())

@@ -9,7 +9,10 @@ use crate::{
     },
 };
 use mainstay_core::plan::{MOST_SOCKETS, Stderr, Stdin};
-use mainstay_sys::spawn::{Descriptors, MAX_DESCRIPTORS};
+use mainstay_sys::{
+    nonblocking,
+    spawn::{Descriptors, MAX_DESCRIPTORS},
+};
 use mainstay_wire::link::Spawn;
 use rustix::io::Errno;
 use std::{
@@ -28,6 +31,8 @@ pub(crate) enum Capture<'a> {
 
 /// Pipes or a terminal for its output, with both ends; and those of its notification descriptor.
 pub(super) struct Endpoints {
+    /// What it reads, if that is made for it.
+    input: Option<OwnedFd>,
     output: Vec<(Channel, ReadHalf, OwnedFd)>,
     ready: Option<(OwnedFd, OwnedFd)>,
 }
@@ -63,8 +68,14 @@ impl Endpoints {
                 pipes
             }
         };
+        let input = match spawn.stdin {
+            Stdin::Open => Some(nonblocking::silent_input().map_err(doing("make its input"))?),
+            Stdin::Null | Stdin::Inherit | Stdin::File(_) => None,
+        };
+        input.iter().try_for_each(|input| lend(context, spawn, input))?;
         let ready = spawn.ready_fd.map(|_| pipe()).transpose();
-        Ok(Endpoints { output, ready: ready.map_err(doing("make its notification pipe"))? })
+        let ready = ready.map_err(doing("make its notification pipe"))?;
+        Ok(Endpoints { input, output, ready })
     }
 
     /// What the child gets, by number.
@@ -76,12 +87,19 @@ impl Endpoints {
     ) -> Result<Descriptors<'a>, LaunchError> {
         let input = match spawn.stdin {
             Stdin::Null | Stdin::File(_) => context.null.as_fd(),
+            Stdin::Open => self.input.as_ref().unwrap_or(&context.null).as_fd(),
             Stdin::Inherit => rustix::stdio::stdin(),
         };
         let ends = self.output.first().zip(self.output.last());
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let descriptors = Descriptors {
-            stdio: ends.map(|(out, err)| [input, out.2.as_fd(), err.2.as_fd()]),
+            stdio: ends.map(|(out, err)| {
+                let error = match spawn.stderr {
+                    Stderr::Joined | Stderr::Separate => err.2.as_fd(),
+                    Stderr::Inherit => rustix::stdio::stderr(),
+                };
+                [input, out.2.as_fd(), error]
+            }),
             extra: listen_sockets::in_order(sockets, &spawn.sockets),
             placed: self
                 .ready

@@ -55,7 +55,7 @@ fn program(
     program.session = spawn.session;
     program.terminal = spawn.tty;
     program.stdin = match &spawn.stdin {
-        Stdin::Null | Stdin::Inherit => None,
+        Stdin::Null | Stdin::Inherit | Stdin::Open => None,
         Stdin::File(path) => Some(c_path(path).map_err(doing("name its input"))?),
     };
     for (name, limit) in &spawn.limits.rlimits {
