@@ -10,6 +10,7 @@ mod discovery;
 mod docs;
 mod faults;
 mod hold;
+mod import;
 mod link;
 mod node;
 mod output;

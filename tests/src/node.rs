@@ -17,7 +17,7 @@ pub use std::process::Command;
 pub struct Setup {
     config: Option<String>,
     directory: Option<PathBuf>,
-    import: Option<(String, PathBuf)>,
+    import: Option<(String, Vec<PathBuf>)>,
     command: Vec<OsString>,
     env: Vec<(String, OsString)>,
     before: Vec<String>,
@@ -41,7 +41,13 @@ impl Setup {
     /// `mainstay run --from FORMAT FILE`
     #[must_use]
     pub fn import(format: &str, file: &Path) -> Setup {
-        let import = Some((format.to_owned(), file.to_owned()));
+        Setup::imports(format, &[file.to_owned()])
+    }
+
+    /// `mainstay run --from FORMAT FILE…`
+    #[must_use]
+    pub fn imports(format: &str, files: &[PathBuf]) -> Setup {
+        let import = Some((format.to_owned(), files.to_vec()));
         Setup { import, ..Setup::default() }
     }
 
@@ -157,8 +163,8 @@ impl Node {
         if self.setup.config.is_some() {
             command.arg("-c").arg(self.path().join("mainstay.toml"));
         }
-        if let Some((format, file)) = &self.setup.import {
-            command.arg("--from").arg(format).arg(file);
+        if let Some((format, files)) = &self.setup.import {
+            command.arg("--from").arg(format).args(files);
         }
         if let Some(path) = &self.setup.directory {
             command.arg("-c").arg(path);

@@ -24,7 +24,7 @@ mod source;
 pub use assemble::{cycle, single};
 pub use diag::{Diagnostic, Errors, Related, Severity, Spot, nearest};
 pub use keys::{Key, Kind, Reload, job::MOST_INSTANCES, keys};
-pub use notation::{address::is_host, cron, duration, shell_words};
+pub use notation::{address::is_host, cron, duration, env_file, shell_words};
 pub use output::{reference, schema};
 pub use source::{Source, Sources, find};
 

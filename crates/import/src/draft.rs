@@ -16,6 +16,7 @@ pub(super) struct Draft {
     what: &'static str,
     file: String,
     notes: Vec<Note>,
+    gathered: BTreeMap<String, Vec<(String, usize)>>,
     tables: Vec<Table>,
 }
 
@@ -23,6 +24,8 @@ pub(super) struct Draft {
 pub(super) struct Table {
     pub(super) header: String,
     file: String,
+    /// What helps to read it; nothing differs.
+    remarks: Vec<String>,
     notes: Vec<Note>,
     lines: Vec<Line>,
     at: Option<Range<usize>>,
@@ -39,7 +42,13 @@ pub(super) type Places = Vec<(usize, Range<usize>)>;
 
 impl Draft {
     pub(super) fn new(what: &'static str, file: &str) -> Draft {
-        Draft { what, file: file.to_owned(), notes: Vec::new(), tables: Vec::new() }
+        Draft {
+            what,
+            file: file.to_owned(),
+            notes: Vec::new(),
+            gathered: BTreeMap::new(),
+            tables: Vec::new(),
+        }
     }
 
     /// A note about the whole.
@@ -59,6 +68,21 @@ impl Draft {
         }
     }
 
+    /// A note of the whole, unless it is there already.
+    pub(super) fn note_once(&mut self, file: &str, line: usize, message: &str) {
+        if !self.notes.iter().any(|note| note.message == message) {
+            self.note_of(file.to_owned(), line, message);
+        }
+    }
+
+    /// A note that holds for many lines is told once, with all of them.
+    pub(super) fn gather(&mut self, file: &str, line: usize, message: impl Into<String>) {
+        let places = self.gathered.entry(message.into()).or_default();
+        if !places.iter().any(|(known, at)| known == file && *at == line) {
+            places.push((file.to_owned(), line));
+        }
+    }
+
     pub(super) fn push(&mut self, table: Table) {
         self.tables.push(table);
     }
@@ -67,7 +91,12 @@ impl Draft {
         self.finish_with_places().0
     }
 
-    pub(super) fn finish_with_places(self) -> (Imported, Places) {
+    pub(super) fn finish_with_places(mut self) -> (Imported, Places) {
+        for (message, places) in std::mem::take(&mut self.gathered) {
+            let Some((file, line)) = places.first().cloned() else { continue };
+            let more = also(&places);
+            self.note_of(file, line, format!("{message}{more}"));
+        }
         let mut toml = format!("# Made from {} by mainstay import.\n", one_line(self.what));
         let own = &self.file;
         for note in &self.notes {
@@ -77,12 +106,15 @@ impl Draft {
         let mut places = Vec::new();
         for table in &self.tables {
             toml.push('\n');
+            for remark in &table.remarks {
+                let _ = writeln!(toml, "# {}", one_line(remark));
+            }
             for note in &table.notes {
                 comment(&mut toml, own, note);
             }
             // Writing to a String cannot fail.
             let _ = writeln!(toml, "[{}]", table.header);
-            line += 2 + table.notes.len();
+            line += 2 + table.remarks.len() + table.notes.len();
             places.extend(table.at.clone().map(|at| (line, at)));
             for Line { key, value, at } in &table.lines {
                 let _ = writeln!(toml, "{key} = {value}");
@@ -100,7 +132,14 @@ impl Draft {
 impl Table {
     pub(super) fn new(header: impl Into<String>, file: &str) -> Table {
         let header = header.into();
-        Table { header, file: file.to_owned(), notes: Vec::new(), lines: Vec::new(), at: None }
+        Table {
+            header,
+            file: file.to_owned(),
+            remarks: Vec::new(),
+            notes: Vec::new(),
+            lines: Vec::new(),
+            at: None,
+        }
     }
 
     /// What of the original it is about.
@@ -117,9 +156,30 @@ impl Table {
         }
     }
 
+    /// A comment that says nothing new.
+    pub(super) fn remark(&mut self, text: impl Into<String>) {
+        if self.remarks.len() < MOST_NOTES {
+            self.remarks.push(text.into());
+        }
+    }
+
     /// A key with a value that is TOML already.
     pub(super) fn set(&mut self, key: &str, value: impl Into<String>) {
         self.lines.push(Line { key: key.to_owned(), value: value.into(), at: None });
+    }
+
+    /// As `set`, if there is a value.
+    pub(super) fn set_if_some(&mut self, key: &str, value: Option<String>) {
+        value.into_iter().for_each(|value| self.set(key, value));
+    }
+
+    /// As `set`, of one value or of a list of them.
+    pub(super) fn set_one_or_list(&mut self, key: &str, values: Vec<String>) {
+        match values.as_slice() {
+            [] => {}
+            [one] => self.set(key, one.clone()),
+            _ => self.set(key, list(values)),
+        }
     }
 
     /// As `set`, with what of the original says so.
@@ -134,6 +194,27 @@ impl Table {
 
     pub(super) fn has(&self, key: &str) -> bool {
         self.lines.iter().any(|line| line.key == key)
+    }
+}
+
+/// The lines after the first, as few as say it.
+fn also(places: &[(String, usize)]) -> String {
+    const SHOWN: usize = 8;
+    let first = places.first().map(|(file, _)| file);
+    let mut lines: Vec<String> = places
+        .iter()
+        .skip(1)
+        .map(|(file, line)| match Some(file) == first {
+            true => line.to_string(),
+            false => format!("{file}:{line}"),
+        })
+        .collect();
+    let left = lines.len().saturating_sub(SHOWN);
+    lines.truncate(SHOWN);
+    match (lines.is_empty(), left) {
+        (true, _) => String::new(),
+        (false, 0) => format!(" (also line {})", lines.join(", ")),
+        (false, left) => format!(" (also line {} and {left} more)", lines.join(", ")),
     }
 }
 

@@ -4,9 +4,9 @@
 //! text ─► entries with line numbers ─► Draft (tables in order, notes where they belong) ─► TOML
 //! ```
 //!
-//! The TOML that comes out loads without an error. Whatever changes its meaning on the way, or has
-//! no counterpart, is a comment above the table it belongs to and a [`Note`], with the line of the
-//! original.
+//! The TOML that comes out loads without an error and runs as the original did. Whatever differs is
+//! a comment above the table it belongs to and a [`Note`], with the line of the original: where
+//! there is no note, nothing is lost. What cannot be imported at all is an error.
 
 mod containerpilot;
 mod draft;
@@ -19,7 +19,7 @@ mod yaml;
 
 pub use plan_source::{Loaded, PlanSource, located};
 
-use mainstay_config::{Context, Errors, Source};
+use mainstay_config::{Context, Diagnostic, Errors, Source};
 use mainstay_core::text::bytes;
 use std::{
     fmt,
@@ -40,7 +40,7 @@ pub enum Format {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     pub toml: String,
-    /// What changes or could not be mapped; each is a comment in `toml` as well.
+    /// What is not as it was; each is a comment in `toml` as well.
     pub notes: Vec<Note>,
     /// Lines of `toml`, ascending, and where in the original what they say is written.
     pub places: Vec<(usize, String)>,
@@ -99,40 +99,72 @@ impl fmt::Display for Format {
     }
 }
 
-/// Writes the configuration that does what `text` says. `path` is where it came from: it stands in
-/// the notes, and files that it includes are looked for beside it.
+/// A text, and where it came from: that stands in the notes, and files that it names are looked for
+/// beside it.
+struct ForeignFile {
+    source: Source,
+    path: PathBuf,
+}
+
+impl ForeignFile {
+    fn read(path: &Path) -> Result<ForeignFile, Errors> {
+        Ok(ForeignFile { source: Source::read(path)?, path: path.to_owned() })
+    }
+
+    /// Its directory, whatever directory we are in.
+    fn directory(&self) -> PathBuf {
+        let whole = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        whole.parent().map(Path::to_owned).unwrap_or(whole)
+    }
+}
+
+/// Writes the configuration that does what `text` says. `path` is where it came from.
 pub fn import(format: Format, text: &str, path: &Path, ctx: &Context) -> Result<Imported, Errors> {
     // For its cap on size and its line numbers.
     let source = Source::text(&bytes::from_os(path.as_os_str()), text)?;
-    import_source(format, &source, path, ctx)
+    import_all(format, &ForeignFile { source, path: path.to_owned() }, &[], ctx)
 }
 
-fn import_source(
+/// As [`import`], of files: those that follow the first go over it, as the original reads them.
+pub fn import_files(
     format: Format,
-    source: &Source,
-    path: &Path,
+    first: &Path,
+    others: &[PathBuf],
     ctx: &Context,
 ) -> Result<Imported, Errors> {
-    match format {
-        Format::Procfile => procfile::import(source),
-        Format::Supervisord => supervisord::import(source, path),
-        Format::ProcessCompose => process_compose::import(source),
-        Format::ContainerPilot => {
-            containerpilot::import(std::slice::from_ref(source), &source.name, ctx)
-        }
+    // A directory as well.
+    if let (Format::ContainerPilot, []) = (format, others) {
+        let name = bytes::from_os(first.as_os_str());
+        return containerpilot::import(&containerpilot::sources(first)?, &name, ctx);
     }
+    let others: Result<Vec<ForeignFile>, Errors> =
+        others.iter().map(|path| ForeignFile::read(path)).collect();
+    import_all(format, &ForeignFile::read(first)?, &others?, ctx)
 }
 
 /// As [`import`], of a file.
 pub fn import_file(format: Format, path: &Path, ctx: &Context) -> Result<Imported, Errors> {
-    match format {
-        // A directory as well.
-        Format::ContainerPilot => {
-            let name = bytes::from_os(path.as_os_str());
-            containerpilot::import(&containerpilot::sources(path)?, &name, ctx)
+    import_files(format, path, &[], ctx)
+}
+
+fn import_all(
+    format: Format,
+    first: &ForeignFile,
+    others: &[ForeignFile],
+    ctx: &Context,
+) -> Result<Imported, Errors> {
+    match (format, others.first()) {
+        (Format::Supervisord, _) => supervisord::import(first, others, ctx),
+        (Format::ProcessCompose, _) => process_compose::import(first, others, ctx),
+        (Format::Procfile, None) => procfile::import(first, ctx),
+        (Format::ContainerPilot, None) => {
+            let sources = std::slice::from_ref(&first.source);
+            containerpilot::import(sources, &first.source.name, ctx)
         }
-        Format::Procfile | Format::Supervisord | Format::ProcessCompose => {
-            import_source(format, &Source::read(path)?, path, ctx)
+        (Format::Procfile | Format::ContainerPilot, Some(second)) => {
+            let message = format!("{format} reads one file: this is a second one");
+            let help = "import them one by one";
+            Err(Diagnostic::error(message).file(&second.source.name).help(help).into())
         }
     }
 }

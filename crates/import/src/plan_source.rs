@@ -1,6 +1,6 @@
 //! Where a plan comes from: files of ours, one command, or what another supervisor reads.
 
-use crate::{Format, Imported, import_file};
+use crate::{Format, Imported, import_files};
 use mainstay_config::{Context, Errors};
 use mainstay_core::{
     plan::{Plan, Written},
@@ -16,7 +16,7 @@ pub enum PlanSource {
     /// One command, without a file.
     Command { command: Vec<String>, restart: Option<String> },
     /// What another supervisor reads.
-    Import { format: Format, file: PathBuf },
+    Import { format: Format, file: PathBuf, others: Vec<PathBuf> },
 }
 
 /// A configuration that was found valid.
@@ -38,9 +38,9 @@ impl PlanSource {
                 let plan = mainstay_config::single(command, restart.as_deref(), context)?;
                 Ok(Loaded { plan, warnings: String::new() })
             }
-            PlanSource::Import { format, file } => {
+            PlanSource::Import { format, file, others } => {
                 let invalid = |errors: Errors| errors.render(false);
-                let imported = import_file(*format, file, context).map_err(invalid)?;
+                let imported = import_files(*format, file, others, context).map_err(invalid)?;
                 let name = bytes::from_os(file.as_os_str());
                 let loaded =
                     mainstay_config::parse(&name, &imported.toml, context).map_err(invalid)?;

@@ -9,6 +9,8 @@ const MOST_NODES: usize = 500_000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct YamlNode {
+    /// The number of the file it stands in.
+    pub(super) file: usize,
     /// Counted from 1.
     pub(super) line: usize,
     pub(super) value: YamlValue,
@@ -44,6 +46,13 @@ impl YamlNode {
         }
     }
 
+    pub(super) fn items(&self) -> &[YamlNode] {
+        match &self.value {
+            YamlValue::List(items) => items,
+            YamlValue::Scalar { .. } | YamlValue::Map(_) => &[],
+        }
+    }
+
     pub(super) fn text(&self) -> Option<&str> {
         match &self.value {
             YamlValue::Scalar { text, plain }
@@ -54,18 +63,6 @@ impl YamlNode {
             YamlValue::Scalar { text, .. } => Some(text),
             YamlValue::List(_) | YamlValue::Map(_) => None,
         }
-    }
-
-    pub(super) fn truth(&self) -> Option<bool> {
-        match self.text()? {
-            "true" | "True" | "TRUE" | "yes" => Some(true),
-            "false" | "False" | "FALSE" | "no" => Some(false),
-            _ => None,
-        }
-    }
-
-    pub(super) fn number(&self) -> Option<u32> {
-        self.text()?.parse().ok()
     }
 
     fn size(&self) -> usize {
@@ -90,8 +87,8 @@ enum OpenKind {
     Map { pairs: Vec<(String, YamlNode)>, key: Option<(String, usize)> },
 }
 
-/// The first document.
-pub(super) fn parse(text: &str) -> Result<YamlNode, YamlError> {
+/// The first document of a file.
+pub(super) fn parse(text: &str, file: usize) -> Result<YamlNode, YamlError> {
     let mut open: Vec<Open> = Vec::new();
     let mut anchors: BTreeMap<usize, (YamlNode, usize)> = BTreeMap::new();
     let mut nodes = 0;
@@ -106,7 +103,7 @@ pub(super) fn parse(text: &str) -> Result<YamlNode, YamlError> {
                 let plain = style == granit_parser::ScalarStyle::Plain;
                 let value = YamlValue::Scalar { text: text.into_owned(), plain };
                 nodes += 1;
-                Some((YamlNode { line, value }, anchor, 1))
+                Some((YamlNode { file, line, value }, anchor, 1))
             }
             Event::Alias(anchor) => {
                 let (node, size) = anchors
@@ -137,7 +134,7 @@ pub(super) fn parse(text: &str) -> Result<YamlNode, YamlError> {
                     OpenKind::List(all) => YamlValue::List(all),
                     OpenKind::Map { pairs, .. } => YamlValue::Map(merged(pairs)),
                 };
-                let node = YamlNode { line: it.line, value };
+                let node = YamlNode { file, line: it.line, value };
                 let size = if it.anchor > 0 { node.size() } else { 0 };
                 (node, it.anchor, size)
             }),
@@ -187,7 +184,7 @@ fn merged(pairs: Vec<(String, YamlNode)>) -> Vec<(String, YamlNode)> {
             ("<<", YamlValue::List(many)) => {
                 from.extend(many.into_iter().flat_map(|node| node.map().to_vec()));
             }
-            (_, value) => all.push((key, YamlNode { line: node.line, value })),
+            (_, value) => all.push((key, YamlNode { file: node.file, line: node.line, value })),
         }
     }
     let mut known: std::collections::BTreeSet<String> =
@@ -206,12 +203,12 @@ mod tests {
 
     #[test]
     fn a_document_becomes_a_tree_with_lines() {
-        let tree = parse("a: &x\n  k: 1\n  l: 'true'\nb:\n  <<: *x\n  k: 2\nc: [1, two]\n")
+        let tree = parse("a: &x\n  k: 1\n  l: 'true'\nb:\n  <<: *x\n  k: 2\nc: [1, two]\n", 0)
             .expect("valid");
         let b = tree.get("b").expect("valid");
         assert_eq!(
-            (b.get("k").expect("there").number(), b.get("k").expect("there").line),
-            (Some(2), 6)
+            (b.get("k").expect("there").text(), b.get("k").expect("there").line),
+            (Some("2"), 6)
         );
         assert_eq!(b.get("l").and_then(YamlNode::text), Some("true"));
         assert_eq!(tree.get("c").expect("there").line, 7);
@@ -224,9 +221,9 @@ mod tests {
             let all = vec![format!("*a{}", n - 1); 10].join(",");
             text.push_str(&format!("a{n}: &a{n} [{all}]\n"));
         }
-        assert_eq!(parse(&text).expect_err("refused").why, "it is too large");
-        assert!(parse(&"[".repeat(100_000)).is_err());
-        assert!(parse(&"- ".repeat(100_000)).is_err());
-        assert!(parse("").is_err());
+        assert_eq!(parse(&text, 0).expect_err("refused").why, "it is too large");
+        assert!(parse(&"[".repeat(100_000), 0).is_err());
+        assert!(parse(&"- ".repeat(100_000), 0).is_err());
+        assert!(parse("", 0).is_err());
     }
 }

@@ -7,6 +7,8 @@ pub(crate) const FAILED: i32 = 1;
 pub(crate) const USAGE: i32 = 2;
 /// `status`: some job is not in its desired state.
 pub(crate) const NOT_AS_DESIRED: i32 = 3;
+/// `import`: what came out is not in all as it was.
+pub(crate) const DIFFERS: i32 = 3;
 /// No agent answers at the socket.
 pub(crate) const NO_AGENT: i32 = 4;
 pub(crate) const CONFIG: i32 = 78;

@@ -2,7 +2,6 @@
 
 mod control;
 mod health;
-mod import;
 mod many;
 mod quickstart;
 mod reload;

@@ -7,12 +7,16 @@
 /// A line that cannot be used, counted from 1. It says nothing of the line itself: that may be a
 /// secret.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BadLine {
-    pub(crate) line: usize,
-    pub(crate) why: &'static str,
+pub struct BadLine {
+    pub line: usize,
+    pub why: &'static str,
 }
 
-pub(crate) fn parse(text: &str) -> Result<Vec<(String, String)>, Vec<BadLine>> {
+/// The variables in the order of their lines.
+///
+/// # Errors
+/// All lines that cannot be used.
+pub fn parse(text: &str) -> Result<Vec<(String, String)>, Vec<BadLine>> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut bad = Vec::new();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -3,7 +3,7 @@
 pub(crate) mod address;
 pub mod cron;
 pub mod duration;
-pub(crate) mod env_file;
+pub mod env_file;
 pub(crate) mod expand;
 pub mod shell_words;
 pub(crate) mod size;

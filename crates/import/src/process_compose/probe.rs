@@ -1,127 +1,144 @@
 //! `readiness_probe` and `liveness_probe`: checks of a job.
 
-use super::ProcessDefaults;
+use super::{Project, process::Process};
 use crate::{
-    draft::{Table, inline, list, literal, pair, quoted},
+    draft::{Draft, inline, list, pair, quoted},
     yaml::YamlNode,
 };
 use mainstay_config::is_host;
 
-const MOST_HEADERS: usize = 100;
+const MOST_SECONDS: u32 = 1_000_000;
 
-/// A check as an inline table, or a note why there is none.
+/// A check as an inline table, unless there is something wrong with it.
 pub(super) fn check(
-    table: &mut Table,
-    defaults: &ProcessDefaults,
+    process: &Process<'_>,
+    project: &mut Project<'_>,
+    draft: &mut Draft,
     kind: &str,
     node: &YamlNode,
 ) -> Option<String> {
     let mut pairs = match (node.get("exec"), node.get("http_get")) {
-        (Some(exec), _) => exec_of(table, defaults, kind, exec)?,
-        (None, Some(http)) => http_of(table, kind, http)?,
+        (Some(exec), _) => exec_of(process, project, kind, exec)?,
+        (None, Some(http)) => http_of(process, project, kind, http)?,
         (None, None) => {
-            table.note(node.line, format!("{kind} is left out: neither exec nor http_get"));
+            project
+                .wrong(node, format!("'{}': {kind} has neither exec nor http_get", process.name));
             return None;
         }
     };
     let name = if kind == "liveness_probe" { "live" } else { "ready" };
     pairs.push(pair("name", quoted(name)));
     let seconds = |key: &str, default: u32| {
-        node.get(key)
-            .and_then(YamlNode::number)
-            .filter(|it| (1..=1_000_000).contains(it))
-            .unwrap_or(default)
+        let number = node.get(key).and_then(|it| project.variables.number(it));
+        number.filter(|it| (1..=MOST_SECONDS).contains(it)).unwrap_or(default)
     };
     pairs.push(pair("interval", quoted(&format!("{}s", seconds("period_seconds", 10)))));
     pairs.push(pair("timeout", quoted(&format!("{}s", seconds("timeout_seconds", 1)))));
-    let delay = node.get("initial_delay_seconds").and_then(YamlNode::number).unwrap_or_default();
-    if (1..=1_000_000).contains(&delay) {
-        pairs.push(pair("start_period", quoted(&format!("{delay}s"))));
+    let delay = seconds("initial_delay_seconds", 0);
+    if delay > 0 {
+        pairs.push(pair("delay", quoted(&format!("{delay}s"))));
     }
     let rise = seconds("success_threshold", 1);
     if rise > 1 {
         pairs.push(pair("rise", rise.to_string()));
     }
     pairs.push(pair("fall", seconds("failure_threshold", 3).to_string()));
-    if kind == "liveness_probe" {
-        table.note(
-            node.line,
-            "liveness_probe: a failing check makes the job unhealthy and does not restart it",
-        );
+    if kind == "readiness_probe" {
+        let message =
+            "readiness_probe: one that fails makes the job unhealthy, and does not stop it";
+        draft.gather(project.file(node), node.line, message);
     }
     Some(inline(&pairs))
 }
 
 fn exec_of(
-    table: &mut Table,
-    defaults: &ProcessDefaults,
+    process: &Process<'_>,
+    project: &mut Project<'_>,
     kind: &str,
     exec: &YamlNode,
 ) -> Option<Vec<(String, String)>> {
-    let Some(command) = exec.get("command").and_then(YamlNode::text).filter(|it| !it.is_empty())
+    let Some(command) = exec.get("command").filter(|it| it.text().is_some_and(|it| !it.is_empty()))
     else {
-        table.note(exec.line, format!("{kind} is left out: it has no command"));
+        project.wrong(exec, format!("'{}': {kind} has no command", process.name));
         return None;
     };
+    let command = process.written(project, command)?;
     let command = match exec.get("working_dir").and_then(YamlNode::text) {
-        Some(dir) => format!("cd '{}' && {command}", dir.replace('\'', r"'\''")),
-        None => command.to_owned(),
+        Some(dir) => {
+            let dir = project.variables.written(dir).replace('\'', r"'\''");
+            format!("cd '{dir}' && {command}")
+        }
+        None => command,
     };
-    let words = [defaults.shell[0].as_str(), &defaults.shell[1], &command];
-    Some(vec![pair("exec", list(words.map(literal)))])
+    let shell = project.shell.clone().map(|word| word.replace("${", "$${"));
+    let words = [&shell[0], &shell[1], &command];
+    Some(vec![pair("exec", list(words.map(|word| quoted(word))))])
 }
 
-fn http_of(table: &mut Table, kind: &str, node: &YamlNode) -> Option<Vec<(String, String)>> {
-    let text = |key: &str, default: &str| {
-        node.get(key).and_then(YamlNode::text).unwrap_or(default).to_owned()
+fn http_of(
+    process: &Process<'_>,
+    project: &mut Project<'_>,
+    kind: &str,
+    node: &YamlNode,
+) -> Option<Vec<(String, String)>> {
+    let mut part = |key: &str, default: &str| -> Option<(String, String)> {
+        let text = match node.get(key) {
+            Some(part) if part.text().is_some() => process.rendered(project, part)?,
+            _ => default.to_owned(),
+        };
+        let now = project.variables.now(&text);
+        match now.trim().is_empty() {
+            true => Some((default.to_owned(), default.to_owned())),
+            false => Some((project.variables.written(&text), now)),
+        }
     };
-    let (scheme, host) = (text("scheme", "http"), text("host", "127.0.0.1"));
-    let path = text("path", "/");
-    let port = node.get("port").map(YamlNode::number);
-    let valid_path = path.bytes().all(|b| b.is_ascii_graphic()) && !path.contains("${");
-    let valid_port =
-        !matches!(port, Some(None)) && port.flatten().is_none_or(|it| (1..=65535).contains(&it));
-    if !["http", "https"].contains(&scheme.as_str())
-        || !is_host(&host)
-        || !valid_port
-        || !valid_path
-    {
-        table.note(node.line, format!("{kind} is left out: its http_get is no plain URL"));
+    let (scheme, scheme_now) = part("scheme", "http")?;
+    let (host, host_now) = part("host", "127.0.0.1")?;
+    let (path, path_now) = part("path", "/")?;
+    let (port, port_now) = part("port", "")?;
+    let valid_port = port_now.is_empty() || port_now.parse::<u16>().is_ok_and(|port| port > 0);
+    let valid_path = path_now.bytes().all(|b| b.is_ascii_graphic());
+    let valid_scheme = ["http", "https"].contains(&scheme_now.as_str());
+    if !valid_scheme || !is_host(&host_now) || !valid_port || !valid_path {
+        let url = format!("{scheme_now}://{host_now}:{port_now}{path_now}");
+        let message = format!("'{}': {kind}: '{url}' is no URL that can be asked", process.name);
+        project.wrong(node, message);
         return None;
     }
-    let port = port.flatten().map(|port| format!(":{port}")).unwrap_or_default();
-    let slash = if path.starts_with('/') { "" } else { "/" };
+    let port = if port.is_empty() { String::new() } else { format!(":{port}") };
+    let slash = if path_now.starts_with('/') { "" } else { "/" };
     let url = quoted(&format!("{scheme}://{host}{port}{slash}{path}"));
     let mut long = vec![pair("url", url.clone())];
-    if let Some(code) =
-        node.get("status_code").and_then(YamlNode::number).filter(|it| (100..=599).contains(it))
-    {
+    let code = node.get("status_code").and_then(|it| project.variables.number(it));
+    if let Some(code) = code.filter(|it| (100..400).contains(it)) {
         long.push(pair("status", code.to_string()));
     }
-    let headers = node.get("headers").map(|it| headers(table, kind, it)).unwrap_or_default();
+    let headers = node.get("headers").map(|it| headers(process, project, kind, it));
+    let headers = headers.unwrap_or_default();
     if !headers.is_empty() {
         long.push(pair("headers", inline(&headers)));
-    }
-    for (key, child) in node.map() {
-        if !["headers", "scheme", "host", "path", "port", "status_code"].contains(&key.as_str()) {
-            table.note(child.line, format!("{kind}: '{key}' is not mapped"));
-        }
     }
     let http = if long.len() == 1 { url } else { inline(&long) };
     Some(vec![pair("http", http)])
 }
 
-/// What can be sent.
-fn headers(table: &mut Table, kind: &str, node: &YamlNode) -> Vec<(String, String)> {
+/// What is sent.
+fn headers(
+    process: &Process<'_>,
+    project: &mut Project<'_>,
+    kind: &str,
+    node: &YamlNode,
+) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for (name, child) in node.map() {
         let word = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-        let value = child.text().filter(|it| !it.chars().any(char::is_control));
-        match value {
-            Some(value) if word && all.len() < MOST_HEADERS => {
-                all.push(pair(name, literal(value)));
+        let value = child.text().map(|text| project.variables.written(text));
+        match value.filter(|it| word && !it.chars().any(char::is_control)) {
+            Some(value) => all.push(pair(name, quoted(&value))),
+            None => {
+                let message = format!("'{}': {kind}: header '{name}' cannot be sent", process.name);
+                project.wrong(child, message);
             }
-            _ => table.note(child.line, format!("{kind}: header '{name}' is left out")),
         }
     }
     all

@@ -1,445 +1,415 @@
-//! One process, and the job it becomes.
+//! One process, and the job it becomes. Of one with replicas each is a job of its own, with its
+//! number from 0 as there.
 
-use super::{ON_DEMAND, ProcessDefaults, probe};
+use super::{Dependency, LOGS, ON_DEMAND, Project, probe, template};
 use crate::{
-    draft::{Draft, Names, Table, inline, is_variable, list, literal, pair, quoted},
+    draft::{Draft, Names, Table, inline, is_variable, list, pair, quoted},
     yaml::{YamlNode, YamlValue},
 };
-use mainstay_config::{MOST_INSTANCES, cron, duration};
+use mainstay_config::{cron, duration, env_file};
 use mainstay_core::signal::Signal;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
-const MOST_VARIABLES: usize = 1000;
+const MOST_REPLICAS: u32 = 1000;
+const MOST_SECONDS: u32 = 1_000_000;
+/// Until SIGKILL, where the file names no time.
+const STOP_SECONDS: u32 = 10;
 
 pub(super) struct Process<'a> {
     pub(super) name: &'a str,
     pub(super) node: &'a YamlNode,
+    pub(super) replica_name: String,
+    replica: u32,
     /// The name of the job.
-    pub(super) job: String,
-    command: Command<'a>,
-    instances: Option<u32>,
-    pub(super) disabled: bool,
-}
-
-enum Command<'a> {
-    Line(&'a str),
-    Words(Vec<&'a str>),
+    job: String,
+    /// For its templates.
+    vars: BTreeMap<String, String>,
+    /// Not started by itself.
+    pub(super) deferred: bool,
+    pub(super) stop_seconds: u32,
 }
 
 impl<'a> Process<'a> {
-    pub(super) fn new(
+    /// One for each replica.
+    pub(super) fn all(
         name: &'a str,
         node: &'a YamlNode,
         names: &mut Names,
-        draft: &mut Draft,
-    ) -> Option<Process<'a>> {
-        let words: Vec<&str> = match node.get("entrypoint").map(|it| &it.value) {
-            Some(YamlValue::List(all)) => all.iter().filter_map(YamlNode::text).collect(),
-            _ => Vec::new(),
+        project: &mut Project<'_>,
+    ) -> Vec<Process<'a>> {
+        let count = match node.get("replicas") {
+            None => 1,
+            Some(at) => match project.variables.number(at) {
+                Some(count) if count <= MOST_REPLICAS => count.max(1),
+                _ => {
+                    let message = format!("'{name}': replicas are 1 to {MOST_REPLICAS}");
+                    project.wrong(at, message);
+                    1
+                }
+            },
         };
-        let line = node.get("command").and_then(YamlNode::text).filter(|it| !it.trim().is_empty());
-        let command = match (words.first(), line) {
-            (Some(first), _) if !first.is_empty() => Command::Words(words),
-            (_, Some(line)) => Command::Line(line),
-            _ => {
-                draft.note(node.line, format!("process '{name}' is left out: it has no command"));
-                return None;
-            }
-        };
-        let instances = node
-            .get("replicas")
-            .and_then(YamlNode::number)
-            .filter(|count| (2..=MOST_INSTANCES).contains(count));
-        let disabled = node.get("disabled").and_then(YamlNode::truth) == Some(true);
-        let job = names.take(name, instances);
-        Some(Process { name, node, job, command, instances, disabled })
+        let said = node.get("is_disabled").and_then(|it| project.variables.truth(it));
+        let truth = |key: &str| node.get(key).and_then(|it| project.variables.truth(it));
+        let disabled = said.or_else(|| truth("disabled")) == Some(true);
+        let deferred = disabled || truth("is_foreground") == Some(true);
+        let stop = node.get("shutdown").and_then(|it| it.get("timeout_seconds"));
+        let stop = stop.and_then(|it| project.variables.number(it)).filter(|it| *it > 0);
+        let stop_seconds = stop.unwrap_or(STOP_SECONDS).min(MOST_SECONDS);
+        let width = count.to_string().len();
+        (0..count)
+            .map(|replica| {
+                let replica_name = match count {
+                    1 => name.to_owned(),
+                    _ => format!("{name}-{replica:0width$}"),
+                };
+                let mut vars = project.vars.clone();
+                vars.extend(node.get("vars").map(self::vars).unwrap_or_default());
+                vars.insert("PC_REPLICA_NUM".to_owned(), replica.to_string());
+                let job = names.take(&replica_name, None);
+                Process { name, node, replica_name, replica, job, vars, deferred, stop_seconds }
+            })
+            .collect()
     }
 
     fn has_probe(&self) -> bool {
         ["readiness_probe", "liveness_probe"].iter().any(|key| self.node.get(key).is_some())
     }
 
+    /// A text with its templates rendered; variables are still marks in it.
+    pub(super) fn rendered(&self, project: &mut Project<'_>, node: &YamlNode) -> Option<String> {
+        match template::render(node.text()?, &self.vars) {
+            Ok(text) => Some(text),
+            Err(why) => {
+                project.wrong(node, format!("'{}': {why}", self.name));
+                None
+            }
+        }
+    }
+
+    /// As a string of ours.
+    pub(super) fn written(&self, project: &mut Project<'_>, node: &YamlNode) -> Option<String> {
+        let text = self.rendered(project, node)?;
+        Some(project.variables.written(&text))
+    }
+
     pub(super) fn table(
         &self,
-        defaults: &ProcessDefaults,
-        waits: &[(usize, &str, usize)],
+        project: &mut Project<'_>,
+        draft: &mut Draft,
+        waits: &[Dependency<'_>],
         all: &[Process<'_>],
-        main: &mut bool,
+        ends_by_failure: bool,
     ) -> Table {
-        let mut table = Table::new(format!("jobs.{}", self.job), &defaults.file);
-        if self.job != self.name {
-            let message =
-                format!("'{}' is renamed: it is no name here or is there twice", self.name);
-            table.note(self.node.line, message);
+        let mut table = Table::new(format!("jobs.{}", self.job), project.file(self.node));
+        if self.job != self.replica_name {
+            table.remark(format!("'{}' in process-compose", self.replica_name));
         }
         if let Some(text) = self.node.get("description").and_then(YamlNode::text) {
-            table.note(None, text);
+            table.remark(project.variables.now(text));
         }
-        table.set("exec", self.exec(defaults));
-        self.number(&mut table);
-        self.when(&mut table, waits, all);
-        self.health(&mut table, defaults);
-        self.running(&mut table, main);
-        self.stopping(&mut table, defaults);
-        self.environment(&mut table, defaults);
-        if self.disabled {
-            let line = self.node.get("disabled").map(|it| it.line);
-            table.note(line, "disabled: start it with mainstay start NAME");
+        self.command(project, &mut table);
+        self.when(project, draft, &mut table, waits, all);
+        self.health(project, draft, &mut table);
+        self.ending(project, draft, &mut table, ends_by_failure);
+        self.stopping(project, &mut table);
+        self.environment(project, draft, &mut table);
+        if self.deferred {
             table.set("app", quoted(ON_DEMAND));
         }
-        if self.node.get("is_tty").and_then(YamlNode::truth) == Some(true) {
+        if self.node.get("is_tty").and_then(|it| project.variables.truth(it)) == Some(true) {
             table.set("tty", "true");
         }
-        self.rest(&mut table);
+        self.rest(project, draft);
         table
     }
 
-    fn exec(&self, defaults: &ProcessDefaults) -> String {
-        match &self.command {
-            Command::Words(words) => list(words.iter().map(|word| literal(word))),
-            Command::Line(line) => {
-                // `$$` is how process-compose writes a dollar that it must not expand.
-                let line = numbered(&line.replace("$$", "$"), self.instances);
-                list([&defaults.shell[0], &defaults.shell[1], &line].map(|word| literal(word)))
+    fn command(&self, project: &mut Project<'_>, table: &mut Table) {
+        let line = self.node.get("command").filter(|it| {
+            it.text().is_some_and(|text| !project.variables.now(text).trim().is_empty())
+        });
+        let words = self.node.get("entrypoint").map(YamlNode::items).unwrap_or_default();
+        let exec = match (line, words.first()) {
+            (Some(line), _) => {
+                let raw = self.node.get("is_template_disabled");
+                let raw = raw.and_then(|it| project.variables.truth(it)) == Some(true);
+                let text = match raw {
+                    true => line.text().map(|text| project.variables.written(text)),
+                    false => self.written(project, line),
+                };
+                let Some(text) = text else { return };
+                let shell = project.shell.clone().map(|word| word.replace("${", "$${"));
+                list([&shell[0], &shell[1], &text].map(|word| quoted(word)))
             }
-        }
+            (None, Some(_)) => {
+                let words = words.iter().filter_map(YamlNode::text);
+                list(words.map(|word| quoted(&project.variables.written(word))))
+            }
+            (None, None) => {
+                return project.wrong(self.node, format!("'{}' has no command", self.name));
+            }
+        };
+        table.set("exec", exec);
     }
 
-    fn number(&self, table: &mut Table) {
-        let Some(node) = self.node.get("replicas") else { return };
-        match self.instances {
-            Some(count) => {
-                table.set("instances", count.to_string());
-                table.note(
-                    node.line,
-                    "replicas: numbers begin at 1 here, {{.PC_REPLICA_NUM}} began at 0",
-                );
-            }
-            None if node.number() == Some(1) => {}
-            None => table.note(node.line, "replicas is left out: not a number from 1 to 1000"),
-        }
-    }
-
-    fn when(&self, table: &mut Table, waits: &[(usize, &str, usize)], all: &[Process<'_>]) {
+    fn when(
+        &self,
+        project: &mut Project<'_>,
+        draft: &mut Draft,
+        table: &mut Table,
+        waits: &[Dependency<'_>],
+        all: &[Process<'_>],
+    ) {
         let mut clauses = Vec::new();
-        for (to, condition, line) in waits {
-            let Some(source) = all.get(*to) else { continue };
+        for Dependency { on, condition, node } in waits {
+            let Some(source) = all.get(*on) else { continue };
+            let mut gather = |message| draft.gather(project.file(node), node.line, message);
             let event = match *condition {
-                "process_healthy" => "healthy",
+                "process_healthy" if source.has_probe() => "healthy",
+                "process_healthy" => {
+                    let message = format!(
+                        "'{}' waits until '{}' is healthy, which has no probe",
+                        self.name, source.name
+                    );
+                    project.wrong(node, message);
+                    continue;
+                }
                 "process_completed_successfully" => "exitSuccess",
+                "process_completed" => "stopped",
                 "process_started" => {
                     if source.has_probe() {
-                        table.note(*line, "process_started: waits until it is healthy");
+                        gather("process_started: it waits until the other is healthy");
                     }
                     "healthy"
                 }
-                "process_completed" => {
-                    let message = "process_completed: waits until it has ended and is not started \
-                                   again, also because it was stopped";
-                    table.note(*line, message);
-                    "stopped"
+                "process_log_ready" => {
+                    gather("process_log_ready: it does not wait for a line, only for the start");
+                    "healthy"
                 }
                 other => {
-                    table.note(*line, format!("condition '{other}': waits until it is healthy"));
-                    "healthy"
+                    let message = format!("'{}': condition '{other}' is not known", self.name);
+                    project.wrong(node, message);
+                    continue;
                 }
             };
             let clause = [pair("source", quoted(&source.job)), pair("once", quoted(event))];
             clauses.push(inline(&clause));
         }
-        clauses.extend(self.schedule(table));
-        match clauses.as_slice() {
-            [] => {}
-            [one] => table.set("when", one.clone()),
-            _ => table.set("when", list(clauses)),
-        }
+        clauses.extend(self.schedule(project, table));
+        table.set_one_or_list("when", clauses);
     }
 
     /// The trigger that a schedule is, if it can be one.
-    fn schedule(&self, table: &mut Table) -> Option<String> {
+    fn schedule(&self, project: &mut Project<'_>, table: &mut Table) -> Option<String> {
         let node = self.node.get("schedule")?;
-        let text = |key: &str| node.get(key).and_then(YamlNode::text).filter(|it| !it.is_empty());
-        let flag = |key: &str| node.get(key).and_then(YamlNode::truth).unwrap_or(false);
+        let text = |key: &str| {
+            let text = node.get(key).and_then(|it| project.variables.plain(it));
+            text.filter(|it| !it.is_empty())
+        };
+        let at_start = node.get("run_on_start").and_then(|it| project.variables.truth(it));
         let mut clause = match (text("cron"), text("interval")) {
-            (Some(cron), _) if cron::check(cron).is_ok() => {
-                if flag("run_on_start") {
+            (Some(cron), _) if cron::check(&cron).is_ok() => {
+                if at_start == Some(true) {
                     table.note(node.line, "run_on_start: a job with cron waits for its first time");
                 }
-                vec![pair("cron", quoted(cron))]
+                vec![pair("cron", quoted(&cron))]
             }
-            (None, Some(every)) if duration::parse(every).is_some_and(|it| !it.is_zero()) => {
-                if !flag("run_on_start") {
+            (None, Some(every)) if duration::parse(&every).is_some_and(|it| !it.is_zero()) => {
+                if at_start != Some(true) {
                     table.note(node.line, "schedule: a job with interval also runs at startup");
                 }
-                vec![pair("interval", quoted(every))]
+                vec![pair("interval", quoted(&every))]
             }
             _ => {
-                table.note(node.line, "schedule is left out: neither cron nor interval is usable");
+                let message =
+                    format!("'{}': its schedule has no usable cron or interval", self.name);
+                project.wrong(node, message);
                 return None;
             }
         };
-        if let (Some(zone), Some("cron")) =
-            (text("timezone"), clause.first().map(|it| it.0.as_str()))
-        {
-            match jiff::tz::db().get(zone) {
-                Ok(_) => clause.push(pair("tz", quoted(zone))),
+        let is_cron = clause.first().is_some_and(|(key, _)| key == "cron");
+        if let Some(zone) = text("timezone").filter(|_| is_cron) {
+            match jiff::tz::db().get(&zone) {
+                Ok(_) => clause.push(pair("tz", quoted(&zone))),
                 Err(_) => table.note(node.line, format!("timezone '{zone}' is not known here")),
             }
         }
-        for (key, child) in node.map() {
-            if !["cron", "interval", "timezone", "run_on_start"].contains(&key.as_str()) {
-                table.note(child.line, format!("schedule: '{key}' is not mapped"));
-            }
+        let many = node.get("max_concurrent").and_then(|it| project.variables.number(it));
+        if many.is_some_and(|many| many > 1) {
+            table.note(node.line, "max_concurrent: a job runs once at a time");
         }
         Some(inline(&clause))
     }
 
-    fn health(&self, table: &mut Table, defaults: &ProcessDefaults) {
+    fn health(&self, project: &mut Project<'_>, draft: &mut Draft, table: &mut Table) {
         let mut checks = Vec::new();
         for kind in ["readiness_probe", "liveness_probe"] {
             if let Some(node) = self.node.get(kind) {
-                checks.extend(probe::check(table, defaults, kind, node));
+                checks.extend(probe::check(self, project, draft, kind, node));
             }
         }
-        match checks.as_slice() {
-            [] => {}
-            [one] => table.set("health", one.clone()),
-            _ => table.set("health", list(checks)),
-        }
+        table.set_one_or_list("health", checks);
     }
 
-    fn running(&self, table: &mut Table, main: &mut bool) {
-        let availability = self.node.get("availability");
-        let get = |key: &str| availability.and_then(|it| it.get(key));
-        let restart = get("restart");
-        let on = match restart.and_then(YamlNode::text).unwrap_or("no") {
-            "always" => "any",
-            "on_failure" => "failure",
-            "exit_on_failure" => {
-                let line = restart.map(|it| it.line);
-                table.note(line, "exit_on_failure: a failure does not end the other jobs");
-                "never"
-            }
-            "no" | "never" | "false" => "never",
-            other => {
-                let message = format!("restart: '{other}' is unknown");
-                table.note(restart.map(|it| it.line), message);
-                "never"
-            }
-        };
-        let seconds =
-            get("backoff_seconds").and_then(YamlNode::number).filter(|it| *it <= 1_000_000);
-        let limit = get("max_restarts").and_then(YamlNode::number).filter(|it| *it > 0);
-        if on == "never" {
-            table.set("restart", quoted("never"));
-        } else {
-            let delay = quoted(&format!("{}s", seconds.unwrap_or(1)));
-            let mut pairs = vec![
-                pair("on", quoted(on)),
-                pair("delay", delay.clone()),
-                pair("max_delay", delay),
-            ];
-            pairs.extend(limit.map(|limit| pair("limit", limit.to_string())));
-            table.set("restart", inline(&pairs));
-        }
-        if let Some(node) = get("exit_on_end").filter(|it| it.truth() == Some(true)) {
-            if *main || self.instances.is_some() || self.node.get("schedule").is_some() {
-                table.note(node.line, "exit_on_end is left out: one job can end the node");
-            } else {
-                *main = true;
-                table.set("main", "true");
-            }
-        }
-    }
-
-    fn stopping(&self, table: &mut Table, defaults: &ProcessDefaults) {
+    fn stopping(&self, project: &mut Project<'_>, table: &mut Table) {
         let shutdown = self.node.get("shutdown");
         let get = |key: &str| shutdown.and_then(|it| it.get(key));
         let mut stop = Vec::new();
         if let Some(node) = get("signal") {
-            match node.number().and_then(|it| i32::try_from(it).ok()).and_then(Signal::from_number)
-            {
-                Some(Signal::TERM) => {}
-                Some(signal) => stop.push(pair("signal", quoted(&signal.to_string()))),
-                None => table.note(node.line, "shutdown.signal is left out: no signal's number"),
+            let number = project.variables.number(node).filter(|it| *it != 0);
+            let number = number.and_then(|it| i32::try_from(it).ok());
+            match number.map(Signal::from_number) {
+                None | Some(Some(Signal::TERM)) => {}
+                Some(Some(signal)) => stop.push(pair("signal", quoted(&signal.to_string()))),
+                Some(None) => {
+                    let message = format!("'{}': shutdown.signal is no signal's number", self.name);
+                    project.wrong(node, message);
+                }
             }
         }
-        if get("parent_only").and_then(YamlNode::truth) == Some(true) {
+        if get("parent_only").and_then(|it| project.variables.truth(it)) == Some(true) {
             stop.push(pair("to", quoted("leader")));
         }
-        let seconds =
-            get("timeout_seconds").and_then(YamlNode::number).unwrap_or(10).min(1_000_000);
-        stop.push(pair("timeout", quoted(&format!("{seconds}s"))));
+        stop.push(pair("timeout", quoted(&format!("{}s", self.stop_seconds))));
         if let Some(command) = get("command").and_then(YamlNode::text).filter(|it| !it.is_empty()) {
-            let words = [defaults.shell[0].as_str(), &defaults.shell[1], command];
-            stop.push(pair("exec", list(words.map(literal))));
+            let shell = project.shell.clone().map(|word| word.replace("${", "$${"));
+            let command = project.variables.written(command);
+            stop.push(pair("exec", list([&shell[0], &shell[1], &command].map(|it| quoted(it)))));
         }
         table.set("stop", inline(&stop));
     }
 
-    fn environment(&self, table: &mut Table, defaults: &ProcessDefaults) {
-        if let Some(dir) = self.node.get("working_dir").and_then(YamlNode::text) {
-            if dir.is_empty() {
-                return;
+    fn environment(&self, project: &mut Project<'_>, draft: &mut Draft, table: &mut Table) {
+        let dir = self.node.get("working_dir").and_then(|it| self.rendered(project, it));
+        let dir = dir.filter(|dir| !dir.is_empty());
+        table.set_if_some("cwd", dir.as_ref().map(|it| quoted(&project.variables.written(it))));
+        let mut env = vec![
+            pair("PC_PROC_NAME", self.name.replace("${", "$${")),
+            pair("PC_REPLICA_NUM", self.replica.to_string()),
+        ];
+        let mut set = |name: &str, value: String| {
+            env.retain(|(other, _)| other != name);
+            env.push((name.to_owned(), value));
+        };
+        let mut files = Vec::new();
+        let off = self.node.get("is_dotenv_disabled");
+        if off.and_then(|it| project.variables.truth(it)) != Some(true) {
+            let as_it_is = project.variables.dotenv.as_it_is;
+            for (name, value) in project.variables.dotenv.all.iter().filter(|it| is_variable(&it.0))
+            {
+                match (project.variables.is_inherited(name), as_it_is) {
+                    (true, true) => set(name, format!("${{{name}}}")),
+                    (true, false) | (false, true) => {}
+                    (false, false) => set(name, value.replace("${", "$${")),
+                }
             }
-            table.set("cwd", quoted(&numbered(&variables(dir), self.instances)));
+            if as_it_is && !project.variables.dotenv.all.is_empty() {
+                files.push(".env".to_owned());
+            }
         }
-        let mut env = defaults.env.clone();
+        for (name, value) in &project.env {
+            set(name, project.variables.written(value));
+        }
+        if let Some(node) = self.node.get("env_file") {
+            let path = project.variables.plain(node).unwrap_or_default();
+            let dir = dir.map(|dir| project.variables.now(&dir)).unwrap_or_default();
+            let path = PathBuf::from(dir).join(path);
+            match std::fs::read_to_string(&path) {
+                Ok(text) => {
+                    let named = env_file::parse(&text).unwrap_or_default();
+                    env.retain(|(name, _)| !named.iter().any(|(other, _)| other == name));
+                    files.push(path.to_string_lossy().into_owned());
+                }
+                Err(why) => {
+                    let message = format!("env_file is left out: '{}': {why}", path.display());
+                    draft.note_of(project.file(node).to_owned(), node.line, message);
+                }
+            }
+        }
         if let Some(node) = self.node.get("environment") {
-            for (name, value) in environment(node, |line, why| table.note(line, why)) {
+            for (name, value) in environment(project, node) {
+                let Ok(value) = template::render(&value, &self.vars) else {
+                    project.wrong(node, format!("'{}': a template in {name}", self.name));
+                    continue;
+                };
                 env.retain(|(other, _)| *other != name);
-                env.push((name, value));
+                env.push((name, project.variables.written(&value)));
             }
         }
-        if !env.is_empty() {
-            let instances = self.instances;
-            let env: Vec<(String, String)> = env
-                .into_iter()
-                .map(|(name, value)| (name, quoted(&numbered(&variables(&value), instances))))
-                .collect();
-            table.set("env", inline(&env));
-        }
+        let files: Vec<String> = files.iter().map(|path| quoted(&placed(path))).collect();
+        table.set_one_or_list("env_file", files);
+        let env: Vec<(String, String)> =
+            env.into_iter().map(|(name, value)| (name, quoted(&value))).collect();
+        table.set("env", inline(&env));
     }
 
-    /// Keys that were not looked at.
-    fn rest(&self, table: &mut Table) {
-        const KNOWN: [&str; 15] = [
-            "command",
-            "entrypoint",
-            "replicas",
-            "depends_on",
-            "readiness_probe",
-            "liveness_probe",
-            "availability",
-            "shutdown",
-            "working_dir",
-            "environment",
-            "description",
-            "disabled",
-            "is_foreground",
-            "is_tty",
-            "schedule",
-        ];
+    /// Keys that are not as there.
+    fn rest(&self, project: &Project<'_>, draft: &mut Draft) {
+        let set = |node: &YamlNode| project.variables.truth(node) != Some(false);
         for (key, node) in self.node.map() {
-            let why = match key.as_str() {
-                known if KNOWN.contains(&known) => continue,
-                "is_daemon" => {
-                    "a process that goes into the background is not followed: run it in \
-                                the foreground"
+            let message = match key.as_str() {
+                "is_daemon" if set(node) => {
+                    "is_daemon: what goes into the background is killed when its starter ends: run \
+                     it in the foreground"
                 }
-                "is_interactive" => "nobody can type into the terminal of a job",
-                "log_location" | "log_configuration" => "see mainstay logs, and log of the job",
-                "namespace" => "jobs have one name space; an app may group them",
-                "ready_log_line" => "use a check instead of a line of the log",
-                "vars" => "templates are not expanded",
-                _ => "not mapped",
+                "is_elevated" if set(node) => "is_elevated: it runs as everybody else: set user",
+                "is_interactive" if set(node) => {
+                    "is_interactive: nobody can type into the terminal of a job"
+                }
+                "log_location" | "log_configuration" => LOGS,
+                "watch" => "watch: it is not restarted when files change",
+                "mcp" => "mcp: it is no tool for others here",
+                _ => continue,
             };
-            table.note(node.line, format!("{key}: {why}"));
+            draft.gather(project.file(node), node.line, message);
         }
     }
 }
 
+/// A path that is relative there to where process-compose is started.
+fn placed(path: &str) -> String {
+    let path = match std::env::current_dir() {
+        Ok(here) if !Path::new(path).is_absolute() => {
+            here.join(path).to_string_lossy().into_owned()
+        }
+        _ => path.to_owned(),
+    };
+    path.replace("${", "$${")
+}
+
+/// The scalars of `vars`.
+pub(super) fn vars(node: &YamlNode) -> BTreeMap<String, String> {
+    let text = |node: &YamlNode| node.text().unwrap_or_default().to_owned();
+    node.map().iter().map(|(name, node)| (name.clone(), text(node))).collect()
+}
+
 /// `NAME=value` items, or a map.
-pub(super) fn environment(
-    node: &YamlNode,
-    mut note: impl FnMut(usize, String),
-) -> Vec<(String, String)> {
+pub(super) fn environment(project: &mut Project<'_>, node: &YamlNode) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
-    let pairs: Vec<(usize, &str, &str)> = match &node.value {
+    let pairs: Vec<(&YamlNode, &str, &str)> = match &node.value {
         YamlValue::List(items) => items
             .iter()
             .filter_map(|item| {
                 let (name, value) = item.text()?.split_once('=')?;
-                Some((item.line, name, value))
+                Some((item, name, value))
             })
             .collect(),
         YamlValue::Map(pairs) => pairs
             .iter()
-            .map(|(name, value)| (value.line, name.as_str(), value.text().unwrap_or_default()))
+            .map(|(name, value)| (value, name.as_str(), value.text().unwrap_or_default()))
             .collect(),
         YamlValue::Scalar { .. } => Vec::new(),
     };
-    for (line, name, value) in pairs {
-        if !is_variable(name) {
-            note(line, format!("'{name}' is no name for a variable"));
+    for (at, name, value) in pairs {
+        let name = project.variables.now(name);
+        if !is_variable(&name) {
+            project.wrong(at, format!("'{name}' is no name for a variable"));
             continue;
         }
-        if all.len() == MOST_VARIABLES {
-            note(line, format!("left out from here: more than {MOST_VARIABLES} variables"));
-            break;
-        }
-        all.retain(|(other, _)| other != name);
-        all.push((name.to_owned(), value.to_owned()));
+        all.retain(|(other, _)| *other != name);
+        all.push((name, value.to_owned()));
     }
     all
-}
-
-/// `$NAME` and `${NAME}` as we write them; an unset one is empty, as it was.
-fn variables(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        out.push_str(&rest[..at]);
-        let after = &rest[at + 1..];
-        if let Some(tail) = after.strip_prefix('$') {
-            out.push('$');
-            // A literal ${ is $${ for us.
-            if tail.starts_with('{') {
-                out.push('$');
-            }
-            rest = tail;
-            continue;
-        }
-        let (braced, inside) = match after.strip_prefix('{') {
-            Some(inside) => (true, inside),
-            None => (false, after),
-        };
-        let end =
-            inside.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(inside.len());
-        let (name, tail) = inside.split_at(end);
-        let valid = !name.is_empty() && !name.as_bytes()[0].is_ascii_digit();
-        match (valid, braced, tail.strip_prefix('}')) {
-            (true, false, _) => {
-                out.push_str(&format!("${{{name}:-}}"));
-                rest = tail;
-            }
-            (true, true, Some(tail)) => {
-                out.push_str(&format!("${{{name}:-}}"));
-                rest = tail;
-            }
-            _ => {
-                // Not a variable: it stays as it is.
-                out.push_str(if braced { "$${" } else { "$" });
-                rest = inside;
-            }
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// The number of a replica.
-fn numbered(text: &str, instances: Option<u32>) -> String {
-    if instances.is_none() {
-        return text.to_owned();
-    }
-    text.replace("{{.PC_REPLICA_NUM}}", "{instance}").replace("{{ .PC_REPLICA_NUM }}", "{instance}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::variables;
-
-    #[test]
-    fn variables_are_written_our_way() {
-        for (text, expected) in [
-            ("$A/x", "${A:-}/x"),
-            ("${A}x", "${A:-}x"),
-            ("$$A", "$A"),
-            ("$${A}", "$${A}"),
-            ("$1 $ ${", "$1 $ $${"),
-            ("${A", "$${A"),
-        ] {
-            assert_eq!(variables(text), expected);
-        }
-    }
 }

@@ -1,209 +1,327 @@
 //! One `[program:x]`, and the jobs it becomes.
 
 use super::{
-    MOST_JOBS,
-    text::{Number, Scope, ValueError, expand, size, truth, variables},
+    PRIORITY, problem,
+    text::{Scope, ValueError, Variable, truth, variables},
 };
 use crate::{
     draft::{Draft, Names, Table, inline, is_variable, pair, quoted},
     ini::{Entry, Section},
 };
-use mainstay_config::shell_words;
+use mainstay_config::{Context, Diagnostic, shell_words};
 use mainstay_core::signal::Signal;
+use std::collections::BTreeMap;
 
-const MOST_PROCESSES: u32 = 1000;
+const MOST_PROCESSES: u32 = 10_000;
+const MOST_SECONDS: u32 = 1_000_000;
+/// So many files can be open without asking for more.
+const USUAL_FILES: u32 = 1024;
+const USUAL_PROCESSES: u32 = 200;
+
+type Wrong = (String, ValueError);
+
+/// What `[supervisord]` says about every program.
+pub(super) struct Globals<'a> {
+    section: Option<&'a Section>,
+    ctx: &'a Context,
+    env: BTreeMap<String, Variable>,
+}
+
+impl<'a> Globals<'a> {
+    pub(super) fn read(
+        sections: &'a [Section],
+        ctx: &'a Context,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Globals<'a> {
+        let section = sections.iter().find(|section| section.name == "supervisord");
+        let mut globals = Globals { section, ctx, env: BTreeMap::new() };
+        let entry = section.and_then(|section| section.get("environment"));
+        if let (Some(section), Some(entry)) = (section, entry) {
+            match set(&entry.value, &globals.scope("supervisord", "supervisord")) {
+                Ok(env) => globals.env = env.into_iter().collect(),
+                Err((key, why)) => {
+                    let message = format!("[supervisord] environment: {key}{why}");
+                    problems.push(problem(&section.file, entry.line, message));
+                }
+            }
+        }
+        globals
+    }
+
+    fn scope<'s>(&'s self, program: &'s str, group: &'s str) -> Scope<'s> {
+        let (host, env) = (self.ctx.host_name.as_str(), &self.ctx.env);
+        Scope { program, group, number: 0, count: 1, host, env, set: self.env.clone() }
+    }
+
+    fn get(&self, key: &str) -> Option<&'a Entry> {
+        self.section.and_then(|section| section.get(key))
+    }
+}
+
+/// The variables of an `environment`, in its order.
+fn set(text: &str, scope: &Scope<'_>) -> Result<Vec<(String, Variable)>, Wrong> {
+    let bare = |why| (String::new(), why);
+    let mut all: Vec<(String, Variable)> = Vec::new();
+    for (name, value) in variables(text).map_err(bare)? {
+        if !is_variable(&name) {
+            return Err((String::new(), ValueError::Unfit(name, "a name for a variable")));
+        }
+        let written = scope.written(&value).map_err(|why| (format!("{name}: "), why))?;
+        all.retain(|(other, _)| *other != name);
+        all.push((name, Variable { written, now: scope.now(&value).ok() }));
+    }
+    Ok(all)
+}
 
 pub(super) struct Program<'a> {
     name: &'a str,
     section: &'a Section,
+    globals: &'a Globals<'a>,
     pub(super) group: Option<&'a str>,
-    global: Option<&'a Section>,
+    group_priority: i64,
     pub(super) priority: i64,
     pub(super) autostart: bool,
+    stop_seconds: u32,
+    /// Its number of processes, and the number of the first.
+    count: u32,
+    first: u32,
 }
 
-impl<'a> Program<'a> {
-    pub(super) fn new(
-        name: &'a str,
-        section: &'a Section,
-        group: Option<&'a str>,
-        global: Option<&'a Section>,
-    ) -> Program<'a> {
-        let number = |key: &str| section.get(key).and_then(|entry| entry.value.parse().ok());
-        Program {
-            name,
-            section,
-            group,
-            global,
-            priority: number("priority").unwrap_or(999),
-            autostart: section.get("autostart").and_then(|it| truth(&it.value)).unwrap_or(true),
-        }
+/// The values of a program in one of its processes.
+pub(super) struct Values<'p, 's> {
+    section: &'p Section,
+    scope: Scope<'s>,
+}
+
+impl Values<'_, '_> {
+    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+        self.section.get(key)
     }
 
     pub(super) fn line(&self, key: &str) -> usize {
         self.section.get(key).map_or(self.section.line, |entry| entry.line)
     }
 
-    /// A table for each job; none if the program cannot be run.
-    pub(super) fn tables(&self, draft: &mut Draft, names: &mut Names) -> Vec<Table> {
-        let number = |key: &str, default: u32| {
-            self.section.get(key).map_or(Some(default), |entry| entry.value.parse().ok())
-        };
-        let count = number("numprocs", 1).filter(|count| (1..=MOST_PROCESSES).contains(count));
-        let first = number("numprocs_start", 0).filter(|first| *first < 1 << 20);
-        let (Some(count), Some(first)) = (count, first) else {
-            self.left_out(draft, "numprocs", "numprocs is not a number from 1 to 1000");
-            return Vec::new();
-        };
-        if count == 1 {
-            return self.table(draft, names, Number::Known(first), count).into_iter().collect();
-        }
-        // Numbered as instances are, or not used but for the name: one job with instances.
-        let used = self
-            .section
-            .entries
-            .iter()
-            .any(|entry| entry.key != "process_name" && entry.value.contains("%(process_num)"));
-        let padded =
-            self.section.entries.iter().any(|entry| {
-                entry.key != "process_name" && entry.value.contains("%(process_num)0")
-            });
-        if !used || (first == 1 && !padded) {
-            return self.table(draft, names, Number::Instance, count).into_iter().collect();
-        }
-        (first..first + count)
-            .take(MOST_JOBS)
-            .map_while(|number| self.table(draft, names, Number::Known(number), count))
-            .collect()
+    /// What a key comes to now.
+    pub(super) fn now_if_there(&self, key: &str) -> Result<Option<String>, Wrong> {
+        let Some(entry) = self.section.get(key) else { return Ok(None) };
+        self.scope.now(&entry.value).map(Some).map_err(|why| (key.to_owned(), why))
     }
 
-    fn left_out(&self, draft: &mut Draft, key: &str, why: &str) {
-        let message = format!("[program:{}] is left out: {why}", self.name);
-        draft.note_of(self.section.file.clone(), self.line(key), message);
+    fn written(&self, entry: Option<&Entry>) -> Result<Option<String>, Wrong> {
+        let Some(entry) = entry else { return Ok(None) };
+        let text = self.scope.written(&entry.value).map_err(|why| (entry.key.clone(), why))?;
+        Ok(Some(text).filter(|text| !text.is_empty()))
     }
 
-    fn table(
+    pub(super) fn number(
+        &self,
+        key: &str,
+        default: u32,
+        least: u32,
+        most: u32,
+    ) -> Result<u32, Wrong> {
+        let Some(text) = self.now_if_there(key)? else { return Ok(default) };
+        let number = text.trim().parse().ok().filter(|it| (least..=most).contains(it));
+        let unfit = || (key.to_owned(), ValueError::Unfit(text.clone(), "a number for this"));
+        number.ok_or_else(unfit)
+    }
+
+    pub(super) fn truth(&self, key: &str, default: bool) -> Result<bool, Wrong> {
+        let Some(text) = self.now_if_there(key)? else { return Ok(default) };
+        truth(text.trim()).ok_or_else(|| (key.to_owned(), ValueError::Unfit(text, "true or false")))
+    }
+}
+
+impl<'a> Program<'a> {
+    pub(super) fn read(
+        name: &'a str,
+        section: &'a Section,
+        group: Option<(&'a str, i64)>,
+        globals: &'a Globals<'a>,
+    ) -> Result<Program<'a>, Box<Diagnostic>> {
+        let scope = globals.scope(name, group.map_or(name, |(group, _)| group));
+        let values = Values { section, scope };
+        let read = || -> Result<Program<'a>, Wrong> {
+            let priority = match values.now_if_there("priority")? {
+                None => PRIORITY,
+                Some(text) => text.trim().parse().map_err(|_| {
+                    ("priority".to_owned(), ValueError::Unfit(text.clone(), "a number"))
+                })?,
+            };
+            Ok(Program {
+                name,
+                section,
+                globals,
+                group: group.map(|(group, _)| group),
+                // One that is in no group is a group of its own.
+                group_priority: group.map_or(priority, |(_, priority)| priority),
+                priority,
+                autostart: values.truth("autostart", true)?,
+                stop_seconds: values.number("stopwaitsecs", 10, 0, MOST_SECONDS)?,
+                count: values.number("numprocs", 1, 1, MOST_PROCESSES)?,
+                first: values.number("numprocs_start", 0, 0, 1 << 20)?,
+            })
+        };
+        read().map_err(|wrong| Box::new(told(name, section, wrong)))
+    }
+
+    pub(super) fn file(&self) -> &str {
+        &self.section.file
+    }
+
+    /// Supervisor starts the lowest first, those that are equal by name.
+    pub(super) fn rank(&self) -> (i64, String, i64, String) {
+        let group = self.group.unwrap_or(self.name).to_owned();
+        (self.group_priority, group, self.priority, self.name.to_owned())
+    }
+
+    pub(super) fn priority_line(&self) -> Option<(&str, usize)> {
+        self.section.get("priority").map(|entry| (self.file(), entry.line))
+    }
+
+    /// A table for each process.
+    pub(super) fn tables(
         &self,
         draft: &mut Draft,
         names: &mut Names,
-        number: Number,
-        count: u32,
-    ) -> Option<Table> {
-        let group = self.group.unwrap_or(self.name);
-        let scope = Scope { program: self.name, group, number, count };
-        let command = match self.section.get("command") {
-            None => {
-                self.left_out(draft, "", "it has no command");
-                return None;
-            }
-            Some(entry) => match runnable(&entry.value, &scope) {
-                Ok(command) => command,
-                Err(why) => {
-                    self.left_out(draft, "command", &why.to_string());
-                    return None;
+        problems: &mut Vec<Diagnostic>,
+    ) -> Vec<Table> {
+        let process_name = self.section.get("process_name").map(|entry| entry.value.as_str());
+        let numbered = process_name.is_some_and(|name| name.contains("%(process_num)"));
+        if self.count > 1 && !numbered {
+            let why = ValueError::Unfit(
+                process_name.unwrap_or(self.name).to_owned(),
+                "a name for several processes: it needs %(process_num)d",
+            );
+            problems.push(told(self.name, self.section, ("process_name".to_owned(), why)));
+            return Vec::new();
+        }
+        let mut tables = Vec::new();
+        for number in self.first..self.first + self.count {
+            match self.table(draft, names, number) {
+                Ok(table) => tables.push(table),
+                // What is wrong with one is wrong with all.
+                Err(wrong) => {
+                    problems.push(told(self.name, self.section, wrong));
+                    break;
                 }
-            },
+            }
+        }
+        tables
+    }
+
+    fn table(&self, draft: &mut Draft, names: &mut Names, number: u32) -> Result<Table, Wrong> {
+        let scope = self.globals.scope(self.name, self.group.unwrap_or(self.name));
+        let mut values =
+            Values { section: self.section, scope: Scope { number, count: self.count, ..scope } };
+        let own = match self.section.get("environment") {
+            None => Vec::new(),
+            Some(entry) => set(&entry.value, &values.scope)
+                .map_err(|(name, why)| (format!("environment: {name}"), why))?,
         };
-        let instances = (number == Number::Instance).then_some(count);
-        let wanted = self.process_name(&scope, instances);
-        let name = names.take(&wanted, instances);
-        let mut table = Table::new(format!("jobs.{name}"), &self.section.file);
-        if name != wanted {
-            let message = format!("'{wanted}' is renamed: it is no name here or is there twice");
-            table.note(self.section.line, message);
+        let global: Vec<(String, Variable)> = self.globals.env.clone().into_iter().collect();
+        values.scope.set.extend(own.iter().cloned());
+        let command = runnable(&values)?;
+        let process = match self.section.get("process_name") {
+            None => self.name.to_owned(),
+            Some(entry) => {
+                values.scope.now(&entry.value).map_err(|why| (entry.key.clone(), why))?
+            }
+        };
+        let name = names.take(&process, None);
+        let mut table = Table::new(format!("jobs.{name}"), self.file());
+        if name != process {
+            table.remark(format!("'{process}' in supervisord"));
         }
         table.set("exec", quoted(&command));
-        if let Some(count) = instances {
-            table.set("instances", count.to_string());
-            let message = format!("numprocs: its processes are called {name}-1 to {name}-{count}");
-            table.note(self.line("numprocs"), message);
+        self.running(&mut table, &values)?;
+        self.stopping(&mut table, &values)?;
+        self.identity(draft, &mut table, &values)?;
+        table.set("stdin", quoted("open"));
+        let group = self.group.unwrap_or(self.name);
+        let told = [
+            ("SUPERVISOR_ENABLED", "1".to_owned()),
+            ("SUPERVISOR_PROCESS_NAME", process.replace("${", "$${")),
+            ("SUPERVISOR_GROUP_NAME", group.replace("${", "$${")),
+        ];
+        let told = told.map(|(name, written)| (name.to_owned(), Variable { written, now: None }));
+        let mut env: Vec<(String, String)> = Vec::new();
+        for (name, value) in told.into_iter().chain(global).chain(own) {
+            env.retain(|(other, _)| *other != name);
+            env.push((name, quoted(&value.written)));
         }
-        self.running(&mut table);
-        self.stopping(&mut table);
-        self.environment(&mut table, &scope);
-        self.output(&mut table);
-        self.rest(&mut table);
-        Some(table)
+        table.set("env", inline(&env));
+        self.output(draft, &mut table, &values)?;
+        self.rest(draft);
+        Ok(table)
     }
 
-    fn process_name(&self, scope: &Scope<'_>, instances: Option<u32>) -> String {
-        if instances.is_some() {
-            return self.name.to_owned();
-        }
-        let default = if scope.count == 1 { self.name } else { "%(program_name)s_%(process_num)d" };
-        let written = self.section.get("process_name").map_or(default, |entry| &entry.value);
-        expand(written, scope).unwrap_or_else(|_| self.name.to_owned())
-    }
-
-    /// Sets a key from a value that is a number of seconds.
-    fn seconds(&self, table: &mut Table, key: &str, default: u32) -> u32 {
-        let Some(entry) = self.section.get(key) else { return default };
-        entry.value.parse().ok().filter(|it| *it <= 1_000_000).unwrap_or_else(|| {
-            table.note(entry.line, format!("{key}: '{}' is no number of seconds", entry.value));
-            default
-        })
-    }
-
-    fn running(&self, table: &mut Table) {
-        let seconds = self.seconds(table, "startsecs", 1);
+    fn running(&self, table: &mut Table, values: &Values<'_, '_>) -> Result<(), Wrong> {
+        let seconds = values.number("startsecs", 1, 0, MOST_SECONDS)?;
         if seconds > 0 {
             table.set("start_seconds", seconds.to_string());
         }
-        if let Some(entry) = self.section.get("autorestart") {
-            match (truth(&entry.value), entry.value.as_str()) {
+        table.set("start_retries", values.number("startretries", 3, 0, u32::MAX)?.to_string());
+        if let Some(text) = values.now_if_there("autorestart")? {
+            match (truth(&text), text.as_str()) {
                 (Some(true), _) => table.set("restart", quoted("always")),
                 (Some(false), _) => table.set("restart", quoted("never")),
                 (None, "unexpected") => {}
-                (None, other) => {
-                    table.note(entry.line, format!("autorestart: '{other}' is unknown"))
+                (None, _) => {
+                    let why = ValueError::Unfit(text, "true, false or unexpected");
+                    return Err(("autorestart".to_owned(), why));
                 }
             }
         }
-        if let Some(entry) = self.section.get("startretries") {
-            let message = "startretries: restart = { limit, within } counts all restarts and is left \
-                           out";
-            table.note(entry.line, message);
-        }
-        if let Some(entry) = self.section.get("exitcodes") {
+        if let Some(text) = values.now_if_there("exitcodes")? {
             let codes: Option<Vec<u8>> =
-                entry.value.split(',').map(|code| code.trim().parse().ok()).collect();
+                text.split(',').map(|code| code.trim().parse().ok()).collect();
             match codes {
                 Some(codes) if codes == [0] => {}
                 Some(codes) => table.set("exit_codes", format!("{codes:?}")),
-                None => table.note(entry.line, format!("exitcodes: '{}' is unknown", entry.value)),
-            }
-        }
-    }
-
-    fn stopping(&self, table: &mut Table) {
-        let mut stop = Vec::new();
-        if let Some(entry) = self.section.get("stopsignal") {
-            match entry.value.parse::<Signal>() {
-                Ok(Signal::TERM) => {}
-                Ok(signal) => stop.push(pair("signal", quoted(&signal.to_string()))),
-                Err(_) => {
-                    table.note(entry.line, format!("stopsignal: '{}' is unknown", entry.value))
+                None => {
+                    let why = ValueError::Unfit(text, "a list of exit codes");
+                    return Err(("exitcodes".to_owned(), why));
                 }
             }
         }
-        let flag = |key: &str| self.section.get(key).and_then(|entry| truth(&entry.value));
-        if flag("stopasgroup") != Some(true) {
-            stop.push(pair("to", quoted("leader")));
-        }
-        if let Some(entry) = self.section.get("killasgroup")
-            && truth(&entry.value) == Some(false)
-        {
-            table.note(entry.line, "killasgroup = false: SIGKILL always hits the whole tree");
-        }
-        let seconds = self.seconds(table, "stopwaitsecs", 10);
-        stop.push(pair("timeout", quoted(&format!("{seconds}s"))));
-        table.set("stop", inline(&stop));
+        Ok(())
     }
 
-    fn environment(&self, table: &mut Table, scope: &Scope<'_>) {
-        if let Some(entry) = self.section.get("user")
-            && let Some(user) = self.expanded(table, entry, scope)
-        {
+    fn stopping(&self, table: &mut Table, values: &Values<'_, '_>) -> Result<(), Wrong> {
+        let mut stop = Vec::new();
+        if let Some(text) = values.now_if_there("stopsignal")? {
+            match text.trim().parse::<Signal>() {
+                Ok(Signal::TERM) => {}
+                Ok(signal) => stop.push(pair("signal", quoted(&signal.to_string()))),
+                Err(_) => {
+                    return Err(("stopsignal".to_owned(), ValueError::Unfit(text, "a signal")));
+                }
+            }
+        }
+        if !values.truth("stopasgroup", false)? {
+            stop.push(pair("to", quoted("leader")));
+        }
+        stop.push(pair("timeout", quoted(&format!("{}s", self.stop_seconds))));
+        table.set("stop", inline(&stop));
+        Ok(())
+    }
+
+    fn identity(
+        &self,
+        draft: &mut Draft,
+        table: &mut Table,
+        values: &Values<'_, '_>,
+    ) -> Result<(), Wrong> {
+        let own = self.section.get("user");
+        let user = own.or_else(|| self.globals.get("user").filter(|it| it.value != "root"));
+        if let Some(user) = values.written(user)? {
+            if own.is_some() {
+                let message = "user: HOME, USER and LOGNAME are those of the user, where supervisord \
+                               leaves its own";
+                draft.gather(self.file(), values.line("user"), message);
+            }
             match user.split_once(':') {
                 Some((user, group)) if !user.is_empty() && !group.is_empty() => {
                     table.set("user", quoted(user));
@@ -212,157 +330,53 @@ impl<'a> Program<'a> {
                 _ => table.set("user", quoted(&user)),
             }
         }
-        let directory = self.section.get("directory");
-        let directory = directory.or_else(|| self.global.and_then(|it| it.get("directory")));
-        if let Some(entry) = directory
-            && let Some(directory) = self.expanded(table, entry, scope)
+        let either = |key: &str| self.section.get(key).or_else(|| self.globals.get(key));
+        table.set_if_some("cwd", values.written(either("directory"))?.map(|it| quoted(&it)));
+        if let Some(entry) = either("umask") {
+            let mask = u32::from_str_radix(entry.value.trim(), 8).ok().filter(|it| *it <= 0o777);
+            let unfit = || ValueError::Unfit(entry.value.clone(), "an octal mode");
+            let mask = mask.ok_or_else(|| ("umask".to_owned(), unfit()))?;
+            table.set("umask", quoted(&format!("{mask:03o}")));
+        }
+        for (key, usual, limit) in
+            [("minfds", USUAL_FILES, "nofile"), ("minprocs", USUAL_PROCESSES, "nproc")]
         {
-            table.set("cwd", quoted(&directory));
-        }
-        let umask = self.section.get("umask");
-        if let Some(entry) = umask.or_else(|| self.global.and_then(|it| it.get("umask"))) {
-            match u32::from_str_radix(&entry.value, 8) {
-                Ok(mask) if mask <= 0o777 => table.set("umask", quoted(&format!("{mask:03o}"))),
-                _ => table.note(entry.line, format!("umask: '{}' is no octal mode", entry.value)),
+            let Some(entry) = self.globals.get(key) else { continue };
+            if entry.value.trim().parse::<u32>().is_ok_and(|it| it > usual) {
+                let message =
+                    format!("{key}: it is not raised: add limits = {{ {limit} = … }} to the jobs");
+                let file = self.globals.section.map_or("", |section| &section.file);
+                draft.note_once(file, entry.line, &message);
             }
         }
-        let mut env: Vec<(String, String)> = Vec::new();
-        let of_all = self.global.and_then(|section| section.get("environment"));
-        for entry in of_all.into_iter().chain(self.section.get("environment")) {
-            for (name, value) in self.variables(table, entry, scope) {
-                env.retain(|(other, _)| *other != name);
-                env.push((name, quoted(&value)));
-            }
-        }
-        if !env.is_empty() {
-            table.set("env", inline(&env));
-        }
+        Ok(())
     }
 
-    fn expanded(&self, table: &mut Table, entry: &Entry, scope: &Scope<'_>) -> Option<String> {
-        match expand(&entry.value, scope) {
-            Ok(text) if !text.is_empty() => return Some(text),
-            Ok(_) => {}
-            Err(why) => table.note(entry.line, format!("{} is left out: {why}", entry.key)),
-        }
-        None
-    }
-
-    fn variables(
-        &self,
-        table: &mut Table,
-        entry: &Entry,
-        scope: &Scope<'_>,
-    ) -> Vec<(String, String)> {
-        let all = match variables(&entry.value) {
-            Ok(all) => all,
-            Err(why) => {
-                table.note(entry.line, format!("environment is left out: {why}"));
-                return Vec::new();
+    /// What only an event listener would hear.
+    fn rest(&self, draft: &mut Draft) {
+        for key in ["stdout_events_enabled", "stderr_events_enabled"] {
+            if let Some(entry) = self.section.get(key).filter(|it| truth(&it.value) == Some(true)) {
+                draft.gather(self.file(), entry.line, format!("{key}: no event is made of output"));
             }
-        };
-        let mut kept = Vec::new();
-        for (name, value) in all {
-            match expand(&value, scope) {
-                Ok(value) if is_variable(&name) => kept.push((name, value)),
-                Ok(_) => table.note(entry.line, format!("'{name}' is no name for a variable")),
-                Err(why) => table.note(entry.line, format!("{name} is left out: {why}")),
-            }
-        }
-        kept
-    }
-
-    fn output(&self, table: &mut Table) {
-        let joined = self.section.get("redirect_stderr").and_then(|entry| truth(&entry.value));
-        if joined != Some(true) {
-            table.set("stderr", quoted("separate"));
-        }
-        let mut log = Vec::new();
-        if let Some(entry) = self.section.get("stdout_logfile") {
-            match entry.value.as_str() {
-                "AUTO" | "auto" => {}
-                "NONE" | "none" => log.push(pair("file", quoted("none"))),
-                "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" | "syslog" => {
-                    log.push(pair("forward", "true"));
-                    log.push(pair("format", quoted("raw")));
-                    log.push(pair("file", quoted("none")));
-                }
-                path => table.note(entry.line, format!("stdout_logfile {path}: see mainstay logs")),
-            }
-        }
-        let mut keep = Vec::new();
-        if let Some(entry) = self.section.get("stdout_logfile_maxbytes") {
-            match (size(&entry.value), entry.value.as_str()) {
-                (_, "0") => {
-                    table.note(entry.line, "stdout_logfile_maxbytes = 0: logs are rotated here")
-                }
-                (Some(size), _) => keep.push(pair("size", size)),
-                (None, other) => table.note(entry.line, format!("'{other}' is no size")),
-            }
-        }
-        if let Some(entry) = self.section.get("stdout_logfile_backups") {
-            match entry.value.parse::<u32>() {
-                Ok(files) => keep.push(pair("files", files.to_string())),
-                Err(_) => table.note(entry.line, format!("'{}' is no number", entry.value)),
-            }
-        }
-        if !keep.is_empty() {
-            log.push(pair("keep", inline(&keep)));
-        }
-        if !log.is_empty() {
-            table.set("log", inline(&log));
-        }
-    }
-
-    /// Keys that were not looked at.
-    fn rest(&self, table: &mut Table) {
-        const KNOWN: [&str; 24] = [
-            "command",
-            "process_name",
-            "numprocs",
-            "numprocs_start",
-            "priority",
-            "autostart",
-            "startsecs",
-            "startretries",
-            "autorestart",
-            "exitcodes",
-            "stopsignal",
-            "stopwaitsecs",
-            "stopasgroup",
-            "killasgroup",
-            "user",
-            "directory",
-            "umask",
-            "environment",
-            "redirect_stderr",
-            "stdout_logfile",
-            "stdout_logfile_maxbytes",
-            "stdout_logfile_backups",
-            "serverurl",
-            "stdout_capture_maxbytes",
-        ];
-        if let Some(entry) = self.section.get("priority") {
-            table.note(entry.line, "priority: jobs start in the order of this file");
-        }
-        for entry in self.section.entries.iter().filter(|it| !KNOWN.contains(&it.key.as_str())) {
-            let message = if entry.key.starts_with("stderr_logfile") {
-                format!("{}: stderr is in the job's log, with its own tag", entry.key)
-            } else {
-                format!("'{}' is not mapped", entry.key)
-            };
-            table.note(entry.line, message);
         }
     }
 }
 
+fn told(program: &str, section: &Section, (key, why): Wrong) -> Diagnostic {
+    let first = key.split(':').next().unwrap_or_default();
+    let line = section.get(first).map_or(section.line, |entry| entry.line);
+    let what = if key.is_empty() { String::new() } else { format!("{key}: ") };
+    problem(&section.file, line, format!("[program:{program}] {what}{why}"))
+}
+
 /// The command as an exec string, if it is one.
-fn runnable(value: &str, scope: &Scope<'_>) -> Result<String, ValueError> {
-    let command = expand(&value.replace('\n', " "), scope)?;
+fn runnable(values: &Values<'_, '_>) -> Result<String, Wrong> {
+    let wrong = |why| ("command".to_owned(), why);
+    let text = values.entry("command").map(|entry| entry.value.replace('\n', " "));
+    let command = values.scope.written(&text.unwrap_or_default()).map_err(wrong)?;
     match shell_words::split(&command) {
-        Ok(words) if words.first().is_some_and(|word| !word.text.is_empty()) => {}
-        Ok(_) => return Err(ValueError::EmptyCommand),
-        Err(open) => return Err(ValueError::OpenCommand(open)),
+        Ok(words) if words.first().is_some_and(|word| !word.text.is_empty()) => Ok(command),
+        Ok(_) => Err(wrong(ValueError::Empty)),
+        Err(open) => Err(wrong(ValueError::OpenCommand(open))),
     }
-    Ok(command)
 }

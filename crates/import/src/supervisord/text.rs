@@ -1,7 +1,7 @@
 //! Values of supervisord: `%(…)s` expansions, lists of variables, sizes and truths.
 
 use mainstay_config::shell_words::Unclosed;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 /// Why a value cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,88 +12,133 @@ pub(super) enum ValueError {
     NoFormat(String),
     #[error("%({0})s is not known")]
     UnknownName(String),
+    #[error("the environment variable {0} is not set here, and has to be")]
+    Unset(String),
+    #[error("'{0}' is not {1}")]
+    Unfit(String, &'static str),
     #[error("a variable without '='")]
     NoEquals,
     #[error("the value of '{0}' has an open quote")]
     OpenQuote(String),
-    #[error("its command is empty")]
-    EmptyCommand,
-    #[error("in its command {}", .0.what())]
+    #[error("it is empty")]
+    Empty,
+    #[error("in it {}", .0.what())]
     OpenCommand(Unclosed),
 }
 
 /// What expansions stand for in one process.
+#[derive(Clone)]
 pub(super) struct Scope<'a> {
     pub(super) program: &'a str,
     pub(super) group: &'a str,
-    pub(super) number: Number,
+    pub(super) number: u32,
     pub(super) count: u32,
+    pub(super) host: &'a str,
+    /// Of this process, in which the file is read.
+    pub(super) env: &'a BTreeMap<String, String>,
+    /// What `environment` has set so far.
+    pub(super) set: BTreeMap<String, Variable>,
 }
 
-/// The number of a process among those of its program.
+/// A variable that the file sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Variable {
+    /// As a string of ours.
+    pub(super) written: String,
+    /// What that comes to now; `None`: it needs one that is not set here.
+    pub(super) now: Option<String>,
+}
+
+/// What becomes of a variable of the environment.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Number {
-    Known(u32),
-    /// It becomes `{instance}`.
-    Instance,
+enum Mode {
+    /// It is `${…}` again, and what looked like one is escaped.
+    Written,
+    /// It is its value, now.
+    Now,
 }
 
-/// The value as a string of ours: what was a variable of the environment is `${…}` again, and what
-/// looked like one is escaped.
-pub(super) fn expand(value: &str, scope: &Scope<'_>) -> Result<String, ValueError> {
-    let mut out = String::new();
-    let mut rest = value;
-    while let Some(at) = rest.find('%') {
-        out.push_str(&rest[..at].replace("${", "$${"));
-        let after = &rest[at + 1..];
-        if let Some(tail) = after.strip_prefix('%') {
-            out.push('%');
+impl Scope<'_> {
+    /// The value as a string of ours.
+    pub(super) fn written(&self, value: &str) -> Result<String, ValueError> {
+        self.expand(value, Mode::Written)
+    }
+
+    /// What the value comes to now.
+    pub(super) fn now(&self, value: &str) -> Result<String, ValueError> {
+        self.expand(value, Mode::Now)
+    }
+
+    fn expand(&self, value: &str, mode: Mode) -> Result<String, ValueError> {
+        let mut out = String::new();
+        let mut rest = value;
+        let literal = |text: &str| match mode {
+            Mode::Written => text.replace("${", "$${"),
+            Mode::Now => text.to_owned(),
+        };
+        while let Some(at) = rest.find('%') {
+            out.push_str(&literal(&rest[..at]));
+            let after = &rest[at + 1..];
+            if let Some(tail) = after.strip_prefix('%') {
+                out.push('%');
+                rest = tail;
+                continue;
+            }
+            let inside = after.strip_prefix('(').and_then(|it| it.split_once(')'));
+            let Some((name, tail)) = inside else {
+                return Err(ValueError::Percent);
+            };
+            let digits = tail.len() - tail.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            let (format, tail) = tail.split_at(digits);
+            let Some(tail) = tail.strip_prefix(['s', 'd']) else {
+                return Err(ValueError::NoFormat(name.to_owned()));
+            };
+            self.named(name, format, mode, &mut out)?;
             rest = tail;
-            continue;
         }
-        let inside = after.strip_prefix('(').and_then(|it| it.split_once(')'));
-        let Some((name, tail)) = inside else {
-            return Err(ValueError::Percent);
-        };
-        let digits = tail.len() - tail.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (format, tail) = tail.split_at(digits);
-        let Some(tail) = tail.strip_prefix(['s', 'd']) else {
-            return Err(ValueError::NoFormat(name.to_owned()));
-        };
-        named(name, format, scope, &mut out)?;
-        rest = tail;
+        out.push_str(&literal(rest));
+        Ok(out)
     }
-    out.push_str(&rest.replace("${", "$${"));
-    Ok(out)
+
+    fn named(
+        &self,
+        name: &str,
+        format: &str,
+        mode: Mode,
+        out: &mut String,
+    ) -> Result<(), ValueError> {
+        match name {
+            "program_name" => out.push_str(self.program),
+            "group_name" => out.push_str(self.group),
+            "host_node_name" => out.push_str(self.host),
+            "numprocs" => number(self.count, format, out),
+            "process_num" => number(self.number, format, out),
+            other => match other.strip_prefix("ENV_") {
+                Some(name) if is_name(name) => out.push_str(&self.variable(name, mode)?),
+                _ => return Err(ValueError::UnknownName(other.to_owned())),
+            },
+        }
+        Ok(())
+    }
+
+    fn variable(&self, name: &str, mode: Mode) -> Result<String, ValueError> {
+        let now = || self.env.get(name).cloned();
+        match (mode, self.set.get(name)) {
+            (Mode::Written, Some(set)) => Ok(set.written.clone()),
+            (Mode::Written, None) => Ok(format!("${{{name}}}")),
+            (Mode::Now, Some(set)) => Ok(set.now.clone().unwrap_or_default()),
+            (Mode::Now, None) => now().ok_or_else(|| ValueError::Unset(name.to_owned())),
+        }
+    }
 }
 
-fn named(name: &str, format: &str, scope: &Scope<'_>, out: &mut String) -> Result<(), ValueError> {
-    match name {
-        "program_name" => out.push_str(scope.program),
-        "group_name" => out.push_str(scope.group),
-        "host_node_name" => out.push_str("${HOSTNAME}"),
-        "numprocs" => {
-            let _ = write!(out, "{}", scope.count);
-        }
-        "process_num" => match scope.number {
-            Number::Instance => out.push_str("{instance}"),
-            Number::Known(number) => {
-                let width = format.parse::<usize>().unwrap_or_default().min(20);
-                let _ = if format.starts_with('0') {
-                    write!(out, "{number:0width$}")
-                } else {
-                    write!(out, "{number:width$}")
-                };
-            }
-        },
-        other => match other.strip_prefix("ENV_") {
-            Some(name) if is_name(name) => {
-                let _ = write!(out, "${{{name}}}");
-            }
-            _ => return Err(ValueError::UnknownName(other.to_owned())),
-        },
-    }
-    Ok(())
+fn number(number: u32, format: &str, out: &mut String) {
+    let width = format.parse::<usize>().unwrap_or_default().min(20);
+    let _ = if format.starts_with('0') {
+        write!(out, "{number:0width$}")
+    } else {
+        write!(out, "{number:width$}")
+    };
 }
 
 fn is_name(name: &str) -> bool {
@@ -144,17 +189,20 @@ pub(super) fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// `50MB` and the like, as we write it.
-pub(super) fn size(text: &str) -> Option<String> {
-    let text = text.to_ascii_uppercase();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.trim().parse().ok().filter(|number| (1..1 << 30).contains(number))?;
-    match &text[digits.len()..] {
-        "" => Some(number.max(1024).to_string()),
-        "KB" => Some(format!("\"{number}K\"")),
-        "MB" => Some(format!("\"{number}M\"")),
-        "GB" => Some(format!("\"{number}G\"")),
-        _ => None,
+/// `50MB` and the like, as we write it; none: 0, which is no limit.
+pub(super) fn size(text: &str) -> Result<Option<String>, ValueError> {
+    let upper = text.to_ascii_uppercase();
+    let digits = upper.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unfit = || ValueError::Unfit(text.to_owned(), "a size");
+    let number: u64 = digits.trim().parse().map_err(|_| unfit())?;
+    match (number, &upper[digits.len()..]) {
+        (0, _) => Ok(None),
+        (number, _) if number >= 1 << 30 => Err(unfit()),
+        (number, "") => Ok(Some(number.max(1024).to_string())),
+        (number, "KB") => Ok(Some(format!("\"{number}K\""))),
+        (number, "MB") => Ok(Some(format!("\"{number}M\""))),
+        (number, "GB") => Ok(Some(format!("\"{number}G\""))),
+        _ => Err(unfit()),
     }
 }
 
@@ -162,20 +210,29 @@ pub(super) fn size(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn scope(env: &BTreeMap<String, String>) -> Scope<'_> {
+        let set = Variable { written: "${HOME}/lib".to_owned(), now: Some("/h/lib".to_owned()) };
+        let set = [("LIB".to_owned(), set)].into();
+        Scope { program: "web", group: "g", number: 3, count: 4, host: "box", env, set }
+    }
+
     #[test]
     fn expansions_become_what_they_stand_for() {
-        let number = Number::Known(3);
-        let scope = Scope { program: "web", group: "g", number, count: 4 };
-        for (text, expected) in [
-            ("%(program_name)s_%(process_num)02d", "web_03"),
-            ("100%% ${x} %(ENV_HOME)s/x", "100% $${x} ${HOME}/x"),
-            ("%(group_name)s/%(numprocs)d", "g/4"),
+        let env = [("HOME".to_owned(), "/h".to_owned())].into();
+        let scope = scope(&env);
+        for (text, written, now) in [
+            ("%(program_name)s_%(process_num)02d", "web_03", "web_03"),
+            ("100%% ${x} %(ENV_HOME)s/x", "100% $${x} ${HOME}/x", "100% ${x} /h/x"),
+            ("%(group_name)s/%(numprocs)d@%(host_node_name)s", "g/4@box", "g/4@box"),
+            ("%(ENV_LIB)s", "${HOME}/lib", "/h/lib"),
         ] {
-            assert_eq!(expand(text, &scope).as_deref(), Ok(expected));
+            assert_eq!(scope.written(text).as_deref(), Ok(written));
+            assert_eq!(scope.now(text).as_deref(), Ok(now));
         }
-        for text in ["%", "%x", "%(nope)s", "%(program_name)", "%(process_num"] {
-            assert!(expand(text, &scope).is_err(), "{text}");
+        for text in ["%", "%USER%", "%(nope)s", "%(program_name)", "%(process_num"] {
+            assert!(scope.written(text).is_err(), "{text}");
         }
+        assert_eq!(scope.now("%(ENV_GONE)s"), Err(ValueError::Unset("GONE".to_owned())));
     }
 
     #[test]

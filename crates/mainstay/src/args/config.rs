@@ -17,8 +17,8 @@ pub(crate) struct RunArgs {
     /// /etc/mainstay/]
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["command", "from"])]
     pub(crate) config: Option<PathBuf>,
-    /// Run a file of another supervisor: procfile, supervisord, process-compose or containerpilot
-    #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"],
+    /// Run files of another supervisor: procfile, supervisord, process-compose or containerpilot
+    #[arg(long, num_args = 2.., value_names = ["FORMAT", "FILE"],
           value_parser = any_bytes(), conflicts_with = "command")]
     pub(crate) from: Vec<String>,
     #[command(flatten)]
@@ -78,12 +78,16 @@ pub(crate) struct ReloadArgs {
   mainstay import supervisord /etc/supervisord.conf > mainstay.toml
   mainstay import procfile Procfile | mainstay check -c /dev/stdin
 
-What could not be mapped is a comment in the output, and is told on stderr as well.")]
+Several files are read as the original reads them: those that follow go over the first.
+What differs is a comment in the output, and is told on stderr as well: then it ends with 3.")]
 pub(crate) struct ImportArgs {
     /// procfile, supervisord, process-compose or containerpilot
     pub(crate) format: Format,
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// End with 0 although something differs
+    #[arg(long)]
+    pub(crate) accept: bool,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
 }

@@ -3,34 +3,33 @@
 use crate::{
     args::{ImportArgs, SchemaArgs},
     context::context,
-    failure::{CONFIG, Failure},
+    failure::{CONFIG, DIFFERS, Failure},
     term::{self, print, print_json},
 };
+use mainstay_import::import_files;
 use serde_json::json;
 
 pub(crate) fn import(args: &ImportArgs) -> Result<i32, Failure> {
-    for file in &args.files {
-        let imported = match mainstay_import::import_file(args.format, file, &context()) {
-            Ok(imported) => imported,
-            Err(errors) => {
-                let color = term::stderr_color();
-                term::tell_diagnostics(errors.render(color).trim_end());
-                return Ok(CONFIG);
-            }
-        };
-        if args.json.json {
-            let notes = imported.notes.iter();
-            let notes = notes.map(
-                |note| json!({ "file": note.file, "line": note.line, "message": note.message }),
-            );
-            let notes: Vec<_> = notes.collect();
-            print_json(&json!({ "file": file, "toml": imported.toml, "notes": notes }))?;
-            continue;
+    let Some((first, others)) = args.files.split_first() else {
+        return Err(Failure::failed("there is no file to import"));
+    };
+    let imported = match import_files(args.format, first, others, &context()) {
+        Ok(imported) => imported,
+        Err(errors) => {
+            let color = term::stderr_color();
+            term::tell_diagnostics(errors.render(color).trim_end());
+            return Ok(CONFIG);
         }
+    };
+    if args.json.json {
+        let note = |note: &mainstay_import::Note| json!({ "file": note.file, "line": note.line, "message": note.message });
+        let notes: Vec<_> = imported.notes.iter().map(note).collect();
+        print_json(&json!({ "files": args.files, "toml": imported.toml, "notes": notes }))?;
+    } else {
         print(&imported.toml)?;
         imported.notes.iter().for_each(|note| term::tell(&note.to_string()));
     }
-    Ok(0)
+    Ok(if imported.notes.is_empty() || args.accept { 0 } else { DIFFERS })
 }
 
 pub(crate) fn schema(args: &SchemaArgs) -> Result<i32, Failure> {

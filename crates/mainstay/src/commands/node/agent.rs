@@ -14,12 +14,16 @@ pub(crate) fn agent(args: RunArgs) -> Result<i32, Failure> {
     let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
     let state_dir = dirs::state_dir(args.state_dir.as_deref(), &run_dir)?;
     let source = match (args.from.as_slice(), args.command.is_empty()) {
-        ([format, file], _) => PlanSource::Import {
-            format: format
-                .parse()
-                .map_err(|no: UnknownFormat| Failure::new(USAGE, no.to_string()))?,
-            file: bytes::to_os(file).into_owned().into(),
-        },
+        ([format, file, others @ ..], _) => {
+            let path = |file: &String| bytes::to_os(file).into_owned().into();
+            PlanSource::Import {
+                format: format
+                    .parse()
+                    .map_err(|no: UnknownFormat| Failure::new(USAGE, no.to_string()))?,
+                file: path(file),
+                others: others.iter().map(path).collect(),
+            }
+        }
         (_, true) => PlanSource::Config(args.config),
         (_, false) => PlanSource::Command { command: args.command, restart: args.restart },
     };

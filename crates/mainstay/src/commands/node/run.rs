@@ -20,12 +20,14 @@ pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
     if let Some(config) = &args.config {
         flag("--config", &dirs::made_absolute(config)?);
     }
-    if let [format, file] = args.from.as_slice() {
+    if let [format, files @ ..] = args.from.as_slice() {
         let format: Format = format
             .parse()
             .map_err(|unknown: UnknownFormat| Failure::new(USAGE, unknown.to_string()))?;
-        let file = dirs::made_absolute(Path::new(&bytes::to_os(file)))?;
-        agent_args.extend(["--from".into(), format.to_string().into(), file.into()]);
+        agent_args.extend(["--from".into(), format.to_string().into()]);
+        for file in files {
+            agent_args.push(dirs::made_absolute(Path::new(&bytes::to_os(file)))?.into());
+        }
     }
     if let Some(rule) = args.restart {
         agent_args.extend(["--restart".into(), rule.into()]);

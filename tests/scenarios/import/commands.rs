@@ -1,0 +1,91 @@
+//! `mainstay import` and `mainstay run --from`.
+
+use mainstay_tests::{Scratch, Setup, binary};
+use std::{
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+fn written(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
+    let path = scratch.path().join(name);
+    std::fs::write(&path, text).expect("a file");
+    path
+}
+
+fn import(args: &[&str]) -> Output {
+    Command::new(binary()).arg("import").args(args).output().expect("the binary can be started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_procfile_is_imported_and_the_result_is_valid() {
+    let scratch = Scratch::new();
+    let procfile = written(&scratch, "Procfile", "web: sleep 1000\nworker: sh -c 'sleep 1000'\n");
+    let output = import(&["procfile", &procfile.display().to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let toml = text(&output.stdout);
+    assert!(toml.contains("[jobs.web]") && toml.contains("[jobs.worker]"), "{toml}");
+    let ours = written(&scratch, "mainstay.toml", &toml);
+    let checked = Command::new(binary()).arg("check").arg("-c").arg(ours).output();
+    assert!(text(&checked.expect("the binary can be started").stdout).contains("2 jobs"));
+}
+
+#[test]
+fn what_differs_is_told_and_ends_with_3_unless_it_is_accepted() {
+    let scratch = Scratch::new();
+    let file = "[program:a]\ncommand=sleep 1000\nstdout_logfile=/var/log/a.log\n";
+    let path = written(&scratch, "supervisord.conf", file).display().to_string();
+    let output = import(&["supervisord", &path]);
+    assert_eq!(output.status.code(), Some(3));
+    let told = text(&output.stderr);
+    assert!(told.starts_with(&format!("mainstay: {path}:3: stdout_logfile")), "{told}");
+    assert!(text(&output.stdout).contains("# line 3: stdout_logfile"));
+    assert_eq!(import(&["supervisord", &path, "--accept"]).status.code(), Some(0));
+    let json = import(&["supervisord", &path, "--json"]);
+    assert_eq!(json.status.code(), Some(3));
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(json["notes"][0]["line"], 3);
+
+    let node = Setup::import("supervisord", path.as_ref()).launch_in(scratch);
+    node.running("a");
+    assert!(node.stderr().contains(":3: stdout_logfile"), "{}", node.stderr());
+}
+
+#[test]
+fn what_cannot_be_imported_is_told_with_its_place_and_nothing_is_run() {
+    let scratch = Scratch::new();
+    for (format, name, file, told) in [
+        ("process-compose", "compose.yaml", "processes: [\n", "compose.yaml"),
+        ("supervisord", "s.conf", "[program:a]\ncommand=id\nuser=%USER%\n", "s.conf:3"),
+        (
+            "supervisord",
+            "n.conf",
+            "[program:a]\ncommand=id\nnumprocs=%(ENV_GONE)s\n",
+            "GONE is not set",
+        ),
+    ] {
+        let path = written(&scratch, name, file);
+        let output = import(&[format, &path.display().to_string()]);
+        assert_eq!(output.status.code(), Some(78), "{name}");
+        assert!(text(&output.stderr).contains(told), "{}", text(&output.stderr));
+        assert_eq!(output.stdout, b"");
+        let mut node = Setup::import(format, &path).launch();
+        assert_eq!(node.wait().code(), Some(78), "{name}");
+        assert!(node.stderr().contains(told), "{}", node.stderr());
+    }
+}
+
+#[test]
+fn a_foreign_file_runs_as_it_is_and_is_read_again_on_reload() {
+    let scratch = Scratch::new();
+    let file = written(&scratch, "Procfile", "web: sleep 1000\n");
+    let node = Setup::import("procfile", &file).launch_in(scratch);
+    let web = node.running("web");
+    std::fs::write(&file, "web: sleep 1000\nworker: sleep 1000\n").expect("a file");
+    node.must(&["reload"]);
+    node.running("worker");
+    assert_eq!(node.running("web"), web);
+}
