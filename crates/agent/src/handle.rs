@@ -14,7 +14,7 @@ use mainstay_core::{
 use mainstay_import::Loaded;
 use mainstay_pool::{CONFIGURATION, RUN_FILES};
 use mainstay_wire::{
-    api::{Accepted, Changes, Gone, JobStatus, Measures, NodeStatus, ReloadError, Selection, Why},
+    api::{Accepted, Changes, Gone, JobStatus, Measures, NodeStatus, ReloadError, Selection},
     link::Figures,
     run_dir::Dirs,
 };
@@ -28,7 +28,7 @@ pub(crate) enum Call {
     Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
     Status(oneshot::Sender<Arc<NodeStatus>>),
     Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
-    Why(String, oneshot::Sender<Option<Why>>),
+    Why(String, oneshot::Sender<Option<Vec<String>>>),
     Compare(Box<Plan>, oneshot::Sender<Result<Changes, PreviewError>>),
     Apply(Box<Plan>, oneshot::Sender<Result<Applied, PreviewError>>),
     Figures(oneshot::Sender<Figures>),
@@ -128,7 +128,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`Gone`]
-    pub async fn why(&self, name: &str) -> Result<Option<Why>, Gone> {
+    pub async fn why(&self, name: &str) -> Result<Option<Vec<String>>, Gone> {
         self.call(|answer| Call::Why(name.to_owned(), answer)).await
     }
 

@@ -29,7 +29,11 @@ fn main() {
     }
     let outcome = match containerpilot::is_called() {
         true => containerpilot::containerpilot(),
-        false => dispatch(Cli::parse().command),
+        false => {
+            let cli = Cli::parse();
+            term::choose_color(cli.color);
+            dispatch(cli.command)
+        }
     };
     let code = match outcome {
         Ok(code) => code,

@@ -4,7 +4,7 @@
 //! to a terminal for it: whatever they have said stays in its line and steers nothing. JSON and
 //! what is made for files ([`print`]) has the bytes.
 
-use crate::failure::Failure;
+use crate::{args::Color, failure::Failure};
 use anstream::{AutoStream, ColorChoice};
 use mainstay_core::text::{bytes, visible};
 use serde::Serialize;
@@ -38,8 +38,23 @@ impl Tint {
     }
 }
 
+/// What was asked for on the command line.
+pub(crate) fn choose_color(color: Color) {
+    match color {
+        Color::Auto if is_dumb() => ColorChoice::Never.write_global(),
+        Color::Auto => {}
+        Color::Always => ColorChoice::Always.write_global(),
+        Color::Never => ColorChoice::Never.write_global(),
+    }
+}
+
+/// A terminal that shows escapes as they are, whatever else speaks for colours.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
 /// Colours only on a terminal that has them, and only for those who did not decline (NO_COLOR,
-/// CLICOLOR=0).
+/// CLICOLOR=0, TERM=dumb), unless the command line says otherwise.
 pub(crate) fn stdout_color() -> bool {
     color(AutoStream::choice(&io::stdout()))
 }

@@ -3,3 +3,4 @@
 mod codes;
 mod quoted;
 mod streams;
+mod terminal;

@@ -6,13 +6,12 @@ use mainstay_core::{
     explain::{self, Calendar},
     node::Node,
 };
-use mainstay_wire::{api::Why, stamp::rfc3339};
+use mainstay_wire::stamp::rfc3339;
 
-/// `None`: there is no such job.
-pub(crate) fn why(node: &Node, now: Now, name: &str) -> Option<Why> {
+/// Five lines at most. `None`: there is no such job.
+pub(crate) fn why(node: &Node, now: Now, name: &str) -> Option<Vec<String>> {
     let next_due = |cron: &_, wall| cron::next(cron, wall).ok();
-    let lines = explain::why(node, Calendar { now, written: rfc3339, next_due }, name)?;
-    Some(Why { job: node.job_plan(name)?.name.clone(), lines })
+    explain::why(node, Calendar { now, written: rfc3339, next_due }, name)
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl Story {
     }
 
     fn why(&self, job: &str) -> Vec<String> {
-        let lines = why(&self.node, self.now, job).expect("a job").lines;
+        let lines = why(&self.node, self.now, job).expect("a job");
         assert!(lines.len() <= 5, "{lines:#?}");
         lines
     }

@@ -75,7 +75,7 @@ impl Diagnostic {
     }
 
     #[must_use]
-    pub(crate) fn warning(message: impl AsRef<str>) -> Diagnostic {
+    pub fn warning(message: impl AsRef<str>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
     }
 

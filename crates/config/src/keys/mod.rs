@@ -8,6 +8,7 @@ pub(crate) mod api;
 pub(crate) mod app;
 pub(crate) mod containerpilot;
 pub(crate) mod discovery;
+pub(crate) mod foreign;
 pub(crate) mod health;
 pub(crate) mod http;
 pub(crate) mod job;

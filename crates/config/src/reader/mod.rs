@@ -12,7 +12,7 @@ pub(crate) use value::{Place, Span, Value, as_i64};
 use crate::{
     Context,
     diag::{Diagnostic, Errors, Severity, nearest},
-    keys::Table,
+    keys::{Table, foreign},
     source::Sources,
 };
 use mainstay_core::text::bytes;
@@ -144,9 +144,11 @@ impl<'a> Reader<'a> {
     pub(crate) fn unknown(&mut self, name: &str, at: Range<usize>, known: &[&str], later: &[&str]) {
         let what = if self.path.is_empty() { "table" } else { "key" };
         let found = Diagnostic::error(format!("unknown {what} '{name}'{}", self.place()));
-        let help = match nearest(name, known.iter().chain(later).copied()) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None => format!("remove it, or use one of: {}", known.join(" ")),
+        let near = nearest(name, known.iter().chain(later).copied());
+        let help = match (foreign::ours(&self.path, name), near) {
+            (Some(ours), _) => ours.to_owned(),
+            (None, Some(near)) => format!("did you mean '{near}'?"),
+            (None, None) => format!("remove it, or use one of: {}", known.join(" ")),
         };
         self.report(at, found.help(help), None);
     }

@@ -19,7 +19,7 @@ pub(crate) use node::{
 pub(crate) use target::{DirArgs, NodeArgs, RemoteArgs};
 
 use clap::{
-    Args, Parser, Subcommand,
+    Args, Parser, Subcommand, ValueEnum,
     builder::{OsStringValueParser, TypedValueParser},
 };
 use mainstay_core::text::bytes;
@@ -27,8 +27,17 @@ use std::time::Duration;
 
 /// Keeps processes running.
 #[derive(Debug, Parser)]
-#[command(name = "mainstay", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(name = "mainstay", version, max_term_width = 100)]
 pub(crate) struct Cli {
+    /// Colours: on a terminal that has them (NO_COLOR and TERM=dumb decline), always, or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true
+    )]
+    pub(crate) color: Color,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -100,6 +109,13 @@ pub(crate) enum Command {
     /// Stands for a job that is only announced
     #[command(name = "__pause", hide = true)]
     Pause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -185,26 +185,62 @@ pub struct AppJobs {
     pub jobs: Vec<JobStatus>,
 }
 
-/// Why a job is as it is, for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Why a job is as it is: for programs, and in lines for people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Why {
     #[schemars(with = "String")]
     pub job: Name,
-    /// Five at most.
+    #[schemars(with = "PhaseWord")]
+    pub state: Phase,
+    #[schemars(with = "DesiredWord")]
+    pub desired: Desired,
+    #[schemars(with = "HealthWord")]
+    pub health: Health,
+    pub as_desired: bool,
+    /// When it entered its state.
+    #[schemars(extend("format" = "date-time"))]
+    pub since: String,
+    /// What it waits for, and what of that can never come.
+    pub waiting: Vec<Waiting>,
+    /// The checks that fail.
+    pub failing: Vec<CheckStatus>,
+    /// How the latest run ended.
+    #[schemars(with = "Option<ExitSchema>")]
+    pub exit: Option<Exit>,
+    /// The same in words, five at most.
     pub lines: Vec<String>,
 }
 
+impl Why {
+    #[must_use]
+    pub fn new(job: JobStatus, lines: Vec<String>) -> Why {
+        let fails = |check: &CheckStatus| check.state == Verdict::Failing;
+        Why {
+            job: job.name,
+            state: job.state,
+            desired: job.desired,
+            health: job.health,
+            as_desired: job.as_desired,
+            since: job.since,
+            waiting: job.waiting,
+            failing: job.checks.into_iter().filter(fails).collect(),
+            exit: job.exit,
+            lines,
+        }
+    }
+}
+
 /// The answer to why: of the job itself, or of each of its instances.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
 pub enum WhyAnswer {
-    Job(Why),
+    Job(Box<Why>),
     Instances(WhyInstances),
 }
 
 /// Why the instances of a job are as they are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Whys")]
 pub struct WhyInstances {
     pub instances_of: String,

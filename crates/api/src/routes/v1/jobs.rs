@@ -116,10 +116,11 @@ pub(crate) async fn why(
     let subject = Subject::of_job(&state, &name).await?;
     let mut jobs: Vec<Why> = Vec::new();
     for job in subject.jobs(&state).await? {
-        jobs.extend(state.handle.why(job.name.as_str()).await?);
+        let lines = state.handle.why(job.name.as_str()).await?;
+        jobs.extend(lines.map(|lines| Why::new(job, lines)));
     }
     Ok(Json(match subject.instances_of() {
         Some(name) => WhyAnswer::Instances(WhyInstances { instances_of: name.to_owned(), jobs }),
-        None => WhyAnswer::Job(jobs.pop().ok_or_else(|| subject.not_there())?),
+        None => WhyAnswer::Job(Box::new(jobs.pop().ok_or_else(|| subject.not_there())?)),
     }))
 }

@@ -1,5 +1,6 @@
 //! `mainstay check`: is this configuration valid?
 
+use super::machine;
 use crate::{
     args::CheckArgs,
     context::context,
@@ -16,7 +17,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
         .map_err(|text| Failure::new(CONFIG, text))?;
     let color = term::stderr_color();
     match mainstay_config::load(&path, &context) {
-        Ok(loaded) => {
+        Ok(mut loaded) => {
+            let of_machine = machine::warnings(&loaded);
+            loaded.warnings.extend(of_machine);
             if args.json.json {
                 let warnings: Vec<Value> = loaded.warnings.iter().map(diagnostic).collect();
                 let stop_timeout = loaded.plan.node.stop_timeout.as_secs_f64();

@@ -2,4 +2,5 @@
 
 pub(crate) mod check;
 pub(crate) mod import;
+mod machine;
 pub(crate) mod reload;

@@ -128,8 +128,11 @@ fn tell(name: &str, answer: &Answer, json: bool) -> Result<i32, Failure> {
         }
         page.show()?;
     } else {
-        let about = if name.is_empty() { String::new() } else { format!("{name}: ") };
-        tell_stderr(&format!("{about}{}", answer.detail()));
+        let detail = answer.detail();
+        // Most of them begin with the name already.
+        let named = detail.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
+        let about = if name.is_empty() || named { String::new() } else { format!("{name}: ") };
+        tell_stderr(&format!("{about}{detail}"));
     }
     Ok(if ok { 0 } else { FAILED })
 }

@@ -1,0 +1,69 @@
+//! What a configuration expects of the machine it is checked on: users and programs. None of it is
+//! a mistake, since it may be checked elsewhere than it is run.
+
+use mainstay_config::{Diagnostic, Loaded};
+use mainstay_core::{plan::JobPlan, text::bytes};
+use mainstay_sys::user::lookup_user;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
+
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What is not there, each once.
+pub(super) fn warnings(loaded: &Loaded) -> Vec<Diagnostic> {
+    let mut told: BTreeSet<String> = BTreeSet::new();
+    let mut users: BTreeMap<&str, Option<String>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for (job, place) in loaded.plan.jobs.iter().zip(&loaded.places) {
+        let user = job.user.as_deref();
+        let user = user.and_then(|name| users.entry(name).or_insert_with(|| unknown(name)).clone());
+        let program = missing_program(job);
+        let found = [
+            user.map(|it| (it, "make it, or use another; the job would not start here")),
+            program.map(|it| (it, "install it, or correct exec; the job would not start here")),
+        ];
+        for (what, help) in found.into_iter().flatten() {
+            if told.insert(what.clone()) {
+                let message = format!("jobs.{}: {what}", place.job);
+                all.push(Diagnostic::warning(message).file(&place.at).help(help));
+            }
+        }
+    }
+    all
+}
+
+fn unknown(name: &str) -> Option<String> {
+    match lookup_user(name) {
+        Ok(None) => Some(format!("there is no user '{name}' on this machine")),
+        // A directory that does not answer says nothing about it.
+        Ok(Some(_)) | Err(_) => None,
+    }
+}
+
+fn missing_program(job: &JobPlan) -> Option<String> {
+    let program = job.exec.first()?;
+    let cwd = job.cwd.clone().unwrap_or_default();
+    let there = match program.contains('/') {
+        true => is_executable(&cwd.join(bytes::to_os(program))),
+        false => {
+            let own = job.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+            let path = own.map(|value| bytes::to_os(value).into_owned());
+            let path = path.or_else(|| std::env::var_os("PATH"));
+            let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
+            std::env::split_paths(&path).any(|dir| is_in(&cwd, &dir, &bytes::to_os(program)))
+        }
+    };
+    (!there).then(|| format!("there is no program '{program}' on this machine"))
+}
+
+fn is_in(cwd: &Path, dir: &Path, program: &OsStr) -> bool {
+    is_executable(&cwd.join(dir).join(program))
+}
+
+fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
