@@ -25,8 +25,20 @@ use std::{
 /// # Errors
 /// As open(2), and when it is something else: then it has not been opened.
 pub fn open_file(path: &Path) -> io::Result<OwnedFd> {
+    open_named(path, OFlags::empty())
+}
+
+/// The same, of a file that is there itself: a link in its place is refused.
+///
+/// # Errors
+/// As [`open_file`].
+pub fn open_own_file(path: &Path) -> io::Result<OwnedFd> {
+    open_named(path, OFlags::NOFOLLOW)
+}
+
+fn open_named(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     // Names it only: no FIFO waits for a writer, no device notices.
-    let named = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let named = rustix::fs::open(path, flags | OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&named)?.st_mode);
     if kind != FileType::RegularFile {
         let text = format!("it is {}, not a file", noun(kind));
@@ -220,6 +232,11 @@ mod tests {
         assert_eq!(told(&fifo), "it is a FIFO, not a file");
         assert_eq!(told(&dir), "it is a directory, not a file");
         assert_eq!(told(Path::new("/dev/null")), "it is a device, not a file");
+        let link = dir.join("link");
+        std::os::unix::fs::symlink(&file, &link).expect("made");
+        assert!(open_file(&link).is_ok());
+        let refused = open_own_file(&link).expect_err("refused").to_string();
+        assert_eq!(refused, "it is a link, not a file");
         fs::remove_dir_all(&dir).expect("clean up");
     }
 

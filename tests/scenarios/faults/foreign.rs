@@ -44,6 +44,22 @@ fn a_link_in_the_place_of_a_temporary_file_leads_nowhere() {
 }
 
 #[test]
+fn who_reads_logs_follows_no_link() {
+    let mut node = Setup::command(&["echo", "first"]).launch();
+    node.wait();
+    let (logs, secret) = (node.state_dir().join("logs/echo"), node.path().join("secret"));
+    fs::write(&secret, "2026-01-01T00:00:00.000000000Z stdout F secret\n").expect("our own file");
+    fs::remove_file(logs.join("current")).expect("a log");
+    for name in ["current", "00000001-20260101T000000Z"] {
+        symlink(&secret, logs.join(name)).expect("our own directory");
+        let read = node.ask(&["logs", "echo"]);
+        let told = String::from_utf8_lossy(&[read.stdout, read.stderr].concat()).into_owned();
+        assert!(!told.contains("secret\n"), "{told}");
+        fs::remove_file(logs.join(name)).expect("our own link");
+    }
+}
+
+#[test]
 fn a_socket_path_that_is_taken_is_refused_and_one_that_nobody_listens_at_is_not() {
     let scratch = Scratch::new();
     let (live, file, stale) =

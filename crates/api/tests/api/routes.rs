@@ -36,6 +36,16 @@ fn status_tells_of_node_jobs_and_keeper() {
 }
 
 #[test]
+fn what_a_query_says_and_nobody_asked_for_is_refused() {
+    let node = Node::start();
+    for path in ["/v1/upgrade?binary=/bin/true", "/v1/shutdown?now=1", "/v1/maintenance?x=1"] {
+        let (status, problem) = node.post(path, "");
+        assert_eq!(status, 400, "{path}: {problem}");
+    }
+    assert_eq!(node.get("/v1/status").0, 200);
+}
+
+#[test]
 fn requests_wait_for_what_they_lead_to() {
     let node = Node::start();
     let (status, job) = node.post("/v1/jobs/web/stop", "");

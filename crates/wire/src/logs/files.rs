@@ -6,7 +6,7 @@ use super::{
     follow::Follower,
 };
 use flate2::read::MultiGzDecoder;
-use mainstay_sys::nonblocking::open_file;
+use mainstay_sys::nonblocking::open_own_file;
 use std::{
     fs::{self, File},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
@@ -49,7 +49,7 @@ pub(super) fn current(dir: &Path) -> io::Result<(Option<File>, u64)> {
     loop {
         let last = |dir| Ok::<_, io::Error>(closed(dir)?.last().map_or(0, |(seq, _)| *seq));
         let before = last(dir)?;
-        let file = match open_file(&dir.join(CURRENT)).map(File::from) {
+        let file = match open_own_file(&dir.join(CURRENT)).map(File::from) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
@@ -62,7 +62,7 @@ pub(super) fn current(dir: &Path) -> io::Result<(Option<File>, u64)> {
 }
 
 pub(super) fn open_closed(path: &Path) -> io::Result<Box<dyn Read + Send>> {
-    let file = File::from(open_file(path)?);
+    let file = File::from(open_own_file(path)?);
     Ok(match path.extension().is_some_and(|extension| extension == "gz") {
         true => Box::new(MultiGzDecoder::new(file)),
         false => Box::new(file),
@@ -85,7 +85,7 @@ impl Files {
             position = Some((file.try_clone()?, end));
             // A second description of the file, so that both positions are independent.
             let mut part = File::open(format!("/proc/self/fd/{}", raw(&file)))
-                .or_else(|_| open_file(&dir.join(CURRENT)).map(File::from))?;
+                .or_else(|_| open_own_file(&dir.join(CURRENT)).map(File::from))?;
             part.seek(SeekFrom::Start(start))?;
             parts.push(Box::new(BufReader::new(part.take(end - start))));
         }
@@ -170,7 +170,7 @@ fn tail(file: &mut File, end: u64, wanted: usize) -> io::Result<(u64, usize)> {
 
 fn last_lines(path: &Path, wanted: usize) -> io::Result<(Box<dyn BufRead + Send>, usize)> {
     if path.extension().is_none_or(|extension| extension != "gz") {
-        let mut file = File::from(open_file(path)?);
+        let mut file = File::from(open_own_file(path)?);
         let end = file.seek(SeekFrom::End(0))?;
         let (start, count) = tail(&mut file, end, wanted)?;
         file.seek(SeekFrom::Start(start))?;

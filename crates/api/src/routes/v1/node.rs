@@ -71,6 +71,7 @@ pub(crate) async fn figures(handle: &Handle) -> Result<Option<Figures>, Problem>
 
 pub(crate) async fn shutdown(
     State(state): State<AppState>,
+    Query(Nothing {}): Query<Nothing>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<NodeStateAnswer>), Problem> {
     state.handle.request(Request::Shutdown).await??;
@@ -79,6 +80,7 @@ pub(crate) async fn shutdown(
 
 pub(crate) async fn maintenance(
     State(state): State<AppState>,
+    Query(Nothing {}): Query<Nothing>,
     Body(MaintenanceRequest { on }): Body<MaintenanceRequest>,
 ) -> Result<Json<NodeStateAnswer>, Problem> {
     state.handle.request(Request::Maintenance { on }).await??;
@@ -106,6 +108,7 @@ pub(crate) async fn reload(
 /// says so. What can be answered here is why it was refused.
 pub(crate) async fn upgrade(
     State(state): State<AppState>,
+    Query(Nothing {}): Query<Nothing>,
     Body(UpgradeRequest { binary }): Body<UpgradeRequest>,
 ) -> Result<(StatusCode, Json<NodeStateAnswer>), Problem> {
     match timeout(UPGRADE, state.handle.upgrade(binary)).await {
