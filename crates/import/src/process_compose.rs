@@ -15,7 +15,7 @@ mod variables;
 
 use super::{
     ForeignFile, Imported,
-    draft::{Draft, Names, Table, quoted},
+    draft::{Draft, Names, Table},
     yaml::{self, YamlNode, YamlValue},
 };
 use mainstay_config::{Context, Diagnostic, Errors};
@@ -31,9 +31,6 @@ const MOST_WAITS: usize = 20_000;
 const MOST_FILES: usize = 100;
 /// Processes that are not started by themselves.
 const ON_DEMAND: &str = "on-demand";
-/// A shutdown takes so long where nothing else is said, and this much longer than its jobs.
-const SHUTDOWN: u64 = 8;
-const AFTER_JOBS: u64 = 1;
 
 /// What holds for all processes.
 struct Project<'a> {
@@ -116,14 +113,6 @@ pub(super) fn import(
     if tables.is_empty() {
         return Err(nothing(&first.source.name).into());
     }
-    // Who waits for the end of another passes for its hook, whose own time would not count.
-    let after_ends = waits.iter().flatten().any(|it| it.condition == "process_completed");
-    let chain = longest_stop(&processes, &waits).saturating_add(AFTER_JOBS);
-    if after_ends && chain > SHUTDOWN {
-        let mut node = Table::new("node", &first.source.name);
-        node.set("stop_timeout", quoted(&format!("{chain}s")));
-        draft.push(node);
-    }
     if processes.iter().any(|process| process.deferred) {
         let mut app = Table::new(format!("apps.{ON_DEMAND}"), &first.source.name);
         app.remark("not started by themselves: mainstay start NAME");
@@ -158,11 +147,10 @@ impl Project<'_> {
             let help = "correct it: this is no YAML that process-compose would read";
             Errors::from(Diagnostic::error(format!("line {line}: {why}")).file(name).help(help))
         };
-        let marked = self.variables.mark(&file.source.text).map_err(|why| {
-            let told = why.split('\'').nth(1).unwrap_or_default();
-            let at = file.source.text.find(told).unwrap_or_default();
-            bad(file.source.line(at) + 1, why)
-        })?;
+        let marked = self
+            .variables
+            .mark(&file.source.text)
+            .map_err(|found| bad(file.source.line(found.at) + 1, found.why))?;
         let parsed = |text: &str| yaml::parse(text, number).map_err(|it| bad(it.line, it.why));
         let mut tree = parsed(&marked)?;
         let raw = tree.get("disable_env_expansion").and_then(|it| self.variables.truth(it));
@@ -310,27 +298,6 @@ fn reaches(waits: &[Vec<Dependency<'_>>], from: usize, to: usize) -> bool {
         }
     }
     false
-}
-
-/// Jobs stop before those they wait for: the longest that this can take one after the other.
-fn longest_stop(processes: &[Process<'_>], waits: &[Vec<Dependency<'_>>]) -> u64 {
-    let mut longest: Vec<Option<u64>> = vec![None; processes.len()];
-    let mut open: Vec<usize> = (0..processes.len()).collect();
-    while let Some(at) = open.pop() {
-        if longest[at].is_some() {
-            continue;
-        }
-        let later = waits[at].iter().map(|dependency| dependency.on);
-        let unknown: Vec<usize> = later.clone().filter(|on| longest[*on].is_none()).collect();
-        if unknown.is_empty() {
-            let below = later.filter_map(|on| longest[on]).max().unwrap_or_default();
-            longest[at] = Some(below.saturating_add(processes[at].stop_seconds.into()));
-        } else {
-            open.push(at);
-            open.extend(unknown);
-        }
-    }
-    longest.into_iter().flatten().max().unwrap_or_default()
 }
 
 fn nothing(file: &str) -> Diagnostic {

@@ -3,10 +3,12 @@
 //! A job is told to stop when nothing that needs it is left, apps go by `stop_sequence`, their jobs
 //! by theirs, jobs without an app last. The longest way through that order counts: the times that
 //! were written down for its jobs, each again for a `stop.exec` and again for hooks, and one usual
-//! time for all its other jobs together. Hooks themselves are on no way: they run in the time of
-//! the job whose end they wait for.
+//! time for all its other jobs together. Hooks that run before a signal, or at each end, are on no
+//! way: they run in the time of the job whose end they wait for. Who waits `once` for another's
+//! `stopped` may as well be a service that has run ever since: its time counts.
 
 use super::{AppPlan, Condition, JobPlan, Plan, SourceRef, Stop, Trigger};
+use crate::event::During;
 use std::{collections::BTreeMap, time::Duration};
 
 /// A shutdown of a plan in which no time was written down; Docker allows ten seconds.
@@ -82,19 +84,22 @@ impl Order {
             has_hooks: vec![false; count],
         };
         for (at, job) in plan.jobs.iter().enumerate() {
-            for condition in job.when.once.iter().chain(triggers(job)) {
-                let Some(source) = place(&condition.source).filter(|source| *source != at) else {
-                    continue;
-                };
+            let other = |source| place(source).filter(|source| *source != at);
+            for condition in &job.when.once {
+                let Some(source) = other(&condition.source) else { continue };
                 if condition.event.ends() {
-                    order.is_hook[at] = true;
+                    order.is_hook[at] |= condition.event.during() == Some(During::Stop);
                     order.has_hooks[source] = true;
-                } else if job.when.once.contains(condition) {
+                } else {
                     order.needs[at].push(source);
                 }
             }
-            let followed = job.follows.as_ref().and_then(|follows| place(&follows.source));
-            order.needs[at].extend(followed.filter(|source| *source != at));
+            for condition in triggers(job).iter().filter(|it| it.event.ends()) {
+                let Some(source) = other(&condition.source) else { continue };
+                order.is_hook[at] = true;
+                order.has_hooks[source] = true;
+            }
+            order.needs[at].extend(job.follows.as_ref().and_then(|follows| other(&follows.source)));
         }
         order
     }
@@ -286,6 +291,16 @@ mod tests {
         drained.stop.exec = Some(vec!["drain".to_owned()]);
         let hook = after(job("leave", 60), "web", EventName::Stopping);
         assert_eq!(longest(&plan(vec![drained, hook])), (vec!["web"], 31));
+    }
+
+    #[test]
+    fn a_service_that_has_waited_for_an_end_has_its_own_time() {
+        let jobs = vec![
+            job("migrate", 5),
+            after(job("web", 30), "migrate", EventName::Stopped),
+            after(job("proxy", 20), "web", EventName::Healthy),
+        ];
+        assert_eq!(longest(&plan(jobs)), (vec!["proxy", "web"], 51));
     }
 
     #[test]

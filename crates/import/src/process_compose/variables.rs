@@ -30,6 +30,14 @@ pub(super) struct Variables<'a> {
     marks: Vec<Mark>,
 }
 
+/// A place that cannot be understood.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    /// In bytes from the beginning.
+    pub(super) at: usize,
+    pub(super) why: String,
+}
+
 /// The variables of a `.env`.
 #[derive(Default)]
 pub(super) struct Dotenv {
@@ -106,7 +114,7 @@ impl<'a> Variables<'a> {
     }
 
     /// The text with marks, or what in it cannot be understood.
-    pub(super) fn mark(&mut self, text: &str) -> Result<String, String> {
+    pub(super) fn mark(&mut self, text: &str) -> Result<String, Unreadable> {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find('$') {
@@ -115,7 +123,8 @@ impl<'a> Variables<'a> {
             let (mark, tail) = if let Some(tail) = after.strip_prefix('$') {
                 (Mark::Dollar, tail)
             } else if let Some(inside) = after.strip_prefix('{') {
-                self.variable(inside)?
+                let at = text.len() - rest.len() + at;
+                self.variable(inside).map_err(|why| Unreadable { at, why })?
             } else {
                 out.push('$');
                 rest = after;
@@ -165,7 +174,7 @@ impl<'a> Variables<'a> {
         }
         let mut inner = Variables::new(self.env, Dotenv::default());
         inner.dotenv.all.clone_from(&self.dotenv.all);
-        let marked = inner.mark(text)?;
+        let marked = inner.mark(text).map_err(|found| found.why)?;
         Ok(inner.now(&marked))
     }
 
