@@ -217,6 +217,9 @@ impl Agent {
         let Some(Beginning { welcome, begins, disabled }) = self.beginning.take() else {
             return Ok(());
         };
+        if matches!(begins, Begins::Run) {
+            self.tell_disabled();
+        }
         self.decide_first(*welcome, begins)?;
         // An agent that died before it could answer has left something else there.
         self.keep_what_counts(disabled);
@@ -227,6 +230,19 @@ impl Agent {
     #[must_use]
     pub fn begins_run(&self) -> bool {
         self.beginning.as_ref().is_some_and(Beginning::is_of_run)
+    }
+
+    /// Nobody who starts a node expects jobs of it to stay down.
+    fn tell_disabled(&self) {
+        let is_ours = |job: &Name| self.node.job_plan(job.as_str()).is_some();
+        let disabled: Vec<Name> = self.node.disabled().into_iter().filter(is_ours).collect();
+        let names: Vec<&str> = disabled.iter().map(Name::as_str).collect();
+        if !names.is_empty() {
+            let (listed, typed) = (names.join(", "), names.join(" "));
+            tracing::warn!(
+                "disabled since an earlier run: {listed}; `mainstay enable {typed}` undoes that"
+            );
+        }
     }
 
     fn decide_first(&mut self, welcome: Welcome, begins: Begins) -> Result<(), End> {

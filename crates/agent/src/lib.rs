@@ -35,6 +35,7 @@ mod why;
 pub use agent::{Agent, End};
 pub use boot::{BootError, boot};
 pub use crash::{Crash, Crashed, Point};
+pub use effects::disabled::inherit_disabled;
 pub use event_log::{Batch, EventLog};
 pub use handle::Handle;
 pub use inputs::link::{Link, LinkError};

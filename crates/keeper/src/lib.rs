@@ -40,6 +40,13 @@ pub struct RunOptions {
     pub run_dir: PathBuf,
     #[serde(with = "upgrade::os_text")]
     pub state_dir: PathBuf,
+    /// What holds the run directories of all nodes of the user, if this is one of them: whoever
+    /// could write there could replace it.
+    #[serde(default, with = "upgrade::os_text::option")]
+    pub run_parent: Option<PathBuf>,
+    /// The directory of the configuration.
+    #[serde(default, with = "upgrade::os_text::option")]
+    pub project: Option<PathBuf>,
     /// Arguments of the agent role, without argv[0].
     #[serde(with = "upgrade::os_text::list")]
     pub agent_args: Vec<OsString>,

@@ -4,6 +4,7 @@
 use crate::state::ContainerState;
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     fs,
     os::unix::ffi::OsStringExt,
@@ -15,6 +16,11 @@ use std::{
 pub const RUN_FILE: &str = "run.json";
 /// The file that names the state directory; it outlives the run.
 pub const STATE_DIR_FILE: &str = "state_dir";
+
+/// The file that names the directory of the configuration; it outlives the run.
+pub const PROJECT_FILE: &str = "project";
+/// The plan in force, as an agent writes it.
+pub const PLAN_FILE: &str = "plan.json";
 
 /// The directories of a node.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +63,7 @@ fn states(run_dir: &Path) -> impl Iterator<Item = PathBuf> {
 /// When a file of a run was last written: it was alive then.
 #[must_use]
 pub fn last_written(run_dir: &Path) -> Option<SystemTime> {
-    let files = [RUN_FILE, "journal", "plan.json"].map(|name| run_dir.join(name));
+    let files = [RUN_FILE, "journal", PLAN_FILE].map(|name| run_dir.join(name));
     let written = |path: PathBuf| path.symlink_metadata().ok()?.modified().ok();
     files.into_iter().chain(states(run_dir)).filter_map(written).max()
 }
@@ -65,6 +71,46 @@ pub fn last_written(run_dir: &Path) -> Option<SystemTime> {
 /// The state directory of the last run in this run directory.
 #[must_use]
 pub fn state_dir_of(run_dir: &Path) -> Option<PathBuf> {
-    let bytes = fs::read(run_dir.join(STATE_DIR_FILE)).ok()?;
+    path_in(&run_dir.join(STATE_DIR_FILE))
+}
+
+/// The directory of the configuration that was last run in this run directory.
+#[must_use]
+pub fn project_of(run_dir: &Path) -> Option<PathBuf> {
+    path_in(&run_dir.join(PROJECT_FILE))
+}
+
+fn path_in(file: &Path) -> Option<PathBuf> {
+    let bytes = fs::read(file).ok()?;
     (!bytes.is_empty()).then(|| PathBuf::from(OsString::from_vec(bytes)))
+}
+
+/// The jobs of the plan in force, while there is one.
+#[must_use]
+pub fn applied_jobs(run_dir: &Path) -> Option<BTreeSet<String>> {
+    let applied: Applied = serde_json::from_slice(&fs::read(run_dir.join(PLAN_FILE)).ok()?).ok()?;
+    Some(applied.plan.jobs.into_iter().map(|job| job.name).collect())
+}
+
+/// The jobs that were started in the last run, by what they have left.
+#[must_use]
+pub fn started_jobs(run_dir: &Path) -> BTreeSet<String> {
+    let jobs = fs::read_dir(run_dir.join("jobs")).into_iter().flatten();
+    jobs.filter_map(|job| job.ok()?.file_name().into_string().ok()).collect()
+}
+
+/// As much of the applied plan as its names need.
+#[derive(Deserialize)]
+struct Applied {
+    plan: AppliedPlan,
+}
+
+#[derive(Deserialize)]
+struct AppliedPlan {
+    jobs: Vec<AppliedJob>,
+}
+
+#[derive(Deserialize)]
+struct AppliedJob {
+    name: String,
 }

@@ -163,12 +163,23 @@ fn as_non_root_directories_are_found_without_being_told() {
     let path = |name: &str| scratch.path().join(name).display().to_string();
     let told = run(&[("XDG_RUNTIME_DIR", &path("r")), ("XDG_STATE_HOME", &path("s"))]);
     assert!(!told.contains("directory"), "{told}");
-    assert!(fs::exists(path("r/mainstay/lock")).expect("readable"));
-    assert!(fs::exists(path("s/mainstay/logs/sh/current")).expect("readable"));
+    // One for each project, the same in both.
+    let of_project = |parent: &str| -> std::path::PathBuf {
+        let entries = fs::read_dir(path(parent)).expect("a directory");
+        let mut dirs = entries.map(|entry| entry.expect("readable").path());
+        match (dirs.next(), dirs.next()) {
+            (Some(one), None) => one,
+            other => panic!("{parent}: {other:?}"),
+        }
+    };
+    let (run_dir, state_dir) = (of_project("r/mainstay"), of_project("s/mainstay"));
+    assert_eq!(run_dir.file_name(), state_dir.file_name());
+    assert!(fs::exists(run_dir.join("lock")).expect("readable"));
+    assert!(fs::exists(state_dir.join("logs/sh/current")).expect("readable"));
     // No home at all: the run directory, and a word about it.
     let told = run(&[("XDG_RUNTIME_DIR", &path("r"))]);
     assert!(told.contains("no state directory"), "{told}");
-    assert!(fs::exists(path("r/mainstay/logs/sh/current")).expect("readable"));
+    assert!(fs::exists(run_dir.join("logs/sh/current")).expect("readable"));
 }
 
 #[test]

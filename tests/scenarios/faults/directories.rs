@@ -165,8 +165,20 @@ fn nothing_is_said_to_a_socket_of_somebody_else() {
     mainstay_tests::needs("setpriv");
     let scratch = Scratch::new();
     fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).expect("our own");
-    let dir = scratch.path().join("mainstay");
-    fs::create_dir(&dir).expect("a scratch directory");
+    let as_user = |args: &[&str]| {
+        Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(binary())
+            .args(args)
+            .env("XDG_RUNTIME_DIR", scratch.path())
+            .current_dir("/")
+            .output()
+            .expect("setpriv can be started")
+    };
+    let told_where = told(&as_user(&["status"]));
+    let dir = told_where.split_once("no node runs in ").and_then(|(_, rest)| rest.split_once(": "));
+    let dir = std::path::PathBuf::from(dir.expect("where it is looked for").0);
+    fs::create_dir_all(&dir).expect("a scratch directory");
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).expect("our own");
     let path = dir.join("mainstay.sock");
     // The kernel tells by whom a socket was made to listen: by a thread of this user.
@@ -178,14 +190,7 @@ fn nothing_is_said_to_a_socket_of_somebody_else() {
         listener
     });
     let listener = squatter.join().expect("it listens");
-    let user = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(binary())
-        .args(["environ", "DB_PASSWORD=secret"])
-        .env("XDG_RUNTIME_DIR", scratch.path())
-        .current_dir("/")
-        .output()
-        .expect("setpriv can be started");
+    let user = as_user(&["environ", "DB_PASSWORD=secret"]);
     // Root asks by name, in a directory that is not the squatter's.
     let root = Command::new(binary())
         .args(["environ", "DB_PASSWORD=secret", "--run-dir"])

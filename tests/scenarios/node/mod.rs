@@ -3,6 +3,7 @@
 mod control;
 mod health;
 mod many;
+mod project;
 mod quickstart;
 mod reload;
 mod service_manager;

@@ -39,7 +39,13 @@ fn main() {
             let run_dir = PathBuf::from(run_dir);
             let state_dir = run_dir.with_file_name("state");
             let agent_args = vec!["__agent".into()];
-            exit(mainstay_keeper::run(RunOptions { run_dir, state_dir, agent_args }));
+            exit(mainstay_keeper::run(RunOptions {
+                run_dir,
+                state_dir,
+                run_parent: None,
+                project: None,
+                agent_args,
+            }));
         }
         None => panic!("RUN_DIR"),
     }

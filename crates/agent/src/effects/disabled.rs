@@ -190,6 +190,16 @@ pub(crate) fn read(state_dir: &Path) -> Vec<Name> {
     text.lines().filter_map(|line| Name::new(line.trim()).ok()).collect()
 }
 
+/// Takes over which jobs are disabled from another state directory, for one in which no node has
+/// been yet. One that has no list has none to give.
+///
+/// # Errors
+/// It cannot be written.
+pub fn inherit_disabled(from: &Path, to: &Path) -> io::Result<()> {
+    let jobs = read(from);
+    if jobs.is_empty() { Ok(()) } else { write(to, &jobs) }
+}
+
 fn write(state_dir: &Path, jobs: &[Name]) -> io::Result<()> {
     let text: String = jobs.iter().map(|job| format!("{job}\n")).collect();
     StateDir::open(state_dir, Durability::Machine)?.replace(FILE, 0o666, text.as_bytes()).map(drop)

@@ -4,14 +4,13 @@ use super::format::{self, Format, Unreadable};
 use mainstay_core::plan::Plan;
 use mainstay_pool::RUN_FILES;
 use mainstay_sys::state_dir::{Durability, StateDir};
+use mainstay_wire::run_dir::PLAN_FILE;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 use tokio::sync::mpsc;
-
-const FILE: &str = "plan.json";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct PlanFile<P> {
@@ -108,7 +107,7 @@ impl PlanWriter {
 }
 
 fn path(run_dir: &Path) -> PathBuf {
-    run_dir.join(FILE)
+    run_dir.join(PLAN_FILE)
 }
 
 /// Readable by us alone: it may hold secrets.
@@ -120,7 +119,7 @@ pub(crate) fn write(run_dir: &Path, state_dir: &Path, run: &str, plan: &Plan) ->
         plan,
     };
     let bytes = serde_json::to_vec(&file)?;
-    StateDir::open(run_dir, Durability::Process)?.replace(FILE, 0o600, &bytes).map(drop)
+    StateDir::open(run_dir, Durability::Process)?.replace(PLAN_FILE, 0o600, &bytes).map(drop)
 }
 
 /// A plan that was written, and of which run.
@@ -146,10 +145,10 @@ pub(crate) fn read(run_dir: &Path) -> Option<WrittenPlan> {
 
 /// Whether this binary can read the plan of a running node.
 pub(crate) fn check(run_dir: &Path) -> Result<(), Unreadable> {
-    let Some(bytes) = format::bytes(run_dir, FILE)? else { return Ok(()) };
-    let not_json = |error: serde_json::Error| Unreadable::content(FILE, error);
+    let Some(bytes) = format::bytes(run_dir, PLAN_FILE)? else { return Ok(()) };
+    let not_json = |error: serde_json::Error| Unreadable::content(PLAN_FILE, error);
     let bare: PlanFile<IgnoredAny> = serde_json::from_slice(&bytes).map_err(not_json)?;
-    format::check(FILE, bare.format)?;
+    format::check(PLAN_FILE, bare.format)?;
     serde_json::from_slice::<PlanFile<Plan>>(&bytes).map(drop).map_err(not_json)
 }
 

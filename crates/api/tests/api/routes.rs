@@ -315,6 +315,12 @@ fn what_jobs_have_written_can_be_read_and_followed() {
     assert_eq!(text("/v1/jobs/web/log?since=2026-01-01T00:00:02Z"), (200, "three\n".into()));
     assert_eq!(text("/v1/logs"), (200, "web | one\nbroken | two\nweb | three\n".into()));
     assert_eq!(text("/v1/jobs/stubborn/log"), (200, String::new()), "it has written nothing");
+    write("of-before", &line(4, "four"));
+    assert_eq!(text("/v1/logs?lines=1"), (200, "broken | two\nweb | three\n".into()));
+    let everything = "broken | two\nweb | three\nof-before | four\n";
+    assert_eq!(text("/v1/logs?lines=1&all=true"), (200, everything.into()));
+    assert_eq!(text("/v1/logs?jobs=of-before"), (200, "four\n".into()));
+    assert_eq!(text("/v1/logs?jobs=web&all=true").0, 400, "one or the other");
     let (_, json) = text("/v1/jobs/broken/log?format=json");
     let json: Value = serde_json::from_str(&json).expect("an object a line");
     assert_eq!((&json["job"], &json["text"]), (&"broken".into(), &"two".into()));

@@ -9,7 +9,7 @@ use mainstay_sys::{
     proc, run_files, signal,
     state_dir::{Durability, StateDir},
 };
-use mainstay_wire::run_dir::{RUN_FILE, RunFile, STATE_DIR_FILE};
+use mainstay_wire::run_dir::{PLAN_FILE, PROJECT_FILE, RUN_FILE, RunFile, STATE_DIR_FILE};
 use rustix::{
     fs::{Access, Mode, OFlags},
     net::SocketType,
@@ -38,6 +38,15 @@ pub(crate) struct RunDir {
 }
 
 impl RunDir {
+    /// As [`RunDir::lock`], of one of several in a directory of ours.
+    pub(crate) fn lock_in(parent: Option<&Path>, path: &Path) -> Result<RunDir, DirError> {
+        if let Some(parent) = parent {
+            let wrong = |wrong| DirError { dir: parent.to_owned(), role: DirRole::Run, wrong };
+            claim(parent, DirRole::Run).map_err(wrong)?;
+        }
+        RunDir::lock(path)
+    }
+
     /// Makes the directory if need be and locks it.
     pub(crate) fn lock(path: &Path) -> Result<RunDir, DirError> {
         let wrong = |wrong: Wrong| DirError { dir: path.to_owned(), role: DirRole::Run, wrong };
@@ -79,7 +88,7 @@ impl RunDir {
 
     /// What must not stay after a run: sockets nobody answers at, and what may hold secrets.
     pub(crate) fn remove_files(&self) {
-        let files = ["mainstay.sock", "keeper.sock", "plan.json", "journal", "run.json"];
+        let files = ["mainstay.sock", "keeper.sock", PLAN_FILE, "journal", RUN_FILE];
         // What an agent was writing when it was killed.
         let begun = [".plan.json.new", ".journal.new", ".journal.snapshot"];
         for file in files.into_iter().chain(begun) {
@@ -96,6 +105,12 @@ impl RunDir {
     pub(crate) fn remember_state_dir(&self, state_dir: &Path) -> io::Result<()> {
         let content = state_dir.as_os_str().as_bytes();
         self.files()?.replace(STATE_DIR_FILE, 0o644, content).map(drop)
+    }
+
+    /// Whose node this is, for those who look for it.
+    pub(crate) fn remember_project(&self, project: &Path) -> io::Result<()> {
+        let content = project.as_os_str().as_bytes();
+        self.files()?.replace(PROJECT_FILE, 0o644, content).map(drop)
     }
 
     fn files(&self) -> io::Result<StateDir> {
@@ -159,7 +174,7 @@ fn not_ours(path: &Path) -> Option<&'static str> {
     if path.join("lock").exists() {
         return None;
     }
-    let cleared = ["jobs", "notify", "journal", "plan.json", "run.json"];
+    let cleared = ["jobs", "notify", "journal", PLAN_FILE, RUN_FILE];
     cleared.into_iter().find(|name| path.join(name).symlink_metadata().is_ok())
 }
 

@@ -27,7 +27,7 @@ const NO_CGROUP: &str = "MAINSTAY_NO_CGROUP";
 pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
     heap::leave_out_of_children();
     latency::ask_for_short_slices();
-    let dir = RunDir::lock(&options.run_dir)?;
+    let dir = RunDir::lock_in(options.run_parent.as_deref(), &options.run_dir)?;
     let shown = dir.path().display().to_string();
     // What a run that was killed left behind, before anything of ours is there.
     let swept: Vec<Swept> = sweep::dead_run(dir.path()).iter().flat_map(DeadRun::kill).collect();
@@ -45,6 +45,9 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
     let (state_dir, state_lock, warning) = state_dir(&options, &dir)?;
     // The logs can be read without it, only less easily.
     let _ = dir.remember_state_dir(&state_dir);
+    if let Some(project) = &options.project {
+        let _ = dir.remember_project(project);
+    }
     let keeper = || -> std::io::Result<Keeper> {
         let context = RunContext::new(run, cgroup, Window::open)?;
         let state_files = dirs::state_files(dir.path())?;

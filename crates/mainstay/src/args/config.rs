@@ -1,6 +1,6 @@
 //! What can be typed about configurations and about the command itself.
 
-use super::{DirArgs, JsonArgs, NodeArgs, WaitArgs, any_bytes};
+use super::{JsonArgs, NodeArgs, WaitArgs, any_bytes};
 use clap::Args;
 use clap_complete::Shell;
 use mainstay_import::Format;
@@ -21,10 +21,12 @@ pub(crate) struct RunArgs {
     #[arg(long, num_args = 2.., value_names = ["FORMAT", "FILE"],
           value_parser = any_bytes(), conflicts_with = "command")]
     pub(crate) from: Vec<String>,
-    #[command(flatten)]
-    pub(crate) node: DirArgs,
+    /// Run directory, with the sockets [default: MAINSTAY_RUN_DIR, else /run/mainstay as root, else
+    /// one for the project in $XDG_RUNTIME_DIR/mainstay or /tmp/mainstay-UID]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) run_dir: Option<PathBuf>,
     /// State directory, with the logs [default: MAINSTAY_STATE_DIR, else /var/lib/mainstay as root,
-    /// else $XDG_STATE_HOME/mainstay]
+    /// else one for the project in $XDG_STATE_HOME/mainstay]
     #[arg(long, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
     /// When to restart COMMAND: never, on-failure or always [default: never]

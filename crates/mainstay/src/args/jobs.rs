@@ -145,14 +145,18 @@ pub(crate) struct AppArgs {
   mainstay logs -f                  everything, as it comes
   mainstay logs web db -n 20        the last lines of two jobs, in the order of their times
   mainstay logs web --since 10m     what was written in the last ten minutes
+  mainstay logs --all               also of jobs that are no longer in the configuration
 
 Reads the files directly: it works while no agent and no keeper runs. With --url the node reads
 them.")]
 pub(crate) struct LogsArgs {
-    /// All jobs if none is named; one with `instances` stands for all of them; `mainstay` is
+    /// All jobs of the configuration if none is named; one with `instances` stands for all of them; `mainstay` is
     /// Mainstay's own log
     #[arg(value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
+    /// Every job that has ever written, also in earlier configurations
+    #[arg(long, conflicts_with = "jobs")]
+    pub(crate) all: bool,
     /// Go on with what is written from now on
     #[arg(short, long)]
     pub(crate) follow: bool,

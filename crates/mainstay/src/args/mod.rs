@@ -13,7 +13,7 @@ pub(crate) use jobs::{
     WaitArgs, WhyArgs,
 };
 pub(crate) use node::{
-    EnvironArgs, HeldAction, HeldArgs, HoldArgs, MaintenanceArgs, MetricArgs, ShutdownArgs,
+    EnvironArgs, HeldAction, HeldArgs, HoldArgs, MaintenanceArgs, MetricArgs, PsArgs, ShutdownArgs,
     SweepArgs, Switch, UpgradeArgs, VersionArgs,
 };
 pub(crate) use target::{DirArgs, NodeArgs, RemoteArgs};
@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Show the node and its jobs
     Status(StatusArgs),
+    /// List all nodes of this user
+    Ps(PsArgs),
     /// Why is a job as it is? What it waits for, and whether that can come
     Why(WhyArgs),
     /// Start jobs, and wait until they are healthy, have lived for a while, or have ended

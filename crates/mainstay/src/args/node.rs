@@ -73,6 +73,19 @@ pub(crate) struct SweepArgs {
     pub(crate) node: DirArgs,
 }
 
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A node that runs is told with its state. One that is `dead` was killed, or its machine was:
+`mainstay sweep --run-dir DIR` clears what is left of it, and so does its next run."
+)]
+pub(crate) struct PsArgs {
+    /// Also those that have ended in order
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
     On,

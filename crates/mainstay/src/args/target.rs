@@ -3,11 +3,14 @@
 use clap::Args;
 use std::path::PathBuf;
 
-/// The node that lives in a directory of this machine.
+/// A node of this machine.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DirArgs {
-    /// Run directory [default: MAINSTAY_RUN_DIR, else /run/mainstay as root, else
-    /// $XDG_RUNTIME_DIR/mainstay, else /tmp/mainstay-UID]
+    /// The node of this configuration, a file or directory [default: MAINSTAY_CONFIG, else that of
+    /// the directory we are in]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "run_dir")]
+    pub(crate) config: Option<PathBuf>,
+    /// Its run directory [default: MAINSTAY_RUN_DIR, else as for run]
     #[arg(long, value_name = "DIR")]
     pub(crate) run_dir: Option<PathBuf>,
 }
@@ -27,7 +30,7 @@ const ELSEWHERE: &str = "A node elsewhere";
 pub(crate) struct RemoteArgs {
     /// Where its [api] listens, for example https://10.0.0.1:7070 [default: MAINSTAY_URL, else the
     /// node of the run directory]
-    #[arg(long, value_name = "URL", help_heading = ELSEWHERE, conflicts_with = "run_dir")]
+    #[arg(long, value_name = "URL", help_heading = ELSEWHERE, conflicts_with_all = ["run_dir", "config"])]
     pub(crate) url: Option<String>,
     /// File with its token [default: MAINSTAY_TOKEN_FILE]
     #[arg(long, value_name = "FILE", help_heading = ELSEWHERE)]

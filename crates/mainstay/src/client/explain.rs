@@ -20,7 +20,8 @@ pub(super) fn local(run_dir: &Path, error: &HttpError) -> Failure {
             NO_AGENT,
             format!(
                 "no node runs in {}: there is no {SOCKET}. Start one with `mainstay run`, or \
-                 name its directory with --run-dir or MAINSTAY_RUN_DIR",
+                 name its configuration with -c, its directory with --run-dir or \
+                 MAINSTAY_RUN_DIR; `mainstay ps` lists those that run",
                 run_dir.display()
             ),
         ),

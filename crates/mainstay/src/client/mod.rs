@@ -92,14 +92,14 @@ impl Answer {
 impl Client {
     /// The node that is meant.
     pub(crate) fn of(args: &NodeArgs) -> Result<Client, Failure> {
-        let remote = match args.dir.run_dir {
-            // What was typed counts more than what is in the environment.
-            Some(_) => None,
-            None => Remote::of(&args.remote)?,
+        // What was typed counts more than what is in the environment.
+        let remote = match args.dir.run_dir.is_some() || args.dir.config.is_some() {
+            true => None,
+            false => Remote::of(&args.remote)?,
         };
         match remote {
             Some(remote) => Ok(Client::Remote(Box::new(remote))),
-            None => Ok(Client::Local(dirs::run_dir(args.dir.run_dir.as_deref())?)),
+            None => Ok(Client::Local(dirs::run_dir(&args.dir)?)),
         }
     }
 

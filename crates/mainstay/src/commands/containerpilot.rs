@@ -11,7 +11,7 @@
 //! If several are given the first of this table counts. Whatever fails has an exit code that says so.
 
 use crate::{
-    args::{DirArgs, RunArgs},
+    args::RunArgs,
     client,
     commands::{node::run, version::VERSION},
     context::context,
@@ -126,7 +126,7 @@ pub(crate) fn containerpilot() -> Result<i32, Failure> {
     run::run(RunArgs {
         config: None,
         from: vec![Format::ContainerPilot.to_string(), file],
-        node: DirArgs { run_dir: None },
+        run_dir: None,
         state_dir: None,
         restart: None,
         command: Vec::new(),

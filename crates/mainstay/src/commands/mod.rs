@@ -10,7 +10,7 @@ mod version;
 use crate::{args::Command, failure::Failure};
 use config::{check, import, reload};
 use jobs::{control, events, logs, status, why};
-use node::{agent, environ, held, maintenance, metric, run, shutdown, sweep, upgrade};
+use node::{agent, environ, held, maintenance, metric, ps, run, shutdown, sweep, upgrade};
 
 /// `run` and `hold` become the keeper, so nothing above them may start a thread.
 pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
@@ -25,6 +25,7 @@ pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
         },
         Command::CheckHandover(args) => upgrade::check_handover(&args),
         Command::Check(args) => check::check(&args),
+        Command::Ps(args) => ps::ps(&args),
         Command::Status(args) => status::status(&args),
         Command::Why(args) => why::why(&args),
         Command::Start(args) => control::start(&args),

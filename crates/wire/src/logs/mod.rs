@@ -3,10 +3,12 @@
 //! Used by the command, which needs neither agent nor keeper for it, and by the route that does the
 //! same for those who are elsewhere.
 
+mod configured;
 mod entry;
 mod files;
 mod follow;
 
+pub use configured::ConfiguredJobs;
 pub use entry::{Entry, Joiner};
 
 use files::Files;
@@ -54,6 +56,16 @@ pub struct Wanted {
     pub since: Option<i64>,
 }
 
+/// Whose logs are wanted.
+#[derive(Debug)]
+pub enum LogsOf {
+    Named(Vec<String>),
+    /// All that there are and will be.
+    Everybody,
+    /// The same, as far as they are jobs of the configuration.
+    Configured(ConfiguredJobs),
+}
+
 type Entries = Peekable<Box<dyn Iterator<Item = Entry> + Send>>;
 
 /// What was written before, in the order of its times.
@@ -63,8 +75,7 @@ pub struct Backlog(Vec<(String, Entries)>);
 #[derive(Debug)]
 pub struct Followers {
     root: PathBuf,
-    /// Also jobs that appear later.
-    everything: bool,
+    logs_of: LogsOf,
     of: BTreeMap<String, Follower>,
 }
 
@@ -92,18 +103,36 @@ pub fn all(root: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The logs of these jobs; of all there are and will be if none is named.
+impl LogsOf {
+    /// Those that have written by now, or were named.
+    ///
+    /// # Errors
+    /// The directory of the logs cannot be read.
+    pub fn names(&mut self, root: &Path) -> io::Result<Vec<String>> {
+        Ok(match self {
+            LogsOf::Named(names) => names.clone(),
+            LogsOf::Everybody => all(root)?,
+            LogsOf::Configured(jobs) => {
+                let mut names = all(root)?;
+                jobs.retain(&mut names);
+                names
+            }
+        })
+    }
+}
+
+/// What they have written, and what they go on writing.
 ///
 /// # Errors
-/// They cannot be read.
-pub fn open(root: &Path, names: &[String], wanted: Wanted) -> io::Result<(Backlog, Followers)> {
-    let everything = names.is_empty();
-    let names = if everything { all(root)? } else { names.to_vec() };
+/// It cannot be read.
+pub fn open(root: &Path, logs_of: LogsOf, wanted: Wanted) -> io::Result<(Backlog, Followers)> {
+    let mut logs_of = logs_of;
+    let names = logs_of.names(root)?;
     let lines = wanted.lines.unwrap_or(match wanted.since {
         Some(_) => Lines::All,
         None => Lines::Last(LINES),
     });
-    let mut followers = Followers { root: root.to_owned(), everything, of: BTreeMap::new() };
+    let mut followers = Followers { root: root.to_owned(), logs_of, of: BTreeMap::new() };
     let mut streams = Vec::new();
     for name in names {
         let files = Files::open(root.join(&name), lines)?;
@@ -142,11 +171,10 @@ impl Followers {
     /// # Errors
     /// The files cannot be read.
     pub fn read(&mut self) -> io::Result<Vec<(String, Entry)>> {
-        if self.everything {
-            for name in all(&self.root)? {
-                let dir = self.root.join(&name);
-                self.of.entry(name).or_insert_with(|| Follower::from_beginning(dir));
-            }
+        // Jobs may appear later.
+        for name in self.logs_of.names(&self.root)? {
+            let dir = self.root.join(&name);
+            self.of.entry(name).or_insert_with(|| Follower::from_beginning(dir));
         }
         let mut fresh: Vec<(String, Entry)> = Vec::new();
         for (name, follower) in &mut self.of {

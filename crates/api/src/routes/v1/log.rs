@@ -21,7 +21,7 @@ use mainstay_core::name::Name;
 use mainstay_pool::{LOGS, Unserved};
 use mainstay_wire::{
     api::{LogLine, Selection},
-    logs::{self, Backlog, Entry, Followers, Lines, Wanted},
+    logs::{self, Backlog, ConfiguredJobs, Entry, Followers, Lines, LogsOf, Wanted},
 };
 use serde::Deserialize;
 use std::{fmt::Display, io, path::PathBuf, time::Duration};
@@ -43,6 +43,9 @@ pub(crate) struct LogQuery {
     format: LogFormat,
     /// Names, with commas between them; only where the path names none.
     jobs: Option<String>,
+    /// Also jobs of earlier configurations; only where none is named.
+    #[serde(default)]
+    all: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -58,11 +61,12 @@ pub(crate) async fn of_job(
     PathName(name): PathName,
     Query(query): Query<LogQuery>,
 ) -> Result<Response, Problem> {
-    if query.jobs.is_some() {
-        return Err(bad("jobs")("the path names a job already"));
+    let refused = query.jobs.is_some().then_some("jobs").or(query.all.then_some("all"));
+    if let Some(key) = refused {
+        return Err(bad(key)("the path names a job already"));
     }
     let names = meant(&state, &name).await?;
-    answer(state, names, query).await
+    answer(state, LogsOf::Named(names), query).await
 }
 
 /// The job of this name, its instances, or what has left something to read.
@@ -79,11 +83,19 @@ pub(crate) async fn of_all(
     State(state): State<AppState>,
     Query(query): Query<LogQuery>,
 ) -> Result<Response, Problem> {
+    if query.all && query.jobs.is_some() {
+        return Err(bad("all")("jobs are named already"));
+    }
     let mut names = Vec::new();
     for name in query.jobs.iter().flat_map(|names| names.split(',')) {
         names.extend(meant(&state, name).await?);
     }
-    answer(state, names, query).await
+    let logs_of = match (names.is_empty(), query.all) {
+        (false, _) => LogsOf::Named(names),
+        (true, true) => LogsOf::Everybody,
+        (true, false) => LogsOf::Configured(ConfiguredJobs::new(&state.handle.dirs().run, None)),
+    };
+    answer(state, logs_of, query).await
 }
 
 fn root(state: &AppState) -> PathBuf {
@@ -96,13 +108,14 @@ async fn has_written(state: &AppState, name: &str) -> Result<bool, Unserved> {
     LOGS.run(move || dir.is_dir()).await
 }
 
-async fn answer(state: AppState, names: Vec<String>, query: LogQuery) -> Result<Response, Problem> {
+async fn answer(state: AppState, logs_of: LogsOf, query: LogQuery) -> Result<Response, Problem> {
     let wanted = Wanted {
         lines: query.lines.as_deref().map(str::parse::<Lines>).transpose().map_err(bad("lines"))?,
         since: query.since.as_deref().map(since).transpose().map_err(bad("since"))?,
     };
-    let (root, named) = (root(&state), names.len() != 1);
-    let opened = LOGS.run(move || logs::open(&root, &names, wanted)).await?;
+    let named = !matches!(&logs_of, LogsOf::Named(names) if names.len() == 1);
+    let root = root(&state);
+    let opened = LOGS.run(move || logs::open(&root, logs_of, wanted)).await?;
     let (backlog, followers) =
         opened.map_err(|error| Problem::broken(format!("cannot read the logs: {error}")))?;
     let reader = LogReader {

@@ -64,8 +64,8 @@ table! {
     post "/v1/reload" node::reload: Nothing => Json<Changes>, ["wait"]
         "Brings the configuration into force as it is written now, and waits for what that starts \
          and stops";
-    get "/v1/logs" log::of_all: Nothing => LogLines, ["jobs", "lines", "since", "follow", "format"]
-        "What jobs have written: all, or those that are named";
+    get "/v1/logs" log::of_all: Nothing => LogLines, ["jobs", "all", "lines", "since", "follow", "format"]
+        "What jobs of the configuration have written, or those that are named, or all that ever did";
     post "/v1/maintenance" node::maintenance: Json<MaintenanceRequest> => Json<NodeStateAnswer>,
         "Enters or leaves maintenance";
     post "/v1/shutdown" node::shutdown: Nothing => Json<NodeStateAnswer>,

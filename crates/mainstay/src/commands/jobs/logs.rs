@@ -1,15 +1,24 @@
 //! `mainstay logs`: reads the files directly, so it needs neither agent nor keeper. Only for a node
 //! elsewhere is its agent asked.
 
-use crate::{args::LogsArgs, client::Client, dirs, failure::Failure, term::JobLines};
+use crate::{
+    args::LogsArgs,
+    client::Client,
+    context::context,
+    dirs::{self, UserEnv},
+    failure::Failure,
+    term::JobLines,
+};
 use mainstay_net::percent::segment;
 use mainstay_wire::{
     api::LogLine,
-    logs::{self, Entry, Lines, Wanted},
+    logs::{self, ConfiguredJobs, Entry, Lines, LogsOf, Wanted},
+    run_dir::started_jobs,
     stamp::rfc3339,
 };
 use serde_json::Value;
 use std::{
+    collections::BTreeSet,
     io::{self, BufRead},
     path::Path,
     thread,
@@ -28,18 +37,22 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<i32, Failure> {
 }
 
 fn local(args: &LogsArgs, run_dir: &Path) -> Result<i32, Failure> {
-    let named = args.node.dir.run_dir.is_some();
-    let root = dirs::existing_state_dir(args.state_dir.as_deref(), run_dir, named)?.join("logs");
+    let candidates = UserEnv::of_process()?.candidates(&args.node.dir)?;
+    let state_dir = dirs::existing_state_dir(args.state_dir.as_deref(), run_dir, &candidates)?;
+    let root = state_dir.join("logs");
     let mut names = Vec::new();
     for name in &args.jobs {
         names.extend(meant(&root, name, args.follow)?);
     }
-    let everything = names.is_empty();
-    if !args.follow && everything && read_failed(&root, logs::all(&root))?.is_empty() {
-        return Err(Failure::failed(format!("no job has written anything to {}", root.display())));
+    let mut logs_of = match names.is_empty() {
+        false => LogsOf::Named(names),
+        true => configured(args, run_dir, &state_dir),
+    };
+    if !args.follow && read_failed(&root, logs_of.names(&root))?.is_empty() {
+        return Err(nothing(&root));
     }
     let wanted = Wanted { lines: args.lines, since: args.since };
-    let (backlog, mut followers) = read_failed(&root, logs::open(&root, &names, wanted))?;
+    let (backlog, mut followers) = read_failed(&root, logs::open(&root, logs_of, wanted))?;
     let mut printer = Printer::new(args);
     for (name, entry) in backlog {
         printer.show(&name, &entry)?;
@@ -57,6 +70,46 @@ fn local(args: &LogsArgs, run_dir: &Path) -> Result<i32, Failure> {
         if fresh.is_empty() {
             thread::sleep(LOOK_AGAIN);
         }
+    }
+}
+
+/// The jobs of the configuration, if it can be told whose logs these are.
+fn configured(args: &LogsArgs, run_dir: &Path, state_dir: &Path) -> LogsOf {
+    let others = dirs::state_dir_of(run_dir).is_some_and(|its| !is_same(&its, state_dir));
+    if args.all || others {
+        return LogsOf::Everybody;
+    }
+    let started = started_jobs(run_dir);
+    let written = written_jobs(args.node.dir.config.as_deref());
+    let at_rest = match (started.is_empty(), written) {
+        (true, None) => None,
+        (false, None) => Some(started),
+        (_, Some(written)) => Some(&started | &written),
+    };
+    LogsOf::Configured(ConfiguredJobs::new(run_dir, at_rest))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or(path.to_owned());
+    real(one) == real(other)
+}
+
+/// The jobs that the configuration has, as it is written now; `None`: there is none that is valid.
+fn written_jobs(config: Option<&Path>) -> Option<BTreeSet<String>> {
+    let context = context();
+    let path = mainstay_config::find(config, &context).ok()?;
+    let loaded = mainstay_config::load(&path, &context).ok()?;
+    Some(loaded.plan.jobs.iter().map(|job| job.name.to_string()).collect())
+}
+
+fn nothing(root: &Path) -> Failure {
+    let shown = root.display();
+    match logs::all(root).is_ok_and(|all| !all.is_empty()) {
+        true => Failure::failed(format!(
+            "no job of this configuration has written anything to {shown}; --all shows those of \
+             earlier ones"
+        )),
+        false => Failure::failed(format!("no job has written anything to {shown}")),
     }
 }
 
@@ -96,6 +149,9 @@ fn remote(args: &LogsArgs, client: &Client) -> Result<i32, Failure> {
     }
     if let Some(since) = args.since {
         path.push_str(&format!("&since={}", segment(&rfc3339(since))));
+    }
+    if args.all {
+        path.push_str("&all=true");
     }
     if !args.jobs.is_empty() {
         let names: Vec<String> = args.jobs.iter().map(|name| segment(name)).collect();

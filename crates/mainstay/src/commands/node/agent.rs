@@ -3,7 +3,7 @@
 use crate::{
     args::RunArgs,
     context::context,
-    dirs,
+    dirs::{self, TypedDirs, UserEnv},
     failure::{Failure, USAGE},
 };
 use mainstay_core::text::bytes;
@@ -11,8 +11,9 @@ use mainstay_import::{PlanSource, UnknownFormat};
 use mainstay_wire::run_dir::Dirs;
 
 pub(crate) fn agent(args: RunArgs) -> Result<i32, Failure> {
-    let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
-    let state_dir = dirs::state_dir(args.state_dir.as_deref(), &run_dir)?;
+    let typed = TypedDirs { run: args.run_dir.as_deref(), state: args.state_dir.as_deref() };
+    let env = UserEnv::of_process()?;
+    let place = env.place(typed, &env.project_of(&args));
     let source = match (args.from.as_slice(), args.command.is_empty()) {
         ([format, file, others @ ..], _) => {
             let path = |file: &String| bytes::to_os(file).into_owned().into();
@@ -27,6 +28,7 @@ pub(crate) fn agent(args: RunArgs) -> Result<i32, Failure> {
         (_, true) => PlanSource::Config(args.config),
         (_, false) => PlanSource::Command { command: args.command, restart: args.restart },
     };
-    let dirs = Dirs { run: run_dir, state: state_dir };
+    let state = dirs::usable_state_dir(&place);
+    let dirs = Dirs { run: place.run.dir().to_owned(), state };
     Ok(mainstay_agent::role(dirs, source, context, mainstay_api::serve))
 }

@@ -2,17 +2,25 @@
 
 use crate::{
     args::{HoldArgs, RunArgs},
-    dirs,
+    dirs::{self, Former, Place, StatePlace, TypedDirs, UserEnv},
     failure::{Failure, USAGE},
 };
+use mainstay_agent::inherit_disabled;
 use mainstay_core::text::bytes;
 use mainstay_import::{Format, UnknownFormat};
 use mainstay_keeper::{HoldOptions, RunOptions};
-use std::{ffi::OsString, path::Path};
+use std::{ffi::OsString, fs, path::Path};
 
 pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
-    let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
-    let state_dir = dirs::state_dir(args.state_dir.as_deref(), &run_dir)?;
+    let env = UserEnv::of_process()?;
+    let typed = TypedDirs { run: args.run_dir.as_deref(), state: args.state_dir.as_deref() };
+    for dir in typed.run.into_iter().chain(typed.state) {
+        dirs::made_absolute(dir)?;
+    }
+    let project = env.project_of(&args);
+    let place = env.place(typed, &project);
+    make_way(&place, &project)?;
+    let (run_dir, state_dir) = (place.run.dir().to_owned(), dirs::usable_state_dir(&place));
     let mut agent_args: Vec<OsString> = vec!["__agent".into()];
     let mut flag = |name: &str, value: &Path| agent_args.extend([name.into(), value.into()]);
     flag("--run-dir", &run_dir);
@@ -36,7 +44,30 @@ pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
         agent_args.push("--".into());
         agent_args.extend(args.command.iter().map(|word| bytes::to_os(word).into_owned()));
     }
-    Ok(mainstay_keeper::run(RunOptions { run_dir, state_dir, agent_args }))
+    let run_parent = place.run.parent().map(Path::to_owned);
+    let project = Some(project);
+    Ok(mainstay_keeper::run(RunOptions { run_dir, state_dir, run_parent, project, agent_args }))
+}
+
+/// From the place that the version before had for all projects. A node of this one that still runs
+/// there is not doubled; the first run in the new place takes along which jobs are disabled.
+fn make_way(place: &Place, project: &Path) -> Result<(), Failure> {
+    let former = place.run.parent().map(Former::new);
+    if let Some(pid) = former.as_ref().and_then(|former| former.keeper_of(project)) {
+        return Err(Failure::failed(format!(
+            "another mainstay (pid {pid}) runs this configuration, in the place of the version \
+             before; stop it with `mainstay shutdown`, or bring it to this version with \
+             `mainstay upgrade`"
+        )));
+    }
+    if let StatePlace::OfProject { parent, dir } = &place.state
+        && !dir.exists()
+        && former.is_none_or(|former| former.may_be_of(project))
+    {
+        // Where nothing can be written the run says so by itself.
+        let _ = fs::create_dir_all(dir).and_then(|()| inherit_disabled(parent, dir));
+    }
+    Ok(())
 }
 
 pub(crate) fn hold(args: HoldArgs) -> Result<i32, Failure> {

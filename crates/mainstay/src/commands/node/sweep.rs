@@ -2,7 +2,7 @@
 
 use crate::{
     args::SweepArgs,
-    dirs,
+    dirs::{self, UserEnv},
     failure::Failure,
     term::{Page, print_json},
 };
@@ -12,7 +12,7 @@ use serde_json::json;
 pub(crate) fn sweep(args: &SweepArgs) -> Result<i32, Failure> {
     let dir = match &args.dir {
         Some(dir) => dirs::made_absolute(dir)?,
-        None => dirs::run_dir(args.node.run_dir.as_deref())?,
+        None => UserEnv::of_process()?.candidates(&args.node)?.dead(),
     };
     if !dir.is_dir() {
         return Err(Failure::failed(format!("there is no directory {}", dir.display())));

@@ -36,7 +36,7 @@ pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<i32, Failure> {
 
 /// The version that the node runs on afterwards.
 fn ask(args: &UpgradeArgs) -> Result<String, Failure> {
-    let run_dir = dirs::run_dir(args.node.run_dir.as_deref())?;
+    let run_dir = dirs::run_dir(&args.node)?;
     let binary = args.binary.as_deref().map(dirs::made_absolute).transpose()?;
     match keeper::ask(&run_dir, &KeeperRequest::Upgrade { binary }, PATIENCE) {
         Ok(KeeperResponse::Done { version }) => Ok(version),
@@ -55,7 +55,7 @@ fn ask(args: &UpgradeArgs) -> Result<String, Failure> {
 
 /// `mainstay __check`: can this binary take over what the running keeper would hand it?
 pub(crate) fn check_handover(args: &DirArgs) -> Result<i32, Failure> {
-    let run_dir = dirs::run_dir(args.run_dir.as_deref())?;
+    let run_dir = dirs::run_dir(args)?;
     mainstay_agent::check(&run_dir).map_err(|error| Failure::failed(error.to_string()))?;
     mainstay_keeper::check().map_err(|error| Failure::failed(error.to_string()))?;
     Ok(0)
