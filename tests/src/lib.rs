@@ -19,7 +19,7 @@ pub use events::Events;
 pub use frozen::{FrozenDisk, no_frozen_disk};
 pub use node::{Command, Node, Setup};
 pub use random::Random;
-pub use terminal::on_terminal;
+pub use terminal::{Terminal, on_terminal};
 pub use wait::{until, within};
 pub use watched::{Reached, Watched};
 

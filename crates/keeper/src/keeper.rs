@@ -112,6 +112,9 @@ impl Keeper {
             poller.add(node.resources.output.events_fd(), Source::Writer, 0, Interest::Read)?;
             poller.add(&node.resources.socket, Source::KeeperSocket, 0, Interest::Read)?;
             poller.add(node.resources.opener.fd(), Source::Opener, 0, Interest::Read)?;
+            if let Some(terminal) = &node.terminal {
+                terminal.watch(&poller)?;
+            }
         }
         Ok(Keeper {
             poller,
@@ -169,6 +172,7 @@ impl Keeper {
     /// Runs until the end; the exit code.
     pub(crate) fn run(&mut self) -> i32 {
         self.feed_watchdog();
+        self.look_at_terminal();
         loop {
             for deadline in self.deadlines.take_due() {
                 self.due(deadline);
@@ -210,6 +214,7 @@ impl Keeper {
                 Source::Task => self.task_ready(event.id),
                 Source::Check => self.check_ready(),
                 Source::Opener => self.binary_opened(),
+                Source::Terminal => drop(self.look_at_terminal()),
             }
         }
         if self.link_has_more() {

@@ -60,6 +60,15 @@ pub fn silent_input() -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(by_descriptor(&read), flags, Mode::empty())?)
 }
 
+/// The controlling terminal of this process, if it has one.
+///
+/// # Errors
+/// As open(2).
+pub fn controlling_terminal() -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open("/dev/tty", flags, Mode::empty())?)
+}
+
 fn noun(kind: FileType) -> &'static str {
     match kind {
         FileType::RegularFile => "a file",

@@ -8,6 +8,7 @@ mod quickstart;
 mod reload;
 mod service_manager;
 mod stuck;
+mod terminal;
 mod when;
 mod why;
 

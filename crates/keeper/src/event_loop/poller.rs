@@ -43,6 +43,8 @@ sources! {
     Check,
     /// A new binary was opened.
     Opener,
+    /// That of the run was closed.
+    Terminal,
 }
 
 const SOURCE_SHIFT: u32 = 56;

@@ -9,7 +9,7 @@ use crate::{
     },
     output::Output,
     process::outcomes::Outcomes,
-    run::{dirs::RunDir, shutdown::LastOutput},
+    run::{dirs::RunDir, shutdown::LastOutput, terminal::ForegroundTerminal},
     upgrade::{OpenedBinary, Upgrade},
 };
 use mainstay_core::{plan::NodeLog, signal::Signal};
@@ -70,6 +70,8 @@ pub(crate) struct Node {
     pub(crate) keeper_clients: BTreeMap<u64, KeeperClient>,
     pub(crate) upgrade: Option<Upgrade>,
     pub(crate) frames_left: bool,
+    /// The one whose end is the end of the run.
+    pub(crate) terminal: Option<ForegroundTerminal>,
 }
 
 /// What a node has from its first moment to its last.
@@ -133,6 +135,7 @@ impl Node {
             keeper_clients: BTreeMap::new(),
             upgrade: None,
             frames_left: false,
+            terminal: None,
         }
     }
 

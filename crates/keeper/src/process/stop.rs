@@ -115,6 +115,10 @@ impl Keeper {
     /// The node itself was signalled.
     pub(crate) fn signalled(&mut self, number: i32) {
         let Some(signal) = Signal::from_number(number) else { return };
+        // It comes with the end of a terminal, too.
+        if signal == Signal::HUP && self.look_at_terminal() {
+            return;
+        }
         let ends = ENDS.contains(&signal);
         let tells = [Signal::HUP, Signal::USR1, Signal::USR2, Signal::WINCH].contains(&signal);
         match &mut self.role {

@@ -7,6 +7,7 @@ pub(crate) mod hold;
 pub(crate) mod shutdown;
 pub(crate) mod start;
 pub(crate) mod sweep;
+pub(crate) mod terminal;
 
 pub(crate) use dir_error::DirError;
 pub(crate) use shutdown::LAST;

@@ -10,6 +10,7 @@ use crate::{
     run::{
         dirs::{self, RunDir},
         sweep,
+        terminal::ForegroundTerminal,
     },
 };
 use mainstay_sys::{
@@ -60,7 +61,8 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
             opener: Offload::start("opener")?,
             dir,
         };
-        let node = Node::new(resources, state_dir, options);
+        let mut node = Node::new(resources, state_dir, options);
+        node.terminal = ForegroundTerminal::of_process(&context.ignored);
         Keeper::new(context, signals, state_files, Role::Node(Box::new(node)))
     };
     let mut keeper = keeper().map_err(KeeperError::doing(format!("start in {shown}")))?;

@@ -84,6 +84,7 @@ impl Keeper {
             log: node.log.clone(),
             forward_file: Bytes::default(),
             forward_file_untold: 0,
+            terminal: node.terminal.is_some(),
         }
     }
 

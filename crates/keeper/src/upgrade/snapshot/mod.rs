@@ -107,6 +107,9 @@ pub(super) struct Handover {
     forward_file: Bytes,
     #[serde(default)]
     forward_file_untold: u64,
+    /// The run ends with its terminal.
+    #[serde(default)]
+    terminal: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

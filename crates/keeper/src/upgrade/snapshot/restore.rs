@@ -26,7 +26,10 @@ use crate::{
         task::{CapturedOutput, Leftover, Task},
         tree::Tree,
     },
-    run::dirs::{self, RunDir},
+    run::{
+        dirs::{self, RunDir},
+        terminal::ForegroundTerminal,
+    },
     upgrade::{OpenedBinary, os_text},
 };
 use mainstay_sys::{
@@ -158,6 +161,7 @@ impl Handover {
         node.log = self.log;
         node.main_exit = self.main_exit;
         node.keeper_clients = keeper_clients?;
+        node.terminal = self.terminal.then(ForegroundTerminal::again);
         // The old image's executable is not needed any more.
         drop(fd::take(self.exe));
         let context = RunContext {
