@@ -146,8 +146,12 @@ pub fn boot_id() -> String {
 /// How many descriptors a process has open.
 #[must_use]
 pub fn open_files(pid: u32) -> Option<u64> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-    u64::try_from(entries.count()).ok()
+    let dir = format!("/proc/{pid}/fd");
+    // Kernels before 6.2 do not count them.
+    match fs::metadata(&dir).ok()?.len() {
+        0 => u64::try_from(fs::read_dir(&dir).ok()?.count()).ok(),
+        count => Some(count),
+    }
 }
 
 /// When a process began: CLOCK_BOOTTIME, ns.

@@ -166,6 +166,10 @@ impl Family<'_> {
             value if value.is_nan() => writeln!(self.text, " NaN"),
             f64::INFINITY => writeln!(self.text, " +Inf"),
             f64::NEG_INFINITY => writeln!(self.text, " -Inf"),
+            // Most are, and the shortest text of a fraction is not soon found.
+            value if value.trunc() == value && value.abs() < EXACT => {
+                writeln!(self.text, " {}", value as i64)
+            }
             value => writeln!(self.text, " {value}"),
         };
     }
@@ -188,6 +192,9 @@ impl Family<'_> {
     }
 }
 
+/// Whole numbers below it are exact.
+const EXACT: f64 = 1e15;
+
 /// A bound as it must look to be recognised as the same number: with a point, without exponent.
 fn canonical(number: f64) -> String {
     let text = number.to_string();
@@ -195,14 +202,19 @@ fn canonical(number: f64) -> String {
 }
 
 fn escape(text: &mut String, raw: &str, quotes: bool) {
-    for c in raw.chars() {
-        match c {
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '"' if quotes => text.push_str("\\\""),
-            c => text.push(c),
-        }
+    let mut rest = raw;
+    let is_special = |byte: u8| matches!(byte, b'\\' | b'\n') || (byte == b'"' && quotes);
+    while let Some(at) = rest.bytes().position(is_special) {
+        let (plain, special) = rest.split_at(at);
+        text.push_str(plain);
+        text.push_str(match special.as_bytes()[0] {
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            _ => "\\\"",
+        });
+        rest = &special[1..];
     }
+    text.push_str(rest);
 }
 
 #[cfg(test)]

@@ -209,12 +209,12 @@ fn output(out: &mut Exposition, measures: &Measures, figures: &Figures) {
             it.dropped
         }),
     ];
+    let known = |job: &JobMeasures| Some((job.name.clone(), figures.logs.get(&job.name)?));
+    let jobs: Vec<_> = measures.jobs.iter().filter_map(known).collect();
     for (name, help, figure) in families {
         let mut family = out.family(name, MetricType::Counter, help);
-        for job in &measures.jobs {
-            if let Some(figures) = figures.logs.get(&job.name) {
-                family.count(&[("job_name", job.name.as_str())], figure(figures));
-            }
+        for (job, figures) in &jobs {
+            family.count(&[("job_name", job.as_str())], figure(figures));
         }
     }
     let help = "Forwarded lines that a stuck reader of stdout cost.";
