@@ -1,11 +1,13 @@
 //! Names of jobs, as a person writes them in the file: `[A-Za-z0-9][A-Za-z0-9_-]{0,62}`.
 
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, Visitor},
+};
 use std::{borrow::Borrow, fmt, sync::Arc};
 
 /// A valid name. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
 /// Words that other parts of a configuration use as sources; `mainstay` is our own log.
@@ -56,16 +58,29 @@ impl Name {
     }
 }
 
-impl TryFrom<String> for Name {
-    type Error = NameError;
-    fn try_from(text: String) -> Result<Name, NameError> {
-        Name::new(&text)
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
-impl From<Name> for String {
-    fn from(name: Name) -> String {
-        name.0.as_ref().to_owned()
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+struct NameVisitor;
+
+impl Visitor<'_> for NameVisitor {
+    type Value = Name;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Name, E> {
+        Name::new(text).map_err(E::custom)
     }
 }
 

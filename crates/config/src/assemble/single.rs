@@ -84,7 +84,11 @@ mod tests {
             ("[", "job"),
             ("a/b/", "b"),
         ] {
-            assert_eq!(name_after(program).map(String::from), Ok(name.to_owned()), "{program}");
+            assert_eq!(
+                name_after(program).map(|it| it.to_string()),
+                Ok(name.to_owned()),
+                "{program}"
+            );
         }
         assert_eq!(name_after(&"x".repeat(500)).map(|n| n.as_str().len()), Ok(63));
     }

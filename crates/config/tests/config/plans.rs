@@ -4,6 +4,7 @@ use super::{job, loaded, plan, refused};
 use mainstay_config::{Key, Kind, Reload as OnReload, keys};
 use mainstay_core::{
     event::EventName,
+    name::Name,
     plan::{
         Awaited, Change, CheckOutput, Condition, Cron, ExitRule, FileFormat, ForwardFormat,
         ForwardTo, JobPlan, OnFailure, OnLoss, Probe, Reload, RestartOn, SignalTarget, SourceRef,
@@ -21,7 +22,7 @@ fn a_job_that_says_only_what_it_runs_has_every_default() {
     assert_eq!(plan.node.exit, ExitRule::All);
     assert_eq!(plan.node.log_level, "info");
     let exec = vec!["./web".to_owned(), "--port".to_owned(), "80".to_owned()];
-    assert_eq!(*plan.jobs[0], JobPlan::new("web".to_owned().try_into().unwrap(), exec));
+    assert_eq!(*plan.jobs[0], JobPlan::new(Name::new("web").unwrap(), exec));
     assert_eq!(plan.jobs.len(), 1);
 }
 
@@ -336,7 +337,7 @@ fn a_reload_does_with_each_key_what_the_registry_says() {
 }
 
 fn of(source: &str, event: Awaited) -> Condition {
-    Condition { source: SourceRef::Job(source.to_owned().try_into().unwrap()), event }
+    Condition { source: SourceRef::Job(Name::new(source).unwrap()), event }
 }
 
 #[test]
@@ -372,7 +373,7 @@ fn conditions_and_triggers_are_read_as_written() {
     assert_eq!(a.when.timeout, Some(Duration::from_secs(60)));
     let cron = Cron { expression: "0 3 * * *".into(), tz: Some("UTC".into()) };
     assert_eq!(a.when.trigger, Some(Trigger::Cron(cron)));
-    let source = SourceRef::Job("db".to_owned().try_into().unwrap());
+    let source = SourceRef::Job(Name::new("db").unwrap());
     assert_eq!(a.follows, Some(While { source, on_loss: OnLoss::Stop }));
     let hup = Condition { source: SourceRef::Node, event: Awaited::Signal { signal: Signal::HUP } };
     assert_eq!(plan.job("b").unwrap().when.trigger, Some(Trigger::Each(vec![hup])));
