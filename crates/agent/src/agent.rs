@@ -38,6 +38,7 @@ use mainstay_core::{
     plan::{ApiPlan, Listeners},
     record::Record,
 };
+use mainstay_pool::COMPUTE;
 use mainstay_wire::{
     api::Accepted,
     link::{Figures, NodeSummary, ToKeeper},
@@ -265,7 +266,12 @@ impl Agent {
         }
         let before = self.node.clone();
         match self.decide(input, &origin) {
-            (decided, Ok(())) => self.carry_out(decided, origin),
+            (decided, Ok(())) => {
+                let carried_out = self.carry_out(decided, origin);
+                // A plan of many jobs may go with it. Without a thread it goes here.
+                let _ = COMPUTE.begin(move || drop(before));
+                carried_out
+            }
             (_, Err(error)) => {
                 self.node = before;
                 origin.answer(Some(Err(not_kept(&error))), Accepted::default());

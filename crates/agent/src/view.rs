@@ -3,7 +3,7 @@
 use crate::discovery::Discovery;
 use mainstay_core::{
     clock::Mono,
-    discovery::Backend,
+    discovery::{Backend, InstanceList},
     explain,
     job::{CheckState, Health, Job, Phase},
     name::Name,
@@ -91,12 +91,12 @@ pub(crate) fn watches(node: &Node, discovery: &Discovery) -> Vec<WatchStatus> {
                 Watched::Service { service, .. } => service.clone(),
                 Watched::File(path) => path.display().to_string(),
             },
-            state: match known.map(|all| all.is_empty()) {
+            state: match known.map(InstanceList::is_empty) {
                 None => Health::Unknown,
                 Some(false) => Health::Healthy,
                 Some(true) => Health::Unhealthy,
             },
-            instances: known.map_or(0, |all| all.len()),
+            instances: known.map_or(0, InstanceList::len),
             since: state.filter(|_| known.is_some()).map(|state| rfc3339(state.since())),
             trouble: discovery.watch_trouble(&plan.name).map(str::to_owned),
         }

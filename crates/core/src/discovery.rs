@@ -2,9 +2,9 @@
 //!
 //! Plain data. `config` makes it, the machines decide with it, the crate `discovery` carries it.
 
-use crate::text::Secret;
+use crate::text::{Json, Secret};
 pub use crate::tls::Tls;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 /// Which catalogue, and how to reach it.
@@ -127,4 +127,64 @@ pub struct Instance {
     pub meta: BTreeMap<String, String>,
     /// The machine, as the catalogue calls it.
     pub node: String,
+}
+
+/// The instances of a service, in order, each once.
+///
+/// As the JSON that jobs are handed: a list can be long, and nobody here looks into it. So it is
+/// kept, compared, journaled and passed on as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InstanceList {
+    count: usize,
+    json: Json,
+}
+
+impl InstanceList {
+    /// Takes its time with a long list: to be made outside of any loop.
+    #[must_use]
+    pub fn new(mut instances: Vec<Instance>) -> InstanceList {
+        instances.sort();
+        instances.dedup();
+        let json = Json::of(&instances).expect("texts and numbers can be JSON");
+        InstanceList { count: instances.len(), json }
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    #[must_use]
+    pub fn as_json(&self) -> &str {
+        self.json.as_str()
+    }
+}
+
+impl Default for InstanceList {
+    fn default() -> InstanceList {
+        InstanceList::new(Vec::new())
+    }
+}
+
+impl FromIterator<Instance> for InstanceList {
+    fn from_iter<I: IntoIterator<Item = Instance>>(instances: I) -> InstanceList {
+        InstanceList::new(instances.into_iter().collect())
+    }
+}
+
+impl Serialize for InstanceList {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for InstanceList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<InstanceList, D::Error> {
+        Vec::deserialize(deserializer).map(InstanceList::new)
+    }
 }

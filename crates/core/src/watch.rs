@@ -11,18 +11,17 @@
 //! Before the first answer there is none; a first answer without instances says nothing.
 
 use crate::{
-    discovery::Instance,
+    discovery::InstanceList,
     event::{History, Kind},
     plan::Awaited,
 };
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// What is known of the instances, and what was said about them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Watch {
-    /// Sorted. `None`: there was no answer yet.
-    instances: Option<Arc<[Instance]>>,
+    /// `None`: there was no answer yet.
+    instances: Option<InstanceList>,
     /// When they last changed: wall clock, ns.
     since: i64,
     history: History,
@@ -30,7 +29,7 @@ pub struct Watch {
 
 impl Watch {
     #[must_use]
-    pub fn instances(&self) -> Option<&Arc<[Instance]>> {
+    pub fn instances(&self) -> Option<&InstanceList> {
         self.instances.as_ref()
     }
 
@@ -55,20 +54,14 @@ impl Watch {
     }
 
     /// Takes an answer, and gives back what it means. `None`: it is the one before.
-    pub(crate) fn answered(
-        &mut self,
-        wall: i64,
-        mut instances: Vec<Instance>,
-    ) -> Option<Vec<Kind>> {
-        instances.sort();
-        instances.dedup();
+    pub(crate) fn answered(&mut self, wall: i64, instances: InstanceList) -> Option<Vec<Kind>> {
         let (before, now) = (self.count(), instances.len());
-        let known = self.instances.is_some();
-        let same = self.instances.as_deref().unwrap_or_default() == instances;
-        if known && same {
-            return None;
-        }
-        self.instances = Some(instances.into());
+        let same = match &self.instances {
+            Some(known) if *known == instances => return None,
+            Some(_) => false,
+            None => instances.is_empty(),
+        };
+        self.instances = Some(instances);
         self.since = wall;
         if same {
             return Some(Vec::new());
@@ -82,6 +75,6 @@ impl Watch {
     }
 
     fn count(&self) -> usize {
-        self.instances.as_ref().map_or(0, |all| all.len())
+        self.instances.as_ref().map_or(0, InstanceList::len)
     }
 }

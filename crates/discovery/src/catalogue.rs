@@ -7,7 +7,7 @@ use crate::{
     service::{Goal, Service, Wanted},
     watch_task,
 };
-use mainstay_core::discovery::{Backend, Instance, Query, Registration, Standing};
+use mainstay_core::discovery::{Backend, InstanceList, Query, Registration, Standing};
 use std::{collections::BTreeMap, fmt, sync::Arc};
 use tokio::{
     sync::{mpsc, watch},
@@ -34,7 +34,7 @@ pub enum Report {
     Withdrawn { id: String, done: bool },
     /// All passing instances: the first answer, and each one that differs from the last. One that
     /// was on its way may still come after the watch has ended.
-    Instances { watch: String, instances: Vec<Instance> },
+    Instances { watch: String, instances: InstanceList },
     /// Something does not work, and is tried again. Said when it begins, and when the error changes.
     Trouble { about: About, error: String },
     /// It works again.

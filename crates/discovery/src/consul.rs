@@ -10,11 +10,12 @@ mod protocol;
 
 use crate::driver::{Driver, Failure};
 use client::{Answer, Ask, ConsulClient};
-use mainstay_core::discovery::{Consul, Instance, Query, Registration, Standing};
+use mainstay_core::discovery::{Consul, InstanceList, Query, Registration, Standing};
 use mainstay_net::{
     http::{Method, StatusCode, Terms},
     percent,
 };
+use mainstay_pool::COMPUTE;
 use protocol::{HealthEntry, Registered};
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -140,7 +141,7 @@ impl Driver for ConsulDriver {
         ConsulCursor { query: query.clone(), seen: SeenIndex::Nothing, place: None }
     }
 
-    async fn look(&self, cursor: &mut ConsulCursor) -> Result<Vec<Instance>, Failure> {
+    async fn look(&self, cursor: &mut ConsulCursor) -> Result<InstanceList, Failure> {
         let ConsulCursor { query, seen, place } = cursor;
         let index = match *seen {
             SeenIndex::Nothing => None,
@@ -174,10 +175,13 @@ impl Driver for ConsulDriver {
             return Err(Failure::Failed(protocol::refused(&answer)));
         }
         *seen = seen.next(answer.index);
-        let entries: Vec<HealthEntry> = serde_json::from_slice(&answer.body).map_err(|error| {
+        let read = COMPUTE.run(move || -> serde_json::Result<InstanceList> {
+            let entries: Vec<HealthEntry> = serde_json::from_slice(&answer.body)?;
+            Ok(entries.into_iter().filter_map(HealthEntry::instance).collect())
+        });
+        read.await.map_err(Failure::of)?.map_err(|error| {
             Failure::of(format!("the answer about '{}' makes no sense: {error}", query.service))
-        })?;
-        Ok(entries.into_iter().filter_map(HealthEntry::instance).collect())
+        })
     }
 }
 

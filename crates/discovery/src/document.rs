@@ -7,7 +7,7 @@ use crate::catalogue::{About, Report};
 use crate::trouble::Trouble;
 use futures_util::StreamExt;
 use inotify::{EventStream, Inotify, WatchMask};
-use mainstay_core::discovery::Instance;
+use mainstay_core::discovery::{Instance, InstanceList};
 use mainstay_pool::WATCHED;
 use mainstay_sys::nonblocking::open_file;
 use ring::digest::{Context, SHA256};
@@ -141,7 +141,7 @@ impl Document {
         }
     }
 
-    async fn look(&self) -> io::Result<Vec<Instance>> {
+    async fn look(&self) -> io::Result<InstanceList> {
         let path = self.path.clone();
         let digest = WATCHED.run(move || digest(&path)).await??;
         Ok(digest.map(|digest| self.instance(digest)).into_iter().collect())
@@ -194,7 +194,8 @@ mod tests {
         let limit = Duration::from_secs(20);
         match timeout(limit, reports.recv()).await.expect("in time").expect("a report") {
             Report::Instances { instances, .. } => {
-                instances.first().map(|it| it.meta["sha256"].clone())
+                let all: Vec<Instance> = serde_json::from_str(instances.as_json()).expect("a list");
+                all.first().map(|it| it.meta["sha256"].clone())
             }
             other => panic!("{other:?}"),
         }

@@ -3,7 +3,7 @@
 //! Each call is one try with a time limit of its own; trying again is the caller's part. At most one
 //! call about a service and one about a watch is under way at a time.
 
-use mainstay_core::discovery::{Instance, Query, Registration, Standing};
+use mainstay_core::discovery::{InstanceList, Query, Registration, Standing};
 use std::{fmt::Display, future::Future};
 
 pub(crate) trait Driver: Send + Sync + 'static {
@@ -35,11 +35,12 @@ pub(crate) trait Driver: Send + Sync + 'static {
     fn cursor(&self, query: &Query) -> Self::Cursor;
 
     /// All passing instances: the first time at once, then when there may be news or the query's
-    /// interval is over. May be dropped at any time.
+    /// interval is over. May be dropped at any time. There may be many: the list is made on another
+    /// thread.
     fn look(
         &self,
         cursor: &mut Self::Cursor,
-    ) -> impl Future<Output = Result<Vec<Instance>, Failure>> + Send;
+    ) -> impl Future<Output = Result<InstanceList, Failure>> + Send;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

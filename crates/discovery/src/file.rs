@@ -12,7 +12,7 @@ use crate::driver::{Driver, Failure};
 use changes::Changes;
 use dir::{Dir, Stamp};
 use entry::{Entry, now};
-use mainstay_core::discovery::{FileCatalogue, Instance, Query, Registration, Standing};
+use mainstay_core::discovery::{FileCatalogue, InstanceList, Query, Registration, Standing};
 use mainstay_pool::WATCHED;
 use std::{
     sync::{Arc, OnceLock},
@@ -133,7 +133,7 @@ impl Driver for FileDriver {
         FileCursor { query: query.clone(), news: changes.news(), seen: None }
     }
 
-    async fn look(&self, cursor: &mut FileCursor) -> Result<Vec<Instance>, Failure> {
+    async fn look(&self, cursor: &mut FileCursor) -> Result<InstanceList, Failure> {
         if cursor.query.dc.is_some() {
             let error = "a directory has no data centres: leave 'dc' out";
             return Err(Failure::Failed(error.to_owned()));
@@ -141,18 +141,31 @@ impl Driver for FileDriver {
         cursor.wait(&self.dir).await;
         // What happens from here on is news.
         cursor.news.mark_unchanged();
-        let (dir, service) = (self.dir.clone(), cursor.query.service.clone());
-        let read = WATCHED.run(move || (dir.stamp(&service), dir.read(&service)));
-        let (stamp, entries) = read.await.map_err(Failure::of)?;
-        let (entries, now) = (entries?, now());
-        let passing = || entries.iter().filter(|entry| entry.is_passing(now));
-        let next = passing().map(|entry| entry.runs_out_in(now)).min();
-        cursor.seen = Some(SeenFile { stamp, until: next.map(|next| Instant::now() + next) });
-        Ok(passing()
-            .map(|entry| entry.instance.clone())
-            .filter(|instance| cursor.query.tag.iter().all(|tag| instance.tags.contains(tag)))
-            .collect())
+        let (dir, Query { service, tag, .. }) = (self.dir.clone(), cursor.query.clone());
+        let read = WATCHED.run(move || {
+            let (stamp, entries) = (dir.stamp(&service), dir.read(&service));
+            entries.map(|entries| passing(entries, tag.as_deref(), stamp))
+        });
+        let (seen, instances) = read.await.map_err(Failure::of)??;
+        cursor.seen = Some(seen);
+        Ok(instances)
     }
+}
+
+/// The instances that are passing now, and until when.
+fn passing(
+    entries: Vec<Entry>,
+    tag: Option<&str>,
+    stamp: Option<Stamp>,
+) -> (SeenFile, InstanceList) {
+    let now = now();
+    let passing = || entries.iter().filter(|entry| entry.is_passing(now));
+    let next = passing().map(|entry| entry.runs_out_in(now)).min();
+    let instances = passing()
+        .map(|entry| entry.instance.clone())
+        .filter(|instance| tag.is_none_or(|tag| instance.tags.iter().any(|it| it == tag)))
+        .collect();
+    (SeenFile { stamp, until: next.map(|next| Instant::now() + next) }, instances)
 }
 
 /// The place of one watch: the file as it was last read.

@@ -18,7 +18,9 @@ mod watch_task;
 pub use catalogue::{About, Catalogue, Report};
 pub use document::Documents;
 pub use mainstay_core::{
-    discovery::{Backend, Consul, FileCatalogue, Instance, Query, Registration, Standing, Tls},
+    discovery::{
+        Backend, Consul, FileCatalogue, Instance, InstanceList, Query, Registration, Standing, Tls,
+    },
     interface::{InterfaceSpec, NoAddress, choose},
     text::Secret,
 };

@@ -10,7 +10,7 @@ use crate::{
     driver::Driver,
     trouble::Trouble,
 };
-use mainstay_core::discovery::{Instance, Query};
+use mainstay_core::discovery::{InstanceList, Query};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::mpsc, time::sleep};
 
@@ -26,14 +26,12 @@ pub(crate) async fn run<D: Driver>(
     let mut trouble = Trouble::new(About::Watch(name.clone()), reports.clone());
     let mut backoff = Backoff::new(&name);
     let mut cursor = driver.cursor(&query);
-    let mut told: Option<Vec<Instance>> = None;
+    let mut told: Option<InstanceList> = None;
     loop {
         let pause = match driver.look(&mut cursor).await {
-            Ok(mut instances) => {
+            Ok(instances) => {
                 trouble.over();
                 backoff.reset();
-                instances.sort();
-                instances.dedup();
                 if told.as_ref() == Some(&instances) {
                     SHORTEST
                 } else {

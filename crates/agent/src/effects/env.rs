@@ -10,6 +10,7 @@
 
 use crate::agent::Agent;
 use mainstay_core::{
+    discovery::InstanceList,
     interface::choose,
     name::Name,
     plan::{JobPlan, SourceRef, Trigger, Watched},
@@ -42,8 +43,10 @@ impl Agent {
         for watch in &self.node.plan().watches {
             let word = format!("MAINSTAY_WATCH_{}", watch.name.in_variables());
             if names(plan, &watch.name) {
-                let list = self.list(&watch.name).filter(|list| list.len() <= SMALL);
-                env.set.extend(list.map(|list| (word.clone(), list)));
+                let known = self.node.watch(watch.name.as_str()).and_then(|it| it.instances());
+                let list = known.map_or("[]", InstanceList::as_json);
+                let list = Some(list).filter(|list| list.len() <= SMALL);
+                env.set.extend(list.map(|list| (word.clone(), list.to_owned())));
             }
             let file = match &watch.of {
                 Watched::Service { .. } => self.watch_files.path(&watch.name),
@@ -66,12 +69,6 @@ impl Agent {
             }));
         }
         env
-    }
-
-    /// The instances of a watch as JSON, as they are in its file.
-    fn list(&self, watch: &Name) -> Option<String> {
-        let known = self.node.watch(watch.as_str()).and_then(|it| it.instances());
-        serde_json::to_string(known.map_or(&[][..], |all| all)).ok()
     }
 
     /// Finds out the addresses at which others are told to find jobs.

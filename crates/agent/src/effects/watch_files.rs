@@ -5,7 +5,7 @@
 //! disk the last one counts. What is started meanwhile waits for those that were asked for before
 //! it ([`WatchFiles::pending`]): a job that runs because of a change finds it in the file.
 
-use mainstay_core::{discovery::Instance, name::Name};
+use mainstay_core::{discovery::InstanceList, name::Name};
 use mainstay_pool::RUN_FILES;
 use mainstay_sys::state_dir::{Durability, StateDir};
 use std::{
@@ -14,7 +14,6 @@ use std::{
     io::{self, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 use tokio::sync::watch;
 
@@ -30,7 +29,7 @@ pub(crate) struct WatchFiles {
 struct Wanted {
     number: u64,
     /// `None`: nobody is pointed to it any more.
-    files: BTreeMap<Name, Option<Arc<[Instance]>>>,
+    files: BTreeMap<Name, Option<InstanceList>>,
 }
 
 /// A change of a file that is not on the disk yet.
@@ -76,7 +75,7 @@ impl WatchFiles {
         path(&self.dir, watch)
     }
 
-    pub(crate) fn put(&self, watch: &Name, instances: Arc<[Instance]>) {
+    pub(crate) fn put(&self, watch: &Name, instances: InstanceList) {
         self.change(watch, Some(instances));
     }
 
@@ -84,7 +83,7 @@ impl WatchFiles {
         self.change(watch, None);
     }
 
-    fn change(&self, watch: &Name, content: Option<Arc<[Instance]>>) {
+    fn change(&self, watch: &Name, content: Option<InstanceList>) {
         self.wanted.send_modify(|wanted| {
             wanted.number += 1;
             wanted.files.insert(watch.clone(), content);
@@ -107,7 +106,7 @@ fn file_name(watch: &Name) -> String {
     format!("{watch}.json")
 }
 
-fn write_all(dir: &Path, files: BTreeMap<Name, Option<Arc<[Instance]>>>) {
+fn write_all(dir: &Path, files: BTreeMap<Name, Option<InstanceList>>) {
     for (watch, content) in files {
         let file = path(dir, &watch);
         match content {
@@ -121,7 +120,7 @@ fn write_all(dir: &Path, files: BTreeMap<Name, Option<Arc<[Instance]>>>) {
     }
 }
 
-fn write(dir: &Path, watch: &Name, instances: &[Instance]) -> io::Result<()> {
+fn write(dir: &Path, watch: &Name, instances: &InstanceList) -> io::Result<()> {
     // Whatever our mask is.
     let open_to_all = |mode| Permissions::from_mode(mode);
     match fs::create_dir(dir) {
@@ -129,12 +128,11 @@ fn write(dir: &Path, watch: &Name, instances: &[Instance]) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
-    let mut text = serde_json::to_vec(instances).map_err(io::Error::other)?;
-    text.push(b'\n');
     let dir = StateDir::open(dir, Durability::Process)?;
     let mut file = dir.begin(file_name(watch), 0o644)?;
     file.file().set_permissions(open_to_all(0o644))?;
-    file.file().write_all(&text)?;
+    file.file().write_all(instances.as_json().as_bytes())?;
+    file.file().write_all(b"\n")?;
     file.commit().map(drop)
 }
 
@@ -149,8 +147,8 @@ mod tests {
         let name = |text: &str| Name::new(text).expect("a name");
         let files = WatchFiles::start(&dir);
         assert!(files.pending().is_none());
-        files.put(&name("gone"), Arc::default());
-        files.put(&name("cache"), Arc::default());
+        files.put(&name("gone"), InstanceList::default());
+        files.put(&name("cache"), InstanceList::default());
         files.remove(&name("gone"));
         files.pending().expect("nothing is written yet").done().await;
         assert_eq!(fs::read_to_string(files.path(&name("cache"))).expect("a file"), "[]\n");

@@ -8,6 +8,7 @@ pub(crate) mod user_metrics;
 
 use crate::agent::Agent;
 use mainstay_core::{
+    discovery::InstanceList,
     event::{Event, Source},
     job::{Health, Job},
     name::Name,
@@ -164,7 +165,7 @@ impl Agent {
         let state = self.node.watch(plan.name.as_str());
         WatchMeasures {
             name: plan.name.clone(),
-            instances: state.and_then(|state| state.instances()).map(|all| all.len()),
+            instances: state.and_then(|state| state.instances()).map(InstanceList::len),
             events: self.meter.watches.get(plan.name.as_str()).cloned().unwrap_or_default(),
         }
     }

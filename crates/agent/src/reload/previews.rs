@@ -6,6 +6,7 @@ use mainstay_core::{
     clock::Now,
     node::{Node, Refusal, ReloadPreview},
     plan::Plan,
+    record::Encoded,
 };
 use mainstay_pool::{COMPUTE, Unserved};
 use mainstay_wire::api::Changes;
@@ -20,7 +21,7 @@ const COPIES: usize = 4;
 /// A plan that somebody wants to be applied.
 #[derive(Debug)]
 pub(crate) struct WantedPlan {
-    pub(crate) plan: Box<Plan>,
+    pub(crate) plan: Encoded<Plan>,
     pub(crate) caller: oneshot::Sender<Result<Applied, PreviewError>>,
     /// How many previews were made of it.
     tries: u32,
@@ -49,7 +50,7 @@ impl WantedPlan {
         plan: Box<Plan>,
         caller: oneshot::Sender<Result<Applied, PreviewError>>,
     ) -> WantedPlan {
-        WantedPlan { plan, caller, tries: 0 }
+        WantedPlan { plan: plan.into(), caller, tries: 0 }
     }
 
     pub(crate) fn may_be_tried_again(&self) -> bool {
@@ -81,11 +82,18 @@ impl WantedPlan {
 }
 
 /// A plan, what it would change, and how.
-type Tried = (Box<Plan>, Changes, Box<ReloadPreview>);
+type Tried = (Encoded<Plan>, Changes, Box<ReloadPreview>);
 
-fn preview(node: &Node, now: Now, plan: Box<Plan>) -> Result<Tried, PreviewError> {
+fn preview(node: &Node, now: Now, plan: Encoded<Plan>) -> Result<Tried, PreviewError> {
     let preview = node.preview(now, &plan)?;
     Ok((plan, view::changes(&preview), Box::new(preview)))
+}
+
+/// As [`preview`], of a plan that is journaled next, unless it is in force already.
+fn preview_to_apply(node: &Node, now: Now, plan: Encoded<Plan>) -> Result<Tried, PreviewError> {
+    let (plan, changes, preview) = preview(node, now, plan)?;
+    let plan = if *plan == *node.plan() { plan } else { plan.encode() };
+    Ok((plan, changes, preview))
 }
 
 #[derive(Debug)]
@@ -112,7 +120,8 @@ impl Previews {
         let copy = self.copy(node);
         tokio::spawn(async move {
             let changes = async {
-                let (_, changes, _) = copy?.preview(now, plan).await?;
+                let (_, changes, _) =
+                    copy?.run(move |node| preview(node, now, plan.into())).await?;
                 Ok(changes)
             };
             // Nobody is left only when the client went away.
@@ -125,7 +134,7 @@ impl Previews {
         let (copy, report) = (self.copy(node), self.report.clone());
         let WantedPlan { plan, caller, tries } = wanted;
         tokio::spawn(async move {
-            let tried = async { copy?.preview(now, plan).await };
+            let tried = async { copy?.run(move |node| preview_to_apply(node, now, plan)).await };
             if let Some(previewed) = WantedPlan::tried(tried.await, caller, tries) {
                 // Nobody listens only when the agent is gone.
                 let _ = report.send(previewed);
@@ -152,8 +161,11 @@ struct NodeCopy {
 }
 
 impl NodeCopy {
-    /// Tries a plan, outside the loop.
-    async fn preview(self, now: Now, plan: Box<Plan>) -> Result<Tried, PreviewError> {
-        COMPUTE.run(move || preview(&self.node, now, plan)).await?
+    /// Tries a plan with it, outside the loop.
+    async fn run(
+        self,
+        work: impl FnOnce(&Node) -> Result<Tried, PreviewError> + Send + 'static,
+    ) -> Result<Tried, PreviewError> {
+        COMPUTE.run(move || work(&self.node)).await?
     }
 }

@@ -27,6 +27,7 @@ use crate::{
     name::Name,
     outbox::Outbox,
     plan::{AppPlan, Change, JobChange, JobPlan, OnLoss, Plan, PlanDiff, diff, diff_job},
+    record::Encoded,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -85,7 +86,7 @@ impl Node {
     pub(super) fn apply(
         &mut self,
         out: &mut Outbox,
-        new: Plan,
+        new: Encoded<Plan>,
         preview: Option<ReloadPreview>,
     ) -> Result<(), Refusal> {
         if self.state.shutting().is_some() {
@@ -98,7 +99,7 @@ impl Node {
         };
         out.emit(Source::NODE, reloaded(&changes));
         let unchanged = |it: &JobPreview| it.change.change == Change::Unchanged;
-        if changes.iter().all(unchanged) && new == *self.plan() {
+        if changes.iter().all(unchanged) && *new == *self.plan() {
             // It is in force already.
             out.command(Command::Applied);
             self.look_again(out);
@@ -182,7 +183,8 @@ impl Node {
 
     /// The jobs in the order of the new plan; what is leaving follows. Gives back what the plan
     /// said before.
-    fn bring_into_force(&mut self, new: Plan) -> BTreeMap<Name, Arc<JobPlan>> {
+    fn bring_into_force(&mut self, new: Encoded<Plan>) -> BTreeMap<Name, Arc<JobPlan>> {
+        let (new, json) = new.into_parts();
         let differs = new != *self.plan();
         let mut added = Vec::new();
         let absent = &mut self.state.edit().disabled_absent;
@@ -195,7 +197,10 @@ impl Node {
         });
         self.wiring = Arc::new(Wiring::new(&self.jobs));
         self.revision += 1;
-        self.step.replanned |= differs;
+        if differs {
+            let plan = Box::new(self.plan().clone());
+            self.step.replanned = Some(Encoded::new(plan, json));
+        }
         self.forget_what_is_not_planned();
         self.admit(added);
         before

@@ -2,13 +2,14 @@
 
 use super::{NodePhase, ReloadPreview, command::Token};
 use crate::{
-    discovery::Instance,
+    discovery::InstanceList,
     environ::Unfit,
     event,
     exit::{Asked, Exit, Usage},
     job::JobSummary,
     name::Name,
     plan::{Plan, SignalTarget},
+    record::Encoded,
     signal::Signal,
     task::{MAX_INPUT, TaskId, TaskOutcome, TaskSpec},
 };
@@ -85,7 +86,7 @@ pub enum Input {
     /// Service discovery was asked about a watch.
     Instances {
         watch: Name,
-        instances: Vec<Instance>,
+        instances: InstanceList,
     },
     /// The job is no longer announced, or it was tried in vain.
     Withdrawn {
@@ -180,7 +181,7 @@ pub enum Request {
     },
     /// Brings a new plan into force: touches only what it changes.
     Apply {
-        plan: Box<Plan>,
+        plan: Encoded<Plan>,
         /// What it comes to, if somebody has looked: that is what is applied, unless the node has
         /// moved on since.
         preview: Option<Box<ReloadPreview>>,

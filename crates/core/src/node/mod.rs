@@ -43,14 +43,14 @@ pub use state::{JournalLoss, NodePhase, NodeState};
 use crate::{
     app::App,
     clock::Now,
-    discovery::Instance,
+    discovery::InstanceList,
     environ::Environ,
     event::{EventName, Kind, Source},
     job::{Effects, Health, Job, JobCtx, JobInput, Notification},
     name::Name,
     outbox::Outbox,
     plan::{Awaited, JobPlan, Plan},
-    record::{Journaled, JournaledMap, Memory},
+    record::{Encoded, Journaled, JournaledMap, Memory},
     signal::Signal,
     task::Tasks,
     watch::Watch,
@@ -91,8 +91,8 @@ struct StepState {
     gone: Vec<Name>,
     /// It finds out how things are, without a journal: what is said now is no trigger.
     recovering: bool,
-    /// Another plan has come into force.
-    replanned: bool,
+    /// The plan that has come into force.
+    replanned: Option<Encoded<Plan>>,
     /// Something has come to another phase: the node may have come to its end.
     moved: bool,
     /// A process was renewed: who waits for it is looked at again.
@@ -222,7 +222,7 @@ impl Node {
         None
     }
 
-    fn answered(&mut self, out: &mut Outbox, watch: &Name, instances: Vec<Instance>) {
+    fn answered(&mut self, out: &mut Outbox, watch: &Name, instances: InstanceList) {
         if self.jobs.plan().watch(watch.as_str()).is_none() {
             return;
         }

@@ -174,7 +174,7 @@ impl Node {
     /// The node as it is once the plan is in force and all has gone well.
     fn dry_run(&self, now: Now, new: &Plan, preview: &ReloadPreview) -> Result<Node, Refusal> {
         let mut dry_run = DryRun::new(self.clone(), now);
-        let (plan, known) = (Box::new(new.clone()), Some(Box::new(preview.clone())));
+        let (plan, known) = (new.clone().into(), Some(Box::new(preview.clone())));
         dry_run.take(Input::Request(Request::Apply { plan, preview: known }))?;
         let changed = preview.jobs.iter().filter(|it| differs(it)).map(|it| &it.change.job);
         dry_run.finish_stops(changed);

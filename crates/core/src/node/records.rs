@@ -84,7 +84,7 @@ impl Node {
     /// The plan in force, for a journal that is the only one to have it.
     #[must_use]
     pub fn plan_record(&self) -> Record {
-        Record::Plan(Box::new(self.plan().clone()))
+        Record::Plan(self.plan().clone().into())
     }
 
     fn leaving_records(&self) -> impl Iterator<Item = Record> {
@@ -94,8 +94,8 @@ impl Node {
     /// What this step has changed: `jobs`, and what knows by itself that it has changed.
     pub(super) fn take_records(&mut self, jobs: &[Name]) -> Vec<Record> {
         let mut records = Vec::new();
-        if self.step.replanned {
-            records.push(self.plan_record());
+        if let Some(plan) = self.step.replanned.take() {
+            records.push(Record::Plan(plan));
             records.extend(self.leaving_records());
         }
         let state = self.state.take_change().cloned();

@@ -34,7 +34,7 @@ impl Node {
             Request::StartApp { app } => self.app_asked(out, &app, AppInput::Start),
             Request::StopApp { app } => self.app_asked(out, &app, AppInput::Stop),
             Request::RestartApp { app } => self.app_asked(out, &app, AppInput::Restart),
-            Request::Apply { plan, preview } => self.apply(out, *plan, preview.map(|it| *it)),
+            Request::Apply { plan, preview } => self.apply(out, plan, preview.map(|it| *it)),
             Request::Environ { changes } => Ok(self.environ.edit().change(changes)?),
             Request::RunTask { purpose, timeout, task } => {
                 self.run_node_task(out, purpose, timeout, task)

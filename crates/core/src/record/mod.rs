@@ -8,8 +8,10 @@
 //! To journal one more value: give it a kind here (in `Record`, `RecordKind` and `Memory`), a
 //! `Journaled` place in the node, and a line in `node/records`.
 
+mod encoded;
 mod journaled;
 
+pub use encoded::Encoded;
 pub(crate) use journaled::{Journaled, JournaledMap};
 
 use crate::{
@@ -39,7 +41,7 @@ pub enum Record {
     /// The number of the last event. Only in a snapshot: what has changed comes with its events.
     Seq(u64),
     /// The plan in force. What it does not have is forgotten.
-    Plan(Box<Plan>),
+    Plan(Encoded<Plan>),
     /// The node itself, apart from all that follows.
     Node(Box<NodeState>),
     Environ(Environ),
@@ -153,7 +155,7 @@ impl Memory {
     pub fn take(&mut self, record: Record) {
         match record {
             Record::Seq(seq) => self.told(seq),
-            Record::Plan(plan) => self.take_plan(*plan),
+            Record::Plan(plan) => self.take_plan(plan.into_parts().0),
             Record::Node(state) => self.state = Some(*state),
             Record::Environ(environ) => self.environ = environ,
             Record::Tasks(tasks) => self.tasks = tasks,

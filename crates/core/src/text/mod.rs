@@ -1,15 +1,18 @@
-//! Text that is not just text: bytes that are none, what others have said, secrets.
+//! Text that is not just text: bytes that are none, what others have said, secrets, large values.
 //!
 //! | what | where it is one |
 //! |---|---|
 //! | bytes that are not UTF-8 | arguments, environment and paths are a `String` everywhere between the call that brought them and exec ([`bytes`]); paths in what is stored or sent are written with [`path`] |
 //! | what a job or another machine has said | as it is in JSON and files; [`visible`] where a person sees it beside what we say |
 //! | secrets | [`Secret`] |
+//! | large values | [`Json`], made by whoever makes the value |
 
 pub mod bytes;
+mod json;
 pub mod path;
 mod secret;
 mod visible;
 
+pub use json::Json;
 pub use secret::Secret;
 pub use visible::visible;

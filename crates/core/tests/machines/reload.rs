@@ -30,7 +30,7 @@ fn what_was_compared_with_an_earlier_plan_is_compared_again() {
     node.step(at(0), Input::Boot);
     let preview = node.preview(at(1), &with(&["a", "b"])).expect("taken");
     let apply = |plan: Plan, preview: Option<ReloadPreview>| {
-        Input::Request(Request::Apply { plan: Box::new(plan), preview: preview.map(Box::new) })
+        Input::Request(Request::Apply { plan: plan.into(), preview: preview.map(Box::new) })
     };
     node.step(at(2), apply(with(&["b"]), None));
     let outcome = node.step(at(3), apply(with(&["a", "b"]), Some(preview)));

@@ -116,7 +116,7 @@ impl Stage {
                 self.plan.watches.retain(|watch| watch.name != name);
             }
             Line::Apply => {
-                let plan = Box::new(self.plan.clone());
+                let plan = self.plan.clone().into();
                 self.say(Input::Request(Request::Apply { plan, preview: None }));
             }
             Line::Plan => self.preview(),

@@ -2,7 +2,7 @@
 
 use crate::{
     Told,
-    told::{query, registration, service, watch},
+    told::{list, query, registration, service, watch},
 };
 use mainstay_discovery::{Backend, FileCatalogue, Query, Registration, Report, Standing};
 use mainstay_tests::{Scratch, until};
@@ -139,7 +139,7 @@ fn a_list_that_changes_all_the_time_ends_right_for_everybody() {
     }
     third.next("the last state", |report| match report {
         Report::Instances { instances, .. } => {
-            instances.iter().map(|one| one.port).eq([198, 199]).then_some(())
+            list(instances).iter().map(|one| one.port).eq([198, 199]).then_some(())
         }
         _ => None,
     });

@@ -1,7 +1,8 @@
 //! A catalogue in the hands of a test: what it reports is waited for with a deadline.
 
 use mainstay_discovery::{
-    About, Backend, Catalogue, Consul, Instance, Query, Registration, Report, Standing,
+    About, Backend, Catalogue, Consul, Instance, InstanceList, Query, Registration, Report,
+    Standing,
 };
 use std::{
     collections::BTreeMap,
@@ -129,7 +130,7 @@ impl Told {
 
     pub(crate) fn instances(&mut self, watch: &str) -> Vec<Instance> {
         self.next(&format!("instances of {watch}"), |report| match report {
-            Report::Instances { watch: of, instances } if of == watch => Some(instances.clone()),
+            Report::Instances { watch: of, instances } if of == watch => Some(list(instances)),
             _ => None,
         })
     }
@@ -143,11 +144,16 @@ impl Told {
     pub(crate) fn until_ids(&mut self, watch: &str, ids: &[&str]) {
         self.next(&format!("{watch} has {ids:?}"), |report| match report {
             Report::Instances { watch: of, instances } if of == watch => {
-                instances.iter().map(|instance| &instance.id).eq(ids).then_some(())
+                list(instances).iter().map(|instance| &instance.id).eq(ids).then_some(())
             }
             _ => None,
         });
     }
+}
+
+/// One by one.
+pub(crate) fn list(instances: &InstanceList) -> Vec<Instance> {
+    serde_json::from_str(instances.as_json()).expect("a list of instances")
 }
 
 pub(crate) fn service(id: &str) -> About {

@@ -2,7 +2,7 @@
 
 use crate::{
     Told,
-    told::{consul, query, registration, watch},
+    told::{consul, list, query, registration, watch},
 };
 use mainstay_discovery::{Instance, Query, Report, Standing};
 use mainstay_tests::Consul;
@@ -118,7 +118,7 @@ fn a_list_that_changes_all_the_time_is_told_at_the_pace_of_the_debounce_and_ends
     }
     let changing = begun.elapsed();
     told.next("the last state", |report| match report {
-        Report::Instances { instances, .. } => (instances.first()?.port == 200).then_some(()),
+        Report::Instances { instances, .. } => (list(instances).first()?.port == 200).then_some(()),
         _ => None,
     });
     let lists = told.heard.iter().filter(|report| matches!(report, Report::Instances { .. }));

@@ -71,7 +71,7 @@ proptest! {
         let before = node.clone();
         let preview = node.preview(now(mono), &next);
         let apply = Input::Request(Request::Apply {
-            plan: Box::new(next.clone()),
+            plan: next.clone().into(),
             preview: preview.as_ref().ok().cloned().map(Box::new),
         });
         let outcome = node.step(now(mono), apply);

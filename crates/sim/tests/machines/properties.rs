@@ -513,7 +513,7 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
                 _ => Request::RestartApp { app },
             })
         }),
-        1 => subset().prop_map(|plan| Input::Request(Request::Apply { plan: Box::new(plan), preview: None })),
+        1 => subset().prop_map(|plan| Input::Request(Request::Apply { plan: plan.into(), preview: None })),
         6 => (name(), 0..9).prop_map(|(job, what)| Input::Request(match what {
             0 => Request::Start { jobs: vec![job], args: None, now: false },
             5 => Request::Start { jobs: vec![job], args: Some(vec!["-v".to_owned()]), now: true },

@@ -5,8 +5,6 @@
 //! entry under another name is removed when the plan gives it a new one. A backend that is
 //! exchanged is given a while to remove what it holds.
 
-mod sorter;
-
 use mainstay_core::{
     discovery::{Backend, Query, Registration, Standing},
     interface::{NoAddress, choose},
@@ -16,7 +14,6 @@ use mainstay_core::{
 };
 use mainstay_discovery::{About, Catalogue, Documents, Report, addresses};
 use mainstay_wire::api::Announcement;
-use sorter::Sorter;
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc::UnboundedReceiver,
@@ -39,7 +36,6 @@ pub(crate) struct Discovery {
     /// Removals under way, by id.
     leaving: BTreeMap<String, Name>,
     watches: BTreeMap<Name, WatchPlan>,
-    sorter: Sorter,
     trouble: BTreeMap<About, String>,
     /// When to look again for an address that some entry is without.
     look_again: Option<Instant>,
@@ -74,7 +70,6 @@ impl Discovery {
             entries: BTreeMap::new(),
             leaving: BTreeMap::new(),
             watches: BTreeMap::new(),
-            sorter: Sorter::start(),
             trouble: BTreeMap::new(),
             look_again: None,
             here: None,
@@ -232,12 +227,6 @@ impl Discovery {
             let report = tokio::select! {
                 Some(report) = next(self.open.as_mut()) => report,
                 Some(report) = self.about_documents.recv() => report,
-                (watch, instances) = self.sorter.sorted() => {
-                    match self.watches.contains_key(&watch) {
-                        true => return Input::Instances { watch, instances },
-                        false => continue,
-                    }
-                }
                 () = due(self.look_again) => {
                     self.look_for_addresses();
                     continue;
@@ -265,9 +254,9 @@ impl Discovery {
                 job.map(|job| Input::Withdrawn { job })
             }
             Report::Instances { watch, instances } => {
-                let watch = Name::new(&watch).ok()?;
-                self.sorter.sort(watch, instances);
-                None
+                // It may have come too late.
+                let (watch, _) = self.watches.get_key_value(watch.as_str())?;
+                Some(Input::Instances { watch: watch.clone(), instances })
             }
             Report::Trouble { about, error } => {
                 self.suffer(about, error);
