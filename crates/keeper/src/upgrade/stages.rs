@@ -1,13 +1,15 @@
 //! An upgrade from the request to the moment before exec. Nothing in it waits:
 //!
 //! ```text
-//!  Opening ──► Checking ──► Imminent ──► exec
-//!   beside      as a child,   threads at rest,
-//!   the loop    it reads a    then the agent ended
+//!  Opening ──► Checking ──► TryingRest ──► EndingAgent ──► Resting ──► exec
+//!   beside      as a child,   the writer     the threads     the threads
+//!   the loop    it reads a    can rest       go on           at rest
 //!               snapshot
 //! ```
 //!
-//! Each stage has its time; what takes longer is refused, and everything goes on as it was.
+//! Each stage has its time; what takes longer is refused, and everything goes on as it was. The
+//! agent is ended only by who knows that the writer does not hang, and the threads go on meanwhile:
+//! no output waits for the end of an agent.
 
 use super::{UpgradeRequester, confirmation, error::UpgradeRefusal, write_memfd};
 use crate::{
@@ -56,7 +58,18 @@ enum Stage {
     /// It can take over.
     Imminent {
         binary: OwnedFd,
+        step: LastStep,
     },
+}
+
+/// What is to be done before a binary can take over, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastStep {
+    /// The writer shows that it does not hang: if it does, the agent has to stay.
+    TryingRest,
+    EndingAgent,
+    /// All that runs beside the main thread comes to rest, for good.
+    Resting,
 }
 
 /// A new binary that is being looked at.
@@ -225,31 +238,51 @@ impl Keeper {
             return self.give_up_upgrade(&UpgradeRefusal::CheckFailed { how, said });
         }
         match check.binary.try_clone() {
-            Ok(binary) => upgrade.enter(Stage::Imminent { binary }),
+            Ok(binary) => upgrade.enter(Stage::Imminent { binary, step: LastStep::TryingRest }),
             Err(error) => return self.give_up_upgrade(&UpgradeRefusal::Check(error)),
         }
         node.resources.output.want_rest();
-        deadlines.after(FORWARDER_TIME, Deadline::Upgrade);
         deadlines.after(REST_TIME, Deadline::Upgrade);
     }
 
-    /// Becomes the new binary as soon as all that runs beside the main thread is at rest, the writer
-    /// first: if that hangs, the agent has to stay.
+    /// Becomes the new binary as soon as the agent has ended and all that runs beside the main
+    /// thread is at rest.
     pub(crate) fn try_upgrade(&mut self) {
-        let Role::Node(node) = &self.role else { return };
-        let Some(upgrade) = &node.upgrade else { return };
-        let Stage::Imminent { binary } = &upgrade.stage else { return };
+        let Keeper { role: Role::Node(node), deadlines, .. } = self else { return };
+        let Some(upgrade) = &mut node.upgrade else { return };
+        let spent = upgrade.spent();
+        let Stage::Imminent { step, .. } = &mut upgrade.stage else { return };
         if node.ending.is_some() || node.stopping_alone {
             return self.give_up_upgrade(&UpgradeRefusal::NodeStopping);
         }
         let output = &node.resources.output;
-        let forwards = !output.is_forwarder_at_rest() && upgrade.spent() < FORWARDER_TIME;
-        if forwards || !output.is_writer_at_rest() {
-            return;
+        match step {
+            LastStep::TryingRest if output.is_writer_at_rest() => {
+                *step = LastStep::EndingAgent;
+                output.go_on();
+                self.kill_agent();
+                // There may be none.
+                self.try_upgrade();
+            }
+            LastStep::EndingAgent if node.agent.is_none() => {
+                (*step, upgrade.since) = (LastStep::Resting, clock::boottime());
+                output.want_rest();
+                deadlines.after(FORWARDER_TIME, Deadline::Upgrade);
+                deadlines.after(REST_TIME, Deadline::Upgrade);
+            }
+            LastStep::Resting if output.is_writer_at_rest() => {
+                if output.is_forwarder_at_rest() || spent >= FORWARDER_TIME {
+                    self.become_checked_binary();
+                }
+            }
+            LastStep::TryingRest | LastStep::EndingAgent | LastStep::Resting => {}
         }
-        if node.agent.is_some() {
-            return self.kill_agent();
-        }
+    }
+
+    fn become_checked_binary(&mut self) {
+        let Role::Node(node) = &self.role else { return };
+        let Some(upgrade) = &node.upgrade else { return };
+        let Stage::Imminent { binary, .. } = &upgrade.stage else { return };
         let error = self.become_binary(binary, upgrade.requester);
         self.give_up_upgrade(&UpgradeRefusal::Exec(error));
     }
@@ -263,12 +296,12 @@ impl Keeper {
                 let error = io::ErrorKind::TimedOut.into();
                 UpgradeRefusal::Binary { path: upgrade.path.clone(), error }
             }
-            Stage::Imminent { .. } if upgrade.spent() >= REST_TIME => {
-                match node.resources.output.is_writer_at_rest() {
-                    true => UpgradeRefusal::AgentHangs,
-                    false => UpgradeRefusal::LogsHang { dir: node.state_dir.clone() },
+            Stage::Imminent { step, .. } if upgrade.spent() >= REST_TIME => match step {
+                LastStep::EndingAgent => UpgradeRefusal::AgentHangs,
+                LastStep::TryingRest | LastStep::Resting => {
+                    UpgradeRefusal::LogsHang { dir: node.state_dir.clone() }
                 }
-            }
+            },
             Stage::Opening | Stage::Checking(_) | Stage::Imminent { .. } => return,
         };
         self.give_up_upgrade(&refusal);

@@ -227,11 +227,16 @@ impl Handover {
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Handover, HandoverError> {
-        let format: Format = serde_json::from_slice(bytes).map_err(HandoverError::None)?;
-        if !format.is_readable() {
-            return Err(HandoverError::Format(format.number));
+        // At once, as all output waits for it; what it is counts if it is not what it should be.
+        let read = serde_json::from_slice::<Handover>(bytes);
+        let format = match &read {
+            Ok(handover) => Format { number: handover.format, lowest: handover.lowest },
+            Err(_) => serde_json::from_slice(bytes).map_err(HandoverError::None)?,
+        };
+        match format.is_readable() {
+            true => read.map_err(HandoverError::Content),
+            false => Err(HandoverError::Format(format.number)),
         }
-        serde_json::from_slice(bytes).map_err(HandoverError::Content)
     }
 
     /// Everything that must stay open over the exec.
