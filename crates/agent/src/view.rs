@@ -7,12 +7,12 @@ use mainstay_core::{
     explain,
     job::{CheckState, Health, Job, Phase},
     name::Name,
-    node::{Blocker, Blockers, Effect, JournalLoss, Node, NodePhase, ReloadPreview},
+    node::{AppSummary, Blocker, Blockers, Effect, JournalLoss, Node, NodePhase, ReloadPreview},
     plan::{self, Check, JobPlan, Plan, WatchPlan, Watched},
 };
 use mainstay_wire::{
     api::{
-        Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, JournalLostStatus, StartStage,
+        AppStatus, Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, JournalLostStatus, StartStage,
         Waiting, WatchStatus,
     },
     link::TreeKind,
@@ -79,6 +79,15 @@ pub(crate) fn start_stage(node: &Node, plan: &JobPlan, job: &Job, now: Mono) -> 
         Some(left) if !left.is_zero() => StartStage::Young(left),
         Some(_) | None => StartStage::Started,
     }
+}
+
+pub(crate) fn apps(node: &Node) -> Vec<AppStatus> {
+    let view = |it: AppSummary<'_>| AppStatus {
+        name: it.plan.name.clone(),
+        state: it.phase,
+        failure: it.failure,
+    };
+    node.apps().map(view).collect()
 }
 
 pub(crate) fn watches(node: &Node, discovery: &Discovery) -> Vec<WatchStatus> {

@@ -134,6 +134,7 @@ impl Agent {
             jobs: self.jobs(),
             telemetry: None,
             containerpilot: None,
+            apps: view::apps(&self.node),
             watches: view::watches(&self.node, &self.discovery),
             discovery: view::discovery(plan, &self.discovery),
             fleet: None,

@@ -52,7 +52,7 @@ fn a_node_of_format_2_goes_on_where_it_was() {
     assert_eq!(phase(&node, "migrate"), Some(Phase::Exited));
     assert_eq!(phase(&node, "slow"), Some(Phase::Stopping));
     assert_eq!(node.job("off").map(Job::desired), Some(Desired::Disabled));
-    let apps: Vec<AppPhase> = node.apps().map(|(_, phase)| phase).collect();
+    let apps: Vec<AppPhase> = node.apps().map(|app| app.phase).collect();
     assert_eq!(apps, [AppPhase::Running]);
     assert_eq!(node.rest_reason("someday"), Some(RestReason::NotReached), "its app says when");
     assert!(node.watch("cache").is_some_and(|watch| watch.is_up()));

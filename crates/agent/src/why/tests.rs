@@ -338,6 +338,36 @@ app = "later"
 }
 
 #[test]
+fn a_job_of_an_app_that_fails_again_and_again_says_what_comes_next() {
+    let mut story = Story::new(
+        r#"[node]
+exit = "never"
+[apps.shop]
+on_failure = "restart-app"
+[jobs.db]
+exec = "db"
+app = "shop"
+restart = "never"
+"#,
+    );
+    let due = || Input::Timer { token: Token::App { app: name("shop") } };
+    for (seconds, incarnation) in [(0, 1), (0, 2)] {
+        story.at(seconds).spawned("db", incarnation);
+        story.exited("db", incarnation, 1);
+    }
+    assert_eq!(story.causes("db")[1], "its app shop starts again in 1s");
+    for (seconds, incarnation) in [(1, 3), (3, 4), (7, 5), (15, 6)] {
+        story.at(seconds).say(due());
+        story.spawned("db", incarnation);
+        story.exited("db", incarnation, 1);
+    }
+    assert_eq!(
+        story.causes("db")[1],
+        "its app shop rests: it was restarted 5 times in 10 minutes and failed again"
+    );
+}
+
+#[test]
 fn what_is_too_much_for_five_lines_leaves_the_causes() {
     let text = format!(
         "{}[jobs.web]\nexec = \"web\"\nwhen = [ {} ]\n",

@@ -4,7 +4,7 @@ use crate::{
     keys::{Kind, Reload::Live, Table, key},
     reader::{Reader, Span, Value},
 };
-use mainstay_core::plan::{AppPlan, Place};
+use mainstay_core::plan::{AppPlan, OnFailure, Place};
 
 const ON_FAILURE: Kind = Kind::OneOf(&["continue", "restart-process", "stop-app", "restart-app"]);
 
@@ -47,13 +47,25 @@ pub(crate) static APP: Table<AppPlan> = Table {
             ON_FAILURE,
             "\"continue\"",
             Live,
-            "When a running job of it ends for good without being asked to.",
-            |app, v, r| r.one_of(v).map(|it| app.on_failure = it),
+            "When a running job of it ends for good without being asked to, and its own restart has nothing left to say.",
+            |app, v, r| on_failure(v, r).map(|it| app.on_failure = it),
         ),
     ],
     later: &["strategy", "nodes", "distribution"],
     refused: &[],
 };
+
+fn on_failure(v: Value<'_>, r: &mut Reader<'_>) -> Option<OnFailure> {
+    let what = r.one_of(v)?;
+    if what == OnFailure::RestartProcess {
+        r.warn(
+            v.span,
+            "it does nothing here: it answers the loss of a node in a fleet, never a crash",
+            "a job comes back after a crash by its own restart",
+        );
+    }
+    Some(what)
+}
 
 /// `place` as it is written.
 #[derive(Default)]
@@ -106,7 +118,7 @@ pub(crate) static PLACE: Table<PlaceKeys> = Table {
             "",
             Live,
             "When it ends for good without being asked to; default: the app's.",
-            |it, v, r| r.one_of(v).map(|what| it.place.on_failure = Some(what)),
+            |it, v, r| on_failure(v, r).map(|what| it.place.on_failure = Some(what)),
         ),
     ],
     later: &["nodes", "load"],

@@ -1,5 +1,6 @@
 //! The order in which apps start by themselves: one `start_sequence` after the other, lowest first,
-//! each waiting until the apps of the one before have started or failed to.
+//! each waiting until the apps of the one before have started or failed to. Apps of one sequence go
+//! in lock-step: none comes to its next sequence of jobs before all are done with theirs.
 
 use crate::{name::Name, plan::AppPlan};
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,12 @@ impl BootSequence {
     #[must_use]
     pub fn will_start(&self, app: &AppPlan) -> bool {
         self.current.is_some_and(|current| app.start_sequence > current)
+    }
+
+    /// It starts now, with others.
+    #[must_use]
+    pub fn starts_now(&self, app: &AppPlan) -> bool {
+        self.current.is_some_and(|current| current > 0 && app.start_sequence == current)
     }
 
     /// Nothing is to be started by itself any more, or not yet.

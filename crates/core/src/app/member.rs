@@ -58,6 +58,8 @@ pub struct Facts<'a> {
     /// Whatever those members need that have a process, near or far: it stops after them. Asked
     /// only when somebody is to stop.
     pub needed: &'a dyn Fn() -> BTreeSet<Name>,
+    /// Other apps go in step with it: it comes to its next sequence when it is told so.
+    pub in_step: bool,
 }
 
 /// How the start of a member goes.
@@ -95,6 +97,18 @@ impl Member<'_> {
         at_rest && self.place.start_sequence > 0
     }
 
+    pub(super) fn is_stopping(&self) -> bool {
+        self.process == MemberProcess::Stopping
+    }
+
+    /// Its end is under way.
+    pub(super) fn is_ending(&self) -> bool {
+        match self.process {
+            MemberProcess::None | MemberProcess::Up => false,
+            MemberProcess::HookRun | MemberProcess::Stopping => true,
+        }
+    }
+
     pub(super) fn has_process(&self) -> bool {
         match self.process {
             MemberProcess::None => false,
@@ -129,6 +143,7 @@ impl<'a> Facts<'a> {
 
 impl fmt::Debug for Facts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Facts").field("members", &self.members).finish_non_exhaustive()
+        f.debug_struct("Facts").field("members", &self.members)
+            .field("in_step", &self.in_step).finish_non_exhaustive()
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   DOWN ──start──► STARTING(sequence) ──all sequences done──► UP
-//!    ▲                 │ a required job failed: abort ─────────►│
-//!    └── all down ── STOPPING ◄──────── stop ───────────────────┘
+//!    ▲ ▲               │ a required job failed: abort ─────────►│
+//!    │ └─ BACKOFF ◄─┐  │                                        │
+//!    └── all down ── STOPPING ◄──── stop, or a failure ─────────┘
 //! ```
 //!
 //! Facts about the members go in, orders to them come out, by name: the machine knows neither what
@@ -14,26 +15,40 @@
 //! A member rests until its sequence has come (or a user starts it by itself). A sequence is done
 //! when each of its members runs, waits for nothing but its trigger, or has ended as expected
 //! (`wait_exit`: only that); members with sequence 0 are left alone. Which apps start by themselves,
-//! and in which order, is in [`BootSequence`].
+//! and in which order, is in [`BootSequence`]. Apps that go in lock-step ([`Facts::in_step`]) come to
+//! their next sequence together, when all of them are done with theirs ([`AppInput::Next`]).
 //!
-//! When a member of an app that is up ends for good and was not meant to, `on_failure` says what
-//! follows. An app that fails within ten seconds of having come up is stopped instead of restarted,
-//! since it would only fail again.
+//! **Failures.** A member *crashes* when it ends, was not meant to, and its own `restart` answers
+//! that no more; it is *lost* when the node is gone on which it ran. `on_failure` says what follows:
+//!
+//! | | crashed | lost |
+//! |---|---|---|
+//! | continue | nothing | nothing |
+//! | restart-process | nothing | it comes back elsewhere; if nothing of the app is left, restart-app |
+//! | restart-app | down and up again, as often as [`AppRestarts`] allows | down and up again |
+//! | stop-app | down | down |
+//!
+//! Of several at once, and of those that come while the app goes down for another one, the last
+//! line counts. What a user asks for counts more than any of them. A member that fails before the
+//! app is through with its sequence has not started: then `on_start_failure` says what follows.
 //!
 //! **Reasons.** The app knows why a member rests that no user has stopped: its sequence has not
 //! come, the start was aborted before it came, or the app was stopped because a member failed. A
 //! reason is gone as soon as anybody else decides about the member ([`App::release`]).
 
 mod boot;
+mod failure;
 mod member;
 mod records;
+mod restarts;
 
 pub use boot::BootSequence;
+pub use failure::AppFailure;
 pub use member::{Facts, Member, MemberProcess, MemberState, RestReason};
+pub use restarts::{AppRestarts, LIMIT as RESTART_LIMIT, WITHIN as RESTART_WINDOW};
 
 use crate::{
     clock::Mono,
-    job::STABLE,
     name::Name,
     plan::{AppPlan, OnFailure, OnStartFailure, Place},
     record::{Journaled, JournaledMap},
@@ -50,6 +65,8 @@ pub enum AppPhase {
     Starting,
     Running,
     Stopping,
+    /// Down after a failure, and about to start again.
+    Backoff,
 }
 
 /// What an app is told.
@@ -62,8 +79,16 @@ pub enum AppInput<'a> {
     Failed {
         job: &'a Name,
     },
+    /// These ran on a node that is gone, and nowhere else.
+    Lost {
+        jobs: &'a BTreeSet<Name>,
+    },
     /// Something about the members may be other than it was.
     Moved,
+    /// All apps that it goes in step with are done with their sequence.
+    Next,
+    /// The time of [`AppOrder::Wake`] has come.
+    Due,
 }
 
 /// What a member is to do.
@@ -80,15 +105,20 @@ pub enum AppOrder {
     Stop {
         job: Name,
     },
-    /// It has failed, and comes back after a back-off.
-    Retry {
+    /// Its node is lost: it comes back elsewhere. That is a restart by policy.
+    FailOver {
         job: Name,
+    },
+    /// The app wants to hear [`AppInput::Due`] then. A later one replaces it.
+    Wake {
+        at: Mono,
     },
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct App {
     stage: Journaled<AppStage>,
+    restarts: Journaled<AppRestarts>,
     /// Why members rest, where that is the doing of the app.
     resting: JournaledMap<RestReason>,
 }
@@ -103,15 +133,44 @@ pub enum AppStage {
         sequence: u32,
     },
     Up {
+        /// For an older binary, which asks for how long.
         since: Mono,
     },
-    Stopping {
-        /// It is started again when it is down.
-        again: bool,
-        /// A member has failed, and nobody asked for the stop.
-        #[serde(default)]
-        failed: bool,
-    },
+    Stopping(Descent),
+}
+
+/// What an app goes down for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Descent {
+    /// It is started again when it is down.
+    again: bool,
+    /// A member has failed, and nobody asked for the stop.
+    #[serde(default)]
+    failed: bool,
+    /// A user wants it started again, whatever it went down for.
+    #[serde(default)]
+    wanted: bool,
+}
+
+impl Descent {
+    const ASKED: Descent = Descent { again: false, failed: false, wanted: false };
+    const RESTART: Descent = Descent { again: true, failed: false, wanted: true };
+    const FAILED: Descent = Descent { again: false, failed: true, wanted: false };
+    const FAILED_AGAIN: Descent = Descent { again: true, failed: true, wanted: false };
+
+    /// It comes back by `restart-app`, unless a stronger rule speaks against it.
+    fn may_be_overruled(self) -> bool {
+        self.again && self.failed && !self.wanted
+    }
+
+    /// Why a member rests that it has stopped.
+    fn reason(self) -> Option<RestReason> {
+        match (self.failed, self.again) {
+            (false, _) => None,
+            (true, true) => Some(RestReason::NotReached),
+            (true, false) => Some(RestReason::AppFailed),
+        }
+    }
 }
 
 /// What the app sees of the world while it decides, and what it has said so far.
@@ -134,43 +193,70 @@ impl App {
         let mut ctx = AppCtx { now, plan, facts, orders: Vec::new() };
         match (*self.stage, input) {
             (AppStage::Down | AppStage::Up { .. }, AppInput::Start) => {
+                self.forgive();
                 self.begin_sequence(&mut ctx, 0);
             }
-            (AppStage::Stopping { failed, .. }, AppInput::Start) => {
-                *self.stage.edit() = AppStage::Stopping { again: true, failed };
+            (AppStage::Starting { .. }, AppInput::Start) => self.forgive(),
+            (AppStage::Stopping(descent), AppInput::Start) => {
+                self.forgive();
+                let descent = Descent { again: true, wanted: true, ..descent };
+                *self.stage.edit() = AppStage::Stopping(descent);
             }
             (
                 AppStage::Down
                 | AppStage::Starting { .. }
                 | AppStage::Up { .. }
-                | AppStage::Stopping { .. },
+                | AppStage::Stopping(_),
                 AppInput::Stop,
-            ) => self.bring_down(&mut ctx, false, false),
+            ) => {
+                self.forgive();
+                self.bring_down(&mut ctx, Descent::ASKED);
+            }
             (
                 AppStage::Down
                 | AppStage::Starting { .. }
                 | AppStage::Up { .. }
-                | AppStage::Stopping { .. },
+                | AppStage::Stopping(_),
                 AppInput::Restart,
-            ) => self.bring_down(&mut ctx, true, false),
-            (AppStage::Up { since }, AppInput::Failed { job }) => {
-                self.follow_failure(&mut ctx, job, since);
+            ) => {
+                self.forgive();
+                self.bring_down(&mut ctx, Descent::RESTART);
             }
+            (AppStage::Up { .. }, AppInput::Failed { job }) => self.crashed(&mut ctx, job),
             (AppStage::Starting { sequence }, AppInput::Failed { job }) => {
                 let place = facts.member(job).map(|member| member.place);
                 if place.is_some_and(|place| place.start_sequence < sequence) {
-                    self.follow_failure(&mut ctx, job, now);
+                    self.crashed(&mut ctx, job);
                 }
             }
+            (AppStage::Stopping(descent), AppInput::Failed { job }) => {
+                self.overrule(&ctx, descent, std::slice::from_ref(job));
+            }
+            (AppStage::Up { .. } | AppStage::Starting { .. }, AppInput::Lost { jobs }) => {
+                self.lost(&mut ctx, jobs);
+            }
+            (AppStage::Stopping(descent), AppInput::Lost { jobs }) => {
+                self.overrule(&ctx, descent, jobs);
+            }
             (AppStage::Starting { sequence }, AppInput::Moved) => {
-                self.go_on_starting(&mut ctx, sequence);
+                self.go_on_starting(&mut ctx, sequence, !facts.in_step);
             }
-            (AppStage::Stopping { again, failed }, AppInput::Moved) => {
-                self.go_on_bringing_down(&mut ctx, again, failed);
+            (AppStage::Starting { sequence }, AppInput::Next) => {
+                self.go_on_starting(&mut ctx, sequence, true);
             }
-            (AppStage::Starting { .. }, AppInput::Start)
-            | (AppStage::Down | AppStage::Stopping { .. }, AppInput::Failed { .. })
-            | (AppStage::Down | AppStage::Up { .. }, AppInput::Moved) => {}
+            (AppStage::Stopping(descent), AppInput::Moved) => {
+                self.go_on_bringing_down(&mut ctx, descent, !facts.in_step);
+            }
+            (AppStage::Stopping(descent), AppInput::Next) => {
+                self.go_on_bringing_down(&mut ctx, descent, true);
+            }
+            (AppStage::Down, AppInput::Due) => self.come_back(&mut ctx),
+            (AppStage::Down, AppInput::Failed { .. } | AppInput::Lost { .. })
+            | (AppStage::Down | AppStage::Up { .. }, AppInput::Moved | AppInput::Next)
+            | (
+                AppStage::Starting { .. } | AppStage::Up { .. } | AppStage::Stopping(_),
+                AppInput::Due,
+            ) => {}
         }
         ctx.orders
     }
@@ -178,10 +264,11 @@ impl App {
     #[must_use]
     pub fn phase(&self) -> AppPhase {
         match *self.stage {
+            AppStage::Down if self.will_come_back() => AppPhase::Backoff,
             AppStage::Down => AppPhase::Stopped,
             AppStage::Starting { .. } => AppPhase::Starting,
             AppStage::Up { .. } => AppPhase::Running,
-            AppStage::Stopping { .. } => AppPhase::Stopping,
+            AppStage::Stopping(_) => AppPhase::Stopping,
         }
     }
 
@@ -190,8 +277,29 @@ impl App {
     pub fn is_moving(&self) -> bool {
         match *self.stage {
             AppStage::Down | AppStage::Up { .. } => false,
-            AppStage::Starting { .. } | AppStage::Stopping { .. } => true,
+            AppStage::Starting { .. } | AppStage::Stopping(_) => true,
         }
+    }
+
+    /// It is down, and will start again by itself: [`AppOrder::Wake`] says when.
+    #[must_use]
+    pub fn will_come_back(&self) -> bool {
+        self.comes_back_at().is_some()
+    }
+
+    /// When it starts again by itself, while it is down.
+    #[must_use]
+    pub fn comes_back_at(&self) -> Option<Mono> {
+        match *self.stage {
+            AppStage::Down => self.restarts.due(),
+            AppStage::Starting { .. } | AppStage::Up { .. } | AppStage::Stopping(_) => None,
+        }
+    }
+
+    /// It failed once more than it may be restarted.
+    #[must_use]
+    pub fn is_used_up(&self) -> bool {
+        self.restarts.is_used_up()
     }
 
     /// The app's reason for a member to rest. `None`: it has none, somebody else may.
@@ -225,7 +333,7 @@ impl App {
     pub fn starts_newcomer(&self, place: &Place) -> bool {
         match *self.stage {
             AppStage::Up { .. } => place.start_sequence > 0,
-            AppStage::Down | AppStage::Starting { .. } | AppStage::Stopping { .. } => false,
+            AppStage::Down | AppStage::Starting { .. } | AppStage::Stopping(_) => false,
         }
     }
 
@@ -241,8 +349,8 @@ impl App {
         let sequence = place.start_sequence;
         let comes = match *self.stage {
             AppStage::Starting { sequence: now } => sequence > now,
-            AppStage::Down => sequence > 0 && boot.will_start(plan),
-            AppStage::Stopping { again, .. } => sequence > 0 && again,
+            AppStage::Down => sequence > 0 && (self.will_come_back() || boot.will_start(plan)),
+            AppStage::Stopping(descent) => sequence > 0 && descent.again,
             AppStage::Up { .. } => false,
         };
         (comes && self.reason(job) == Some(RestReason::NotReached)).then_some(sequence)
@@ -253,7 +361,20 @@ impl App {
     pub fn starting(&self) -> Option<u32> {
         match *self.stage {
             AppStage::Starting { sequence } => Some(sequence),
-            AppStage::Down | AppStage::Up { .. } | AppStage::Stopping { .. } => None,
+            AppStage::Down | AppStage::Up { .. } | AppStage::Stopping(_) => None,
+        }
+    }
+
+    /// Whether a member holds the present sequence up: those that start, or those that go down.
+    #[must_use]
+    pub fn awaits(&self, facts: &Facts<'_>) -> bool {
+        match *self.stage {
+            AppStage::Down | AppStage::Up { .. } => false,
+            AppStage::Starting { sequence } => {
+                let mut members = facts.members.iter();
+                members.any(|it| it.place.start_sequence == sequence && it.is_awaited())
+            }
+            AppStage::Stopping(_) => facts.members.iter().any(Member::is_ending),
         }
     }
 
@@ -265,8 +386,18 @@ impl App {
             return;
         };
         if after == 0 {
+            if self.restarts.due().is_some() {
+                self.restarts.edit().cancel();
+            }
             let jobs = ctx.facts.members.iter().filter(|it| it.is_to_start());
-            ctx.orders.push(AppOrder::Prepare { jobs: jobs.map(|it| it.name.clone()).collect() });
+            let jobs: BTreeSet<Name> = jobs.map(|it| it.name.clone()).collect();
+            // Whatever kept them at rest so far.
+            for job in &jobs {
+                if self.reason(job).is_some() {
+                    self.give(job, Some(RestReason::NotReached));
+                }
+            }
+            ctx.orders.push(AppOrder::Prepare { jobs });
         }
         *self.stage.edit() = AppStage::Starting { sequence: next };
         for member in ctx.facts.members.iter().filter(|it| it.place.start_sequence == next) {
@@ -275,7 +406,8 @@ impl App {
         }
     }
 
-    fn go_on_starting(&mut self, ctx: &mut AppCtx<'_>, sequence: u32) {
+    /// `may_go_on`: to the next sequence, when this one is done.
+    fn go_on_starting(&mut self, ctx: &mut AppCtx<'_>, sequence: u32, may_go_on: bool) {
         let (mut under_way, mut failed) = (false, false);
         for member in ctx.facts.members.iter().filter(|it| it.place.start_sequence == sequence) {
             match member.progress() {
@@ -285,10 +417,10 @@ impl App {
             }
         }
         match (failed, ctx.plan.on_start_failure) {
-            (true, OnStartFailure::Stop) => self.bring_down(ctx, false, true),
+            (true, OnStartFailure::Stop) => self.bring_down(ctx, Descent::FAILED),
             (true, OnStartFailure::Abort) => self.abort_start(ctx),
             (true, OnStartFailure::Continue) | (false, _) => {
-                if !under_way {
+                if !under_way && may_go_on {
                     self.begin_sequence(ctx, sequence);
                 }
             }
@@ -306,48 +438,117 @@ impl App {
     }
 
     /// What has no process is stopped at once; the others follow in their order.
-    fn bring_down(&mut self, ctx: &mut AppCtx<'_>, again: bool, failed: bool) {
-        *self.stage.edit() = AppStage::Stopping { again, failed };
+    fn bring_down(&mut self, ctx: &mut AppCtx<'_>, descent: Descent) {
+        *self.stage.edit() = AppStage::Stopping(descent);
         for member in ctx.facts.members.iter().filter(|it| !it.has_process()) {
-            self.stop(ctx, member, failed);
+            self.stop(ctx, member, descent);
         }
-        self.go_on_bringing_down(ctx, again, failed);
+        self.go_on_bringing_down(ctx, descent, true);
     }
 
-    fn go_on_bringing_down(&mut self, ctx: &mut AppCtx<'_>, again: bool, failed: bool) {
-        for member in ctx.facts.next_to_stop(ctx.plan) {
-            self.stop(ctx, member, failed);
-        }
-        if !ctx.facts.members.iter().any(Member::has_process) {
-            *self.stage.edit() = AppStage::Down;
-            if again {
-                self.begin_sequence(ctx, 0);
+    /// `may_go_on`: to the next sequence, when this one is gone.
+    fn go_on_bringing_down(&mut self, ctx: &mut AppCtx<'_>, descent: Descent, may_go_on: bool) {
+        if may_go_on || ctx.facts.members.iter().any(Member::is_stopping) {
+            for member in ctx.facts.next_to_stop(ctx.plan) {
+                self.stop(ctx, member, descent);
             }
+        }
+        if ctx.facts.members.iter().any(Member::has_process) {
+            return;
+        }
+        *self.stage.edit() = AppStage::Down;
+        match (descent.again, self.restarts.due()) {
+            (false, _) => {}
+            (true, Some(_)) => self.come_back(ctx),
+            (true, None) => self.begin_sequence(ctx, 0),
+        }
+    }
+
+    /// It is down after a failure: now, or when its time has come.
+    fn come_back(&mut self, ctx: &mut AppCtx<'_>) {
+        match self.restarts.due() {
+            None => {}
+            Some(at) if ctx.now < at => ctx.orders.push(AppOrder::Wake { at }),
+            Some(_) => self.begin_sequence(ctx, 0),
         }
     }
 
     /// What a user has at rest stays there for the user's reason, what has ended for its own.
-    fn stop(&mut self, ctx: &mut AppCtx<'_>, member: &Member<'_>, failed: bool) {
+    fn stop(&mut self, ctx: &mut AppCtx<'_>, member: &Member<'_>, descent: Descent) {
         let had = self.reason(member.name);
         let reason = match (member.state, had) {
             (MemberState::Ended { .. }, _) | (MemberState::AtRest, None) => None,
             (MemberState::AtRest, Some(_)) | (MemberState::Up | MemberState::UnderWay, _) => {
-                failed.then_some(RestReason::AppFailed)
+                descent.reason()
             }
         };
         self.give(member.name, reason);
         ctx.orders.push(AppOrder::Stop { job: member.name.clone() });
     }
 
-    /// A member of an app that has started (`since`) is lost.
-    fn follow_failure(&mut self, ctx: &mut AppCtx<'_>, job: &Name, since: Mono) {
-        let Some(member) = ctx.facts.member(job) else { return };
-        let stable = ctx.now.since(since) >= STABLE;
-        match member.place.on_failure.unwrap_or(ctx.plan.on_failure) {
+    fn crashed(&mut self, ctx: &mut AppCtx<'_>, job: &Name) {
+        match ctx.strongest(std::slice::from_ref(job)) {
+            OnFailure::Continue | OnFailure::RestartProcess => {}
+            OnFailure::RestartApp => {
+                let left = self.restarts.edit().spend(ctx.now);
+                self.bring_down(ctx, if left { Descent::FAILED_AGAIN } else { Descent::FAILED });
+            }
+            OnFailure::StopApp => self.bring_down(ctx, Descent::FAILED),
+        }
+    }
+
+    fn lost(&mut self, ctx: &mut AppCtx<'_>, jobs: &BTreeSet<Name>) {
+        match ctx.strongest(jobs) {
             OnFailure::Continue => {}
-            OnFailure::RestartProcess => ctx.orders.push(AppOrder::Retry { job: job.clone() }),
-            OnFailure::RestartApp if stable => self.bring_down(ctx, true, true),
-            OnFailure::RestartApp | OnFailure::StopApp => self.bring_down(ctx, false, true),
+            OnFailure::RestartProcess if ctx.nothing_is_left() && ctx.is_in_sequence(jobs) => {
+                self.start_over(ctx);
+            }
+            OnFailure::RestartProcess => {
+                let elsewhere = |job: &&Name| {
+                    ctx.rule(job) == OnFailure::RestartProcess && self.reason(job).is_none()
+                };
+                let jobs: Vec<Name> = jobs.iter().filter(elsewhere).cloned().collect();
+                ctx.orders.extend(jobs.into_iter().map(|job| AppOrder::FailOver { job }));
+            }
+            OnFailure::RestartApp => self.start_over(ctx),
+            OnFailure::StopApp => self.bring_down(ctx, Descent::FAILED),
+        }
+    }
+
+    /// Down and up again, at once and for nothing.
+    fn start_over(&mut self, ctx: &mut AppCtx<'_>) {
+        self.restarts.edit().spare(ctx.now);
+        self.bring_down(ctx, Descent::FAILED_AGAIN);
+    }
+
+    /// A failure while the app goes down: it may want more than what it goes down for.
+    fn overrule<'a>(
+        &mut self,
+        ctx: &AppCtx<'_>,
+        descent: Descent,
+        jobs: impl IntoIterator<Item = &'a Name>,
+    ) {
+        match ctx.strongest(jobs) {
+            OnFailure::StopApp if descent.may_be_overruled() => {
+                *self.stage.edit() = AppStage::Stopping(Descent::FAILED);
+                self.restarts.edit().cancel();
+                for member in &ctx.facts.members {
+                    if self.reason(member.name) == Some(RestReason::NotReached) {
+                        self.give(member.name, Some(RestReason::AppFailed));
+                    }
+                }
+            }
+            OnFailure::StopApp
+            | OnFailure::RestartApp
+            | OnFailure::RestartProcess
+            | OnFailure::Continue => {}
+        }
+    }
+
+    /// A user has decided about the app: what it did by itself is no longer counted.
+    fn forgive(&mut self) {
+        if *self.restarts != AppRestarts::default() {
+            *self.restarts.edit() = AppRestarts::default();
         }
     }
 
@@ -356,5 +557,33 @@ impl App {
             Some(reason) => self.resting.insert(job.clone(), reason),
             None => drop(self.resting.remove(job)),
         }
+    }
+}
+
+impl AppCtx<'_> {
+    /// What follows from the failure of a job.
+    fn rule(&self, job: &Name) -> OnFailure {
+        let member = self.facts.member(job);
+        member.map_or(OnFailure::Continue, |it| it.place.on_failure.unwrap_or(self.plan.on_failure))
+    }
+
+    /// Of several failures.
+    fn strongest<'a>(&self, jobs: impl IntoIterator<Item = &'a Name>) -> OnFailure {
+        let rules = jobs.into_iter().map(|job| self.rule(job));
+        rules.max().unwrap_or(OnFailure::Continue)
+    }
+
+    /// Nobody of the app runs or is about to.
+    fn nothing_is_left(&self) -> bool {
+        self.facts.members.iter().all(|it| match it.state {
+            MemberState::Ended { .. } | MemberState::AtRest => !it.has_process(),
+            MemberState::Up | MemberState::UnderWay => false,
+        })
+    }
+
+    /// A start of the app comes to one of them.
+    fn is_in_sequence(&self, jobs: &BTreeSet<Name>) -> bool {
+        let mut members = jobs.iter().filter_map(|job| self.facts.member(job));
+        members.any(|it| it.place.start_sequence > 0)
     }
 }

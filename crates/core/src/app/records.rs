@@ -1,12 +1,13 @@
-//! What of an app is journaled: how far it is, and each reason by itself.
+//! What of an app is journaled: how far it is, its restarts, and each reason by itself.
 
-use super::{App, AppStage, RestReason};
+use super::{App, AppRestarts, AppStage, RestReason};
 use crate::{name::Name, record::Journaled};
 
 impl App {
     /// An app as an earlier agent left it.
-    pub(crate) fn restored(stage: AppStage) -> App {
-        App { stage: Journaled::new(stage), ..App::default() }
+    pub(crate) fn restored(stage: AppStage, restarts: AppRestarts) -> App {
+        let (stage, restarts) = (Journaled::new(stage), Journaled::new(restarts));
+        App { stage, restarts, ..App::default() }
     }
 
     /// The reason that an earlier agent, or another app, had for a job to rest.
@@ -31,6 +32,10 @@ impl App {
         *self.stage
     }
 
+    pub(crate) fn restarts(&self) -> &AppRestarts {
+        &self.restarts
+    }
+
     pub(crate) fn reasons(&self) -> impl Iterator<Item = (&Name, RestReason)> {
         self.resting.iter().map(|(job, reason)| (job, *reason))
     }
@@ -38,6 +43,11 @@ impl App {
     /// How far it is, if that has changed.
     pub(crate) fn take_stage(&mut self) -> Option<AppStage> {
         self.stage.take_change().copied()
+    }
+
+    /// Its restarts, if they have changed.
+    pub(crate) fn take_restarts(&mut self) -> Option<AppRestarts> {
+        self.restarts.take_change().cloned()
     }
 
     /// The reasons that have changed.

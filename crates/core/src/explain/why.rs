@@ -7,7 +7,7 @@
 
 use super::{condition, how_it_ended, never_comes, span, waiting, word};
 use crate::{
-    app::RestReason,
+    app::{RESTART_LIMIT, RESTART_WINDOW, RestReason},
     clock::{Mono, Now},
     job::{Desired, Health, Job, Phase, StopStage, Verdict},
     name::Name,
@@ -104,8 +104,12 @@ impl Question<'_> {
                 vec![format!("it has run for longer than its timeout of {limit} and is killed")]
             }
             (Desired::Rest, Phase::Stopped) => self.resting(),
-            (Desired::Rest, Phase::Fatal) => vec![self.given_up()],
-            (Desired::Rest, Phase::Exited) => vec![self.ended()],
+            (Desired::Rest, Phase::Fatal) => {
+                std::iter::once(self.given_up()).chain(self.app_to_come()).collect()
+            }
+            (Desired::Rest, Phase::Exited) => {
+                std::iter::once(self.ended()).chain(self.app_to_come()).collect()
+            }
             (Desired::Run | Desired::Rest, _) => self.waiting(),
         }
     }
@@ -163,9 +167,22 @@ impl Question<'_> {
             Some(RestReason::AppFailed) => {
                 format!("its app {app} was stopped{}", self.failed_mate(app))
             }
-            Some(RestReason::NotReached) => return vec![self.sequence(app)],
+            Some(RestReason::NotReached) => self.sequence(app),
         };
-        vec![line]
+        std::iter::once(line).chain(self.app_to_come()).collect()
+    }
+
+    /// What comes next of an app that has failed.
+    fn app_to_come(&self) -> Option<String> {
+        let app = self.plan.app.as_ref()?;
+        let (times, minutes) = (RESTART_LIMIT, RESTART_WINDOW.as_secs() / 60);
+        match self.node.app_comes_back_at(app.as_str()) {
+            Some(at) => Some(format!("its app {app} starts again in {}", self.left(at))),
+            None if self.node.is_app_used_up(app.as_str()) => Some(format!(
+                "its app {app} rests: it was restarted {times} times in {minutes} minutes and failed again"
+            )),
+            None => None,
+        }
     }
 
     fn failed_mate(&self, app: &str) -> String {
@@ -184,6 +201,9 @@ impl Question<'_> {
         let sequence = self.plan.place.start_sequence;
         if sequence == 0 {
             return format!("it is not started with its app {app}: its place has start_sequence 0");
+        }
+        if self.node.app_comes_back_at(app).is_some() {
+            return format!("its app {app} has failed{}", self.failed_mate(app));
         }
         match self.node.starting(app) {
             Some((now, jobs)) => {

@@ -18,7 +18,7 @@ use crate::{
     event::{EventName, Kind},
     exit::{Asked, Exit, KillReason, Usage},
     node::Wait,
-    plan::{Awaited, DelayFrom, JobPlan, Restart, RestartOn},
+    plan::{Awaited, DelayFrom, JobPlan, RestartOn},
 };
 use std::time::Duration;
 
@@ -129,14 +129,6 @@ impl Job {
         let until = ctx.mono().after(delay);
         self.run.enter(ctx, State::Backoff { until });
         ctx.wake(self.incarnation(), Wait::Backoff, until);
-    }
-
-    /// Its app does not want to be without it: it comes back after a while, ever more slowly.
-    pub(super) fn try_again(&mut self, ctx: &mut JobCtx<'_>) {
-        let policy = Restart::on(RestartOn::Any);
-        let delay = self.budget.spend(&policy, ctx.mono(), false);
-        self.wish.run();
-        self.back_off(ctx, delay.unwrap_or(Restart::MAX_DELAY));
     }
 
     /// It got past `start_seconds`.

@@ -105,8 +105,6 @@ pub(crate) enum JobInput<'a> {
     // Its app.
     /// Its sequence has come.
     Ordered,
-    /// The app does not want to be without it: it comes back after a while, ever more slowly.
-    TryAgain,
 
     // A new plan.
     /// What can be applied to what is there.

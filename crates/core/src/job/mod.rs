@@ -228,7 +228,6 @@ impl Job {
             }
             JobInput::PlanLingers => {}
             JobInput::Ordered => self.order(ctx),
-            JobInput::TryAgain => self.try_again(ctx),
             JobInput::PlanChanged { before } => self.change_plan(ctx, before),
             JobInput::PlanRevives { before } => {
                 self.change_plan(ctx, before);

@@ -1,10 +1,12 @@
 //! The apps of one node: facts about its jobs go into [`crate::app`], its orders go to the jobs.
 
-use super::{JobId, Node, Refusal, state::NodeStage};
+use super::{Command, JobId, Node, Refusal, Token, state::NodeStage};
 use crate::{
     app::{
-        App, AppInput, AppOrder, AppPhase, Facts, Member, MemberProcess, MemberState, RestReason,
+        App, AppFailure, AppInput, AppOrder, AppPhase, Facts, Member, MemberProcess, MemberState,
+        RestReason,
     },
+    clock::Mono,
     job::{Desired, Force, Job, JobInput, Phase},
     name::Name,
     outbox::Outbox,
@@ -12,11 +14,60 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
+/// An app as observers see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AppSummary<'a> {
+    pub plan: &'a AppPlan,
+    pub phase: AppPhase,
+    pub failure: AppFailure,
+}
+
 impl Node {
     /// In the order of the file.
-    pub fn apps(&self) -> impl Iterator<Item = (&AppPlan, AppPhase)> {
-        let phase = |app: &AppPlan| self.app(&app.name).map_or(AppPhase::Stopped, App::phase);
-        self.jobs.plan().apps.iter().map(move |app| (app, phase(app)))
+    pub fn apps(&self) -> impl Iterator<Item = AppSummary<'_>> {
+        self.jobs.plan().apps.iter().map(|plan| {
+            let machine = self.app(&plan.name);
+            let members = self.members(&plan.name).map(|(_, member)| member);
+            AppSummary {
+                plan,
+                phase: machine.map_or(AppPhase::Stopped, App::phase),
+                failure: machine.map(|app| app.failure(members)).unwrap_or_default(),
+            }
+        })
+    }
+
+    /// An app that rests since it has failed more often than it may be restarted.
+    #[must_use]
+    pub fn is_app_used_up(&self, app: &str) -> bool {
+        self.apps.get(app).is_some_and(App::is_used_up)
+    }
+
+    /// When an app that failed starts again by itself.
+    #[must_use]
+    pub fn app_comes_back_at(&self, app: &str) -> Option<Mono> {
+        self.apps.get(app)?.comes_back_at()
+    }
+
+    /// Whether an app that is down is about to start again.
+    pub(super) fn is_app_coming_back(&self) -> bool {
+        self.apps.values().any(App::will_come_back)
+    }
+
+    /// The wait of an app is over.
+    pub(super) fn app_due(&mut self, out: &mut Outbox, app: &Name) {
+        match self.state.stage {
+            NodeStage::Starting | NodeStage::Stopping(_) => {}
+            NodeStage::Running => self.step_app(out, app, AppInput::Due),
+        }
+    }
+
+    /// A new agent goes on waiting.
+    pub(super) fn resume_apps(&self, out: &mut Outbox) {
+        for (app, machine) in &self.apps {
+            if let Some(at) = machine.comes_back_at() {
+                out.command(Command::SetTimer { token: Token::App { app: app.clone() }, at });
+            }
+        }
     }
 
     /// The jobs that an app which is starting waits for, and their sequence.
@@ -87,8 +138,28 @@ impl Node {
         self.go_on_with_boot(out);
     }
 
+    /// The apps that start now come to their next sequence together. `true`: they have.
+    fn go_on_in_step(&mut self, out: &mut Outbox) -> bool {
+        let starting = |app: &&AppPlan| {
+            self.state.boot.starts_now(app)
+                && self.app(&app.name).is_some_and(|it| it.starting().is_some())
+        };
+        let group: Vec<Name> =
+            self.plan().apps.iter().filter(starting).map(|app| app.name.clone()).collect();
+        if group.is_empty() || group.iter().any(|app| self.is_app_awaiting(app)) {
+            return false;
+        }
+        group.iter().for_each(|app| self.step_app(out, app, AppInput::Next));
+        true
+    }
+
+    fn is_app_awaiting(&self, app: &Name) -> bool {
+        self.app(app).is_some_and(|machine| self.with_facts(app, true, |it| machine.awaits(it)))
+    }
+
     fn go_on_with_boot(&mut self, out: &mut Outbox) {
         loop {
+            while self.go_on_in_step(out) {}
             let mut boot = self.state.boot;
             let due = boot.step(&self.jobs.plan().apps, |app| {
                 self.app(app).is_some_and(|app| app.starting().is_some())
@@ -119,14 +190,18 @@ impl Node {
             for order in self.decide_app(out, app, input) {
                 match order {
                     AppOrder::Prepare { jobs } => self.announce_launches(out, &jobs),
-                    AppOrder::Start { job } => {
+                    // Here is the only node: nothing fails over from it.
+                    AppOrder::Start { job } | AppOrder::FailOver { job } => {
                         self.tell_job(out, &job, JobInput::Ordered);
                         next = Some(AppInput::Moved);
                     }
                     AppOrder::Stop { job } => {
                         self.order(out, &job, JobInput::Stop(Force::Grace));
                     }
-                    AppOrder::Retry { job } => self.order(out, &job, JobInput::TryAgain),
+                    AppOrder::Wake { at } => {
+                        let token = Token::App { app: app.clone() };
+                        out.command(Command::SetTimer { token, at });
+                    }
                 }
             }
         }
@@ -135,14 +210,19 @@ impl Node {
     fn decide_app(&mut self, out: &mut Outbox, app: &Name, input: AppInput<'_>) -> Vec<AppOrder> {
         let mut machine = self.apps.remove(app).unwrap_or_default();
         let orders = self.jobs.plan().app(app.as_str()).map(|plan| {
-            let (ids, members): (Vec<JobId>, Vec<Member<'_>>) = self.members(app).unzip();
-            let name = |id: JobId| self.jobs.name(id).clone();
-            let needed = || self.needed(&ids).into_iter().map(name).collect();
-            let facts = Facts { members, needed: &needed };
-            machine.step(out.now.mono, plan, &facts, input)
+            let in_step = machine.starting().is_some() && self.state.boot.starts_now(plan);
+            self.with_facts(app, in_step, |facts| machine.step(out.now.mono, plan, facts, input))
         });
         self.apps.insert(app.clone(), machine);
         orders.unwrap_or_default()
+    }
+
+    /// What an app may know of its members now.
+    fn with_facts<T>(&self, app: &Name, in_step: bool, ask: impl FnOnce(&Facts<'_>) -> T) -> T {
+        let (ids, members): (Vec<JobId>, Vec<Member<'_>>) = self.members(app).unzip();
+        let name = |id: JobId| self.jobs.name(id).clone();
+        let needed = || self.needed(&ids).into_iter().map(name).collect();
+        ask(&Facts { members, needed: &needed, in_step })
     }
 
     /// As `tell_job`, but nothing is launched because of it.

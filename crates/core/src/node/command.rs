@@ -71,6 +71,8 @@ pub enum Token {
         incarnation: u64,
         wait: Wait,
     },
+    /// An app that failed is to start again.
+    App { app: Name },
     /// The end of a shutdown's time.
     ShutdownDeadline,
     /// Everything was killed, and had its time to be gone.

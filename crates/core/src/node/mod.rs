@@ -33,6 +33,7 @@ mod state;
 mod tasks;
 mod wiring;
 
+pub use apps::AppSummary;
 pub use blockers::{Blocker, Blockers, Cause, LeftAtRest, StuckJob, StuckWhy};
 pub use command::{Command, Outcome, Token, Wait};
 pub use input::{Held, Input, LostJournal, Refusal, Request};
@@ -194,6 +195,7 @@ impl Node {
             Input::Timer { token: Token::Job { job, incarnation, wait } } => {
                 self.tell_job(out, &job, JobInput::Timer { incarnation, wait });
             }
+            Input::Timer { token: Token::App { app } } => self.app_due(out, &app),
             Input::Timer { token: Token::ShutdownDeadline } => self.shutdown_time_over(out),
             Input::Timer { token: Token::ShutdownOverdue } => self.shutdown_overdue(out),
             Input::Request(request) => return Some(self.requested(out, request)),
@@ -291,6 +293,7 @@ impl Node {
             self.start_apps(out);
         }
         self.resume_tasks(out);
+        self.resume_apps(out);
         self.resume_shutdown(out);
         self.look_again(out);
         self.remind(out, &held);

@@ -3,7 +3,8 @@
 //! A job is told to stop when nothing that is still there needs it: the reverse of the `when` and
 //! `while` edges, also across jobs that are down already. Among those that come next, apps go by
 //! `stop_sequence`, inside an app its jobs by theirs (or the mirror of the start), and jobs without
-//! an app go last; the rest together. Each gets its signal in time whatever it waits for (`Job`
+//! an app go last; the rest together. Apps of one sequence go in lock-step: none comes to its next
+//! jobs before those that all of them have told are gone. Each gets its signal in time whatever it waits for (`Job`
 //! sees to that), so a circle costs time and nothing else.
 //!
 //! A job that runs on behalf of another one's end is not told: it ends by itself, or is cut.
@@ -108,8 +109,9 @@ impl Node {
         }
         let needed = self.needed(among);
         let free: Vec<JobId> = untold.into_iter().filter(|id| !needed.contains(id)).collect();
-        let stopping = among.iter().copied().filter(|id| self.is_stopping(*id));
-        let going: Vec<JobId> = free.iter().copied().chain(stopping).collect();
+        let stopping: Vec<JobId> =
+            among.iter().copied().filter(|id| self.is_stopping(*id)).collect();
+        let going: Vec<JobId> = free.iter().chain(&stopping).copied().collect();
         let Some(level) = going.iter().map(|id| self.level(*id)).min() else { return free };
         let mut first: BTreeMap<&Name, u32> = BTreeMap::new();
         for id in &going {
@@ -118,9 +120,15 @@ impl Node {
                 first.entry(app).and_modify(|it| *it = sequence.min(*it)).or_insert(sequence);
             }
         }
+        let app = |id: &JobId| self.jobs.plan_of(*id).app.as_ref();
+        let told: BTreeSet<&Name> =
+            stopping.iter().filter(|id| self.level(**id) == level).filter_map(app).collect();
         let is_next = |id: &JobId| {
-            let first = self.jobs.plan_of(*id).app.as_ref().and_then(|app| first.get(app));
-            self.level(*id) == level && first.is_none_or(|first| self.sequence(*id) == *first)
+            let its_app = app(id);
+            let in_step = its_app.is_none_or(|it| told.is_empty() || told.contains(it));
+            let first = its_app.and_then(|it| first.get(it));
+            let is_first = first.is_none_or(|first| self.sequence(*id) == *first);
+            self.level(*id) == level && in_step && is_first
         };
         free.iter().copied().filter(is_next).collect()
     }

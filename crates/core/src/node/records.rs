@@ -6,7 +6,7 @@ use super::{
     wiring::Wiring,
 };
 use crate::{
-    app::{App, AppStage},
+    app::{App, AppRestarts, AppStage},
     environ::Environ,
     job::Job,
     name::Name,
@@ -31,7 +31,15 @@ impl Node {
         });
         let mut state = memory.state.take().unwrap_or_default();
         state.disabled_absent.extend(memory.take_disabled());
-        let app = |(name, stage)| (name, App::restored(stage));
+        let mut restarts = memory.app_restarts;
+        let mut stages = memory.apps;
+        for name in restarts.keys() {
+            stages.entry(name.clone()).or_default();
+        }
+        let app = |(name, stage): (Name, AppStage)| {
+            let restarts = restarts.remove(&name).unwrap_or_default();
+            (name, App::restored(stage, restarts))
+        };
         let mut node = Node {
             wiring: Arc::new(Wiring::new(&jobs)),
             jobs,
@@ -39,7 +47,7 @@ impl Node {
             state: Journaled::new(state),
             environ: Journaled::new(memory.environ),
             tasks: Journaled::new(memory.tasks),
-            apps: memory.apps.into_iter().map(app).collect(),
+            apps: stages.into_iter().map(app).collect(),
             watches: JournaledMap::new(memory.watches),
             step: StepState::default(),
             stuck: Vec::new(),
@@ -74,6 +82,9 @@ impl Node {
             if app.stage() != AppStage::Down {
                 records.push(Record::App(name.clone(), app.stage()));
             }
+            if *app.restarts() != AppRestarts::default() {
+                records.push(Record::AppRestarts(name.clone(), app.restarts().clone()));
+            }
             records.extend(app.reasons().map(|(job, it)| Record::Rest(job.clone(), Some(it))));
         }
         let watch = |(name, watch): (&Name, &Watch)| Record::Watch(name.clone(), watch.clone());
@@ -106,6 +117,8 @@ impl Node {
         records.extend(jobs.map(|id| self.job_record(id)));
         for (name, app) in &mut self.apps {
             records.extend(app.take_stage().map(|stage| Record::App(name.clone(), stage)));
+            let restarts = app.take_restarts();
+            records.extend(restarts.map(|it| Record::AppRestarts(name.clone(), it)));
             let reasons = app.take_reasons().into_iter();
             records.extend(reasons.map(|(job, reason)| Record::Rest(job, reason)));
         }

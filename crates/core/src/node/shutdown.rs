@@ -166,6 +166,7 @@ impl Node {
         match self.state.stage {
             NodeStage::Starting | NodeStage::Stopping(_) => return false,
             NodeStage::Running if !std::mem::take(&mut self.step.moved) => return false,
+            NodeStage::Running if self.is_app_coming_back() => return false,
             NodeStage::Running => {}
         }
         let code = match self.jobs.plan().node.exit {

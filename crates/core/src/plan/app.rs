@@ -35,14 +35,16 @@ pub enum OnStartFailure {
     Continue,
 }
 
-/// A job of a running app ended for good and was not meant to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// A job of a running app ended for good and was not meant to, or its node is lost. Of several the
+/// last counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
     Continue,
+    /// Answers the loss of a node, never a crash.
     RestartProcess,
-    StopApp,
     RestartApp,
+    StopApp,
 }
 
 /// Where a job stands in its app.

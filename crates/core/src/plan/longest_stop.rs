@@ -1,7 +1,7 @@
 //! How long a shutdown takes at most, by the stop times that its jobs have.
 //!
 //! A job is told to stop when nothing that needs it is left, apps go by `stop_sequence`, their jobs
-//! by theirs, jobs without an app last. The longest way through that order counts: the times that
+//! by theirs, apps of one sequence in lock-step, jobs without an app last. The longest way through that order counts: the times that
 //! were written down for its jobs, each again for a `stop.exec` and again for hooks, and one usual
 //! time for all its other jobs together. Hooks that run before a signal, or at each end, are on no
 //! way: they run in the time of the job whose end they wait for. Who waits `once` for another's
@@ -9,7 +9,10 @@
 
 use super::{AppPlan, Condition, JobPlan, Plan, SourceRef, Stop, Trigger};
 use crate::event::During;
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// A shutdown of a plan in which no time was written down; Docker allows ten seconds.
 pub const USUAL_SHUTDOWN: Duration = Duration::from_secs(8);
@@ -123,22 +126,32 @@ impl Order {
         sorted
     }
 
-    /// The step of each job: that of its app and its own, or that of whoever needs it, if later;
-    /// and whether it is a later one.
-    fn steps(&self, plan: &Plan, sorted: &[usize]) -> Vec<((u64, u32), bool)> {
+    /// The step of each job: that of its app and its own in it, or that of whoever needs it, if
+    /// later; and whether it is a later one.
+    fn steps(&self, plan: &Plan, sorted: &[usize]) -> Vec<(Step, bool)> {
         let apps: BTreeMap<&str, &AppPlan> =
             plan.apps.iter().map(|app| (app.name.as_str(), app)).collect();
+        let app_of = |job: &JobPlan| apps.get(job.app.as_ref()?.as_str()).copied();
+        let mut sequences: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+        for job in &plan.jobs {
+            if let Some(app) = app_of(job) {
+                let own = app.stop_sequence_of(&job.place);
+                sequences.entry(app.name.as_str()).or_default().insert(own);
+            }
+        }
         let own = |job: &JobPlan| {
-            let app = job.app.as_ref().and_then(|app| apps.get(app.as_str()));
-            app.map_or((u64::MAX, 0), |app| {
-                (u64::from(app.stop_sequence), app.stop_sequence_of(&job.place))
+            app_of(job).map_or((u64::MAX, 0), |app| {
+                let own = app.stop_sequence_of(&job.place);
+                let all = sequences.get(app.name.as_str());
+                let earlier = all.map_or(0, |all| all.range(..own).count());
+                (u64::from(app.stop_sequence), earlier)
             })
         };
         let mut steps: Vec<_> = plan.jobs.iter().map(|job| (own(job), false)).collect();
         for at in sorted {
             let needed_until = steps[*at].0;
             for source in &self.needs[*at] {
-                if steps[*source].0.0 < needed_until.0 {
+                if steps[*source].0 < needed_until {
                     steps[*source].1 = true;
                 }
                 steps[*source].0 = steps[*source].0.max(needed_until);
@@ -154,15 +167,10 @@ impl Order {
         let mut before: BTreeMap<End, End> = BTreeMap::new();
         let mut ways = vec![Ways::default(); plan.jobs.len()];
         let mut levels = Levels::default();
-        let mut apps: BTreeMap<&str, Levels> = BTreeMap::new();
         for at in sorted.into_iter().filter(|at| !self.is_hook[*at]) {
-            let (job, (level, sequence)) = (&plan.jobs[at], steps[at].0);
-            let mut app = job.app.as_ref().map(|app| apps.entry(app.as_str()).or_default());
+            let job = &plan.jobs[at];
             let mut earlier = ways[at];
-            earlier.join(levels.below(level));
-            if let Some(app) = &mut app {
-                earlier.join(app.below(u64::from(sequence)));
-            }
+            earlier.join(levels.below(steps[at].0));
             let mut here = Ways::default();
             let unwritten = !written(at);
             let time = if unwritten { Duration::ZERO } else { self.time(at, job) };
@@ -179,9 +187,6 @@ impl Order {
                 // It was to go before the others of this step: they wait for it.
                 levels.below.join(here);
             }
-            if let Some(app) = app {
-                app.reached.join(here);
-            }
         }
         longest(levels.reached, &before)
     }
@@ -193,17 +198,20 @@ impl Order {
     }
 }
 
+/// The sequence of an app, and how many steps of its own come before.
+type Step = (u64, usize);
+
 /// The ways through steps that wait for each other.
 #[derive(Debug, Clone, Copy, Default)]
 struct Levels {
-    level: u64,
+    level: Step,
     below: Ways,
     reached: Ways,
 }
 
 impl Levels {
     /// Those that end before this step, which is not below the last one.
-    fn below(&mut self, level: u64) -> Ways {
+    fn below(&mut self, level: Step) -> Ways {
         if level > self.level {
             (self.level, self.below) = (level, self.reached);
         }
@@ -325,6 +333,26 @@ mod tests {
         // Whoever needs one of an earlier step goes before it.
         plan.jobs[1] = after((*plan.jobs[1]).clone(), "b", EventName::Healthy).into();
         assert_eq!(longest(&plan).1, 138);
+    }
+
+    #[test]
+    fn apps_of_one_sequence_stop_in_lock_step() {
+        let member = |name, stop, app: &str, sequence| {
+            let mut job = job(name, stop);
+            job.app = Some(Name::new(app).expect("a name"));
+            job.place.stop_sequence = sequence;
+            job
+        };
+        let mut plan = plan(vec![
+            member("a1", 10, "a", 1),
+            member("a2", 40, "a", 2),
+            member("b1", 30, "b", 4),
+            member("b2", 20, "b", 9),
+        ]);
+        for name in ["a", "b"] {
+            plan.apps.push(AppPlan::new(Name::new(name).expect("a name")));
+        }
+        assert_eq!(longest(&plan), (vec!["b1", "a2"], 71));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub use encoded::Encoded;
 pub(crate) use journaled::{Journaled, JournaledMap};
 
 use crate::{
-    app::{AppStage, RestReason},
+    app::{AppRestarts, AppStage, RestReason},
     environ::Environ,
     job::{Desired, Job},
     name::Name,
@@ -55,6 +55,8 @@ pub enum Record {
     /// A job has left.
     JobGone(Name),
     App(Name, AppStage),
+    /// How often an app has come back after a crash.
+    AppRestarts(Name, AppRestarts),
     /// Why its app has a job at rest, if it has.
     Rest(Name, Option<RestReason>),
     Watch(Name, Watch),
@@ -76,6 +78,7 @@ enum RecordKind {
     Leaves,
     JobGone,
     App,
+    AppRestarts,
     Rest,
     Watch,
     #[serde(other)]
@@ -110,6 +113,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
             RecordKind::Leaves => Record::Leaves(map.next_value()?),
             RecordKind::JobGone => Record::JobGone(map.next_value()?),
             RecordKind::App => named(map.next_value()?, Record::App),
+            RecordKind::AppRestarts => named(map.next_value()?, Record::AppRestarts),
             RecordKind::Rest => named(map.next_value()?, Record::Rest),
             RecordKind::Watch => named(map.next_value()?, Record::Watch),
             RecordKind::Unknown => map.next_value().map(|IgnoredAny| Record::Unknown)?,
@@ -145,6 +149,7 @@ pub struct Memory {
     pub(crate) tasks: Tasks,
     pub(crate) jobs: BTreeMap<Name, Arc<Job>>,
     pub(crate) apps: BTreeMap<Name, AppStage>,
+    pub(crate) app_restarts: BTreeMap<Name, AppRestarts>,
     pub(crate) rests: BTreeMap<Name, RestReason>,
     pub(crate) watches: BTreeMap<Name, Watch>,
     passed_over: usize,
@@ -169,6 +174,7 @@ impl Memory {
                 self.out_of_plan.insert(name, OutOfPlan::Gone);
             }
             Record::App(name, stage) => drop(self.apps.insert(name, stage)),
+            Record::AppRestarts(name, it) => drop(self.app_restarts.insert(name, it)),
             Record::Rest(name, Some(reason)) => drop(self.rests.insert(name, reason)),
             Record::Rest(name, None) => drop(self.rests.remove(&name)),
             Record::Watch(name, watch) => drop(self.watches.insert(name, watch)),
@@ -181,6 +187,7 @@ impl Memory {
         let members: BTreeSet<&Name> =
             plan.jobs.iter().filter(|job| job.app.is_some()).map(|job| &job.name).collect();
         self.apps.retain(|name, _| plan.app(name.as_str()).is_some());
+        self.app_restarts.retain(|name, _| plan.app(name.as_str()).is_some());
         self.rests.retain(|name, _| members.contains(name));
         self.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
         self.leaving.clear();

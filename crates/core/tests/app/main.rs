@@ -88,6 +88,8 @@ struct Stage {
     plan: AppPlan,
     jobs: Vec<Played>,
     now: Mono,
+    /// Other apps go in step with it.
+    in_step: bool,
     said: String,
 }
 
@@ -98,6 +100,7 @@ impl Stage {
             plan: AppPlan::new(name("shop")),
             jobs: Vec::new(),
             now: Mono(0),
+            in_step: false,
             said: String::new(),
         }
     }
@@ -118,6 +121,13 @@ impl Stage {
             ("stop", []) => self.tell(AppInput::Stop),
             ("restart", []) => self.tell(AppInput::Restart),
             ("moved", []) => self.tell(AppInput::Moved),
+            ("next", []) => self.tell(AppInput::Next),
+            ("due", []) => self.tell(AppInput::Due),
+            ("lost", jobs) => self.lose(jobs),
+            ("failure", []) => {
+                let failure = self.app.failure(self.jobs.iter().map(Played::facts));
+                self.say(&format!("{failure:?}").to_lowercase());
+            }
             ("release", [job]) => {
                 let had = self.app.release(&name(job));
                 self.say(if had { "(it had a reason)" } else { "(it had none)" });
@@ -127,8 +137,19 @@ impl Stage {
         }
     }
 
+    /// Their node is gone, and they with it.
+    fn lose(&mut self, jobs: &[&str]) {
+        let jobs: BTreeSet<Name> = jobs.iter().map(|job| name(job)).collect();
+        for job in &jobs {
+            self.set(job, MemberState::Ended { well: false }, MemberProcess::None);
+        }
+        self.tell(AppInput::Lost { jobs: &jobs });
+        self.tell(AppInput::Moved);
+    }
+
     fn change_app(&mut self, key: &str) {
         match key {
+            "in_step" => self.in_step = true,
             "stop_order=reverse" => self.plan.stop_order = StopOrder::Reverse,
             "on_start_failure=stop" => self.plan.on_start_failure = OnStartFailure::Stop,
             "on_start_failure=abort" => self.plan.on_start_failure = OnStartFailure::Abort,
@@ -191,6 +212,7 @@ impl Stage {
                 let facts = Facts {
                     members: self.jobs.iter().map(Played::facts).collect(),
                     needed: &needed,
+                    in_step: self.in_step,
                 };
                 self.app.step(self.now, &self.plan, &facts, input)
             };
@@ -235,9 +257,13 @@ impl Stage {
                 }
                 None
             }
-            AppOrder::Retry { job } => {
-                self.say(&format!("> retry {job}"));
-                self.set(&job, MemberState::UnderWay, MemberProcess::None);
+            AppOrder::FailOver { job } => {
+                self.say(&format!("> fail over {job}"));
+                self.set(&job, MemberState::UnderWay, MemberProcess::Up);
+                None
+            }
+            AppOrder::Wake { at } => {
+                self.say(&format!("> wake at {}s", at.0 / 1_000_000_000));
                 None
             }
         }
@@ -302,6 +328,7 @@ fn word(reason: RestReason) -> &'static str {
 fn shown(app: &App) -> String {
     match (app.phase(), app.starting()) {
         (AppPhase::Stopped, _) => "DOWN".to_owned(),
+        (AppPhase::Backoff, _) => "BACKOFF".to_owned(),
         (AppPhase::Starting, sequence) => format!("STARTING({})", sequence.unwrap_or(0)),
         (AppPhase::Running, _) => "UP".to_owned(),
         (AppPhase::Stopping, _) => "STOPPING".to_owned(),

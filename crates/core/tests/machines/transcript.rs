@@ -247,6 +247,9 @@ impl Stage {
         let node = self.node.as_ref().expect("a node");
         let mut lines = vec![format!("node {:?}", node.phase()).to_lowercase()];
         lines.extend(node.jobs().map(|(plan, job)| show(plan, job)));
+        lines.extend(node.apps().map(|it| {
+            format!("app {} {} failure {}", it.plan.name, word(&it.phase), word(&it.failure))
+        }));
         lines.iter().for_each(|line| self.tell(line));
     }
 
@@ -436,6 +439,7 @@ fn wait(token: &Token) -> String {
             };
             format!("{job} #{incarnation} {wait}")
         }
+        Token::App { app } => format!("app {app}"),
         Token::ShutdownDeadline => "shutdown".to_owned(),
         Token::ShutdownOverdue => "overdue".to_owned(),
     }

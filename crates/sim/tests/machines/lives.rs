@@ -59,6 +59,7 @@ impl Chronicle {
                     waits.and_then(|waits| waits.get(*index)),
                     Some((
                         Token::Job { wait: Wait::StopTimeout, .. }
+                            | Token::App { .. }
                             | Token::ShutdownDeadline
                             | Token::ShutdownOverdue,
                         _

@@ -2,10 +2,15 @@
 
 use super::{
     job::JobStatus,
-    schema::{HealthWord, NodePhaseWord},
+    schema::{AppFailureWord, AppPhaseWord, HealthWord, NodePhaseWord},
 };
 use crate::link::Stray;
-use mainstay_core::{job::Health, name::Name, node::NodePhase};
+use mainstay_core::{
+    app::{AppFailure, AppPhase},
+    job::Health,
+    name::Name,
+    node::NodePhase,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -42,6 +47,8 @@ pub struct NodeStatus {
     /// The socket that speaks as ContainerPilot's does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containerpilot: Option<ListenerStatus>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apps: Vec<AppStatus>,
     pub watches: Vec<WatchStatus>,
     /// `null`: not configured.
     #[serde(default)]
@@ -94,6 +101,19 @@ pub struct DiscoveryStatus {
     pub address: String,
     /// What does not work now, if anything; jobs go on meanwhile.
     pub trouble: Option<String>,
+}
+
+/// An app: how far it is, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "App")]
+pub struct AppStatus {
+    #[schemars(with = "String")]
+    pub name: Name,
+    #[schemars(with = "AppPhaseWord")]
+    pub state: AppPhase,
+    /// minor: a job has failed that it can do without; major: a required one has, or is not there.
+    #[schemars(with = "AppFailureWord")]
+    pub failure: AppFailure,
 }
 
 /// A watch, and what it sees.

@@ -5,6 +5,7 @@
 
 use crate::link::TreeKind;
 use mainstay_core::{
+    app::{AppFailure, AppPhase},
     discovery::Standing,
     job::{Desired, Health, Phase, Verdict},
     node::{Effect, NodePhase},
@@ -39,6 +40,11 @@ words! {
     NodePhaseWord of NodePhase {
         NodePhase::Starting, NodePhase::Running, NodePhase::Maintenance, NodePhase::Stopping,
     }
+    AppPhaseWord of AppPhase {
+        AppPhase::Stopped, AppPhase::Starting, AppPhase::Running, AppPhase::Stopping,
+        AppPhase::Backoff,
+    }
+    AppFailureWord of AppFailure { AppFailure::None, AppFailure::Minor, AppFailure::Major }
     PhaseWord of Phase {
         Phase::Stopped, Phase::Starting, Phase::Running, Phase::Backoff, Phase::Stopping,
         Phase::Exited, Phase::Fatal, Phase::Unknown,

@@ -9,6 +9,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use mainstay_core::{
+    app::{AppFailure, AppPhase},
     exit::Exit,
     explain,
     job::{Desired, Health, Phase, Verdict},
@@ -16,7 +17,7 @@ use mainstay_core::{
 };
 use mainstay_net::percent::segment;
 use mainstay_wire::api::{
-    DiscoveryStatus, JobStatus, JournalLostStatus, ListenerStatus, NodeStatus, WatchStatus,
+    AppStatus, DiscoveryStatus, JobStatus, JournalLostStatus, ListenerStatus, NodeStatus, WatchStatus,
 };
 use std::time::Duration;
 
@@ -168,6 +169,7 @@ fn whole(status: &NodeStatus, shown: Shown, height: Height) -> Page {
         }
     }
     status.journal_lost.iter().for_each(|lost| page.line(journal_lost(lost)));
+    apps(&mut page, &status.apps, height);
     watches(&mut page, &status.watches, height);
     if let Some(DiscoveryStatus { engine, address, trouble: Some(trouble) }) = &status.discovery {
         page.line(format!("discovery ({engine} at {address}): {trouble}; jobs go on"));
@@ -188,6 +190,38 @@ fn whole(status: &NodeStatus, shown: Shown, height: Height) -> Page {
         page.line(format!("{dropped} lines were not forwarded: nobody reads stdout fast enough"));
     }
     page
+}
+
+/// A table of those that fit, else those that something is wrong with.
+fn apps(page: &mut Page, apps: &[AppStatus], height: Height) {
+    let room = height.map_or(usize::MAX, |height| (height / 3).max(FEW));
+    let shown: Vec<&AppStatus> = match apps.len() <= room {
+        true => apps.iter().collect(),
+        false => apps.iter().filter(|it| it.failure != AppFailure::None).take(room).collect(),
+    };
+    let row = |it: &&AppStatus| {
+        let state = match it.state {
+            AppPhase::Running => ("running", Tint::Green),
+            AppPhase::Stopped => ("stopped", Tint::Plain),
+            AppPhase::Starting => ("starting", Tint::Yellow),
+            AppPhase::Stopping => ("stopping", Tint::Yellow),
+            AppPhase::Backoff => ("backoff", Tint::Yellow),
+        };
+        let failure = match it.failure {
+            AppFailure::None => ("-", Tint::Plain),
+            AppFailure::Minor => ("minor", Tint::Yellow),
+            AppFailure::Major => ("major", Tint::Red),
+        };
+        let name = (it.name.to_string(), Tint::Plain);
+        vec![name, (state.0.to_owned(), state.1), (failure.0.to_owned(), failure.1)]
+    };
+    let rows: Vec<_> = shown.iter().map(row).collect();
+    if !rows.is_empty() {
+        page.table(&["APP", "STATE", "FAILURE"], &rows);
+    }
+    if apps.len() > shown.len() {
+        page.line(format!("{} more apps (--all shows them)", apps.len() - shown.len()));
+    }
 }
 
 /// A table of those that fit, else those that nobody answers.

@@ -1,0 +1,45 @@
+//! What is wrong with an app, in one word.
+
+use super::{App, AppPhase, Member, MemberState, RestReason};
+use serde::{Deserialize, Serialize};
+
+/// Major hides minor.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum AppFailure {
+    #[default]
+    None,
+    /// A job has failed that the app can do without.
+    Minor,
+    /// A required job has failed, or is not there.
+    Major,
+}
+
+impl App {
+    /// What is wrong with it, given its members as they are now.
+    #[must_use]
+    pub fn failure<'a>(&self, members: impl IntoIterator<Item = Member<'a>>) -> AppFailure {
+        let phase = self.phase();
+        let failures = members.into_iter().map(|it| failure(phase, &it, self.reason(it.name)));
+        failures.max().unwrap_or_default()
+    }
+}
+
+fn failure(phase: AppPhase, member: &Member<'_>, reason: Option<RestReason>) -> AppFailure {
+    let failed = match (member.state, phase) {
+        (MemberState::Ended { well }, _) => !well,
+        (MemberState::Up | MemberState::UnderWay, _) => false,
+        (MemberState::AtRest, AppPhase::Stopped | AppPhase::Backoff | AppPhase::Stopping) => false,
+        // One whose sequence is still to come is not missing.
+        (MemberState::AtRest, AppPhase::Starting | AppPhase::Running) => {
+            member.place.required && reason != Some(RestReason::NotReached)
+        }
+    };
+    match (failed, member.place.required) {
+        (false, _) => AppFailure::None,
+        (true, false) => AppFailure::Minor,
+        (true, true) => AppFailure::Major,
+    }
+}
