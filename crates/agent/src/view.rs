@@ -12,8 +12,8 @@ use mainstay_core::{
 };
 use mainstay_wire::{
     api::{
-        AppStatus, Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, JournalLostStatus, StartStage,
-        Waiting, WatchStatus,
+        AppStatus, Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, JournalLostStatus,
+        StartStage, Waiting, WatchStatus,
     },
     link::TreeKind,
     stamp::rfc3339,

@@ -23,4 +23,3 @@ pub mod signal;
 pub mod task;
 pub mod text;
 pub mod tls;
-pub mod watch;

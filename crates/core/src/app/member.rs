@@ -143,7 +143,9 @@ impl<'a> Facts<'a> {
 
 impl fmt::Debug for Facts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Facts").field("members", &self.members)
-            .field("in_step", &self.in_step).finish_non_exhaustive()
+        f.debug_struct("Facts")
+            .field("members", &self.members)
+            .field("in_step", &self.in_step)
+            .finish_non_exhaustive()
     }
 }

@@ -72,7 +72,9 @@ pub enum Token {
         wait: Wait,
     },
     /// An app that failed is to start again.
-    App { app: Name },
+    App {
+        app: Name,
+    },
     /// The end of a shutdown's time.
     ShutdownDeadline,
     /// Everything was killed, and had its time to be gone.

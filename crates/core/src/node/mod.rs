@@ -44,7 +44,7 @@ pub use state::{JournalLoss, NodePhase, NodeState};
 use crate::{
     app::App,
     clock::Now,
-    discovery::InstanceList,
+    discovery::{InstanceList, Watch},
     environ::Environ,
     event::{EventName, Kind, Source},
     job::{Effects, Health, Job, JobCtx, JobInput, Notification},
@@ -54,7 +54,6 @@ use crate::{
     record::{Encoded, Journaled, JournaledMap, Memory},
     signal::Signal,
     task::Tasks,
-    watch::Watch,
 };
 use jobs::{JobId, Jobs};
 use state::NodeStage;

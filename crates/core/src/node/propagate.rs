@@ -14,11 +14,11 @@
 
 use super::{JobId, Node, state::NodeStage, wiring};
 use crate::{
+    discovery::Watch,
     event::{Event, EventName, Kind, Source},
     job::{Health, HookRun, JobInput, Permit, Phase, is_triggered},
     outbox::Outbox,
     plan::{Awaited, Condition, OnLoss, SourceRef},
-    watch::Watch,
 };
 
 impl Node {

@@ -7,13 +7,13 @@ use super::{
 };
 use crate::{
     app::{App, AppRestarts, AppStage},
+    discovery::Watch,
     environ::Environ,
     job::Job,
     name::Name,
     plan::Plan,
     record::{Journaled, JournaledMap, Memory, Record},
     task::Tasks,
-    watch::Watch,
 };
 use std::sync::Arc;
 

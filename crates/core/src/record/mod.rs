@@ -16,13 +16,13 @@ pub(crate) use journaled::{Journaled, JournaledMap};
 
 use crate::{
     app::{AppRestarts, AppStage, RestReason},
+    discovery::Watch,
     environ::Environ,
     job::{Desired, Job},
     name::Name,
     node::{Leaving, Node, NodeState},
     plan::Plan,
     task::Tasks,
-    watch::Watch,
 };
 use serde::{
     Deserialize, Deserializer, Serialize,

@@ -17,7 +17,8 @@ use mainstay_core::{
 };
 use mainstay_net::percent::segment;
 use mainstay_wire::api::{
-    AppStatus, DiscoveryStatus, JobStatus, JournalLostStatus, ListenerStatus, NodeStatus, WatchStatus,
+    AppStatus, DiscoveryStatus, JobStatus, JournalLostStatus, ListenerStatus, NodeStatus,
+    WatchStatus,
 };
 use std::time::Duration;
 

@@ -1,9 +1,14 @@
 //! The words of service discovery: what is told to a catalogue, what is asked, what it answers.
 //!
 //! Plain data. `config` makes it, the machines decide with it, the crate `discovery` carries it.
+//! What follows from an answer is in [`Watch`].
+
+mod watch;
+
+pub use crate::tls::Tls;
+pub use watch::Watch;
 
 use crate::text::{Json, Secret};
-pub use crate::tls::Tls;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
