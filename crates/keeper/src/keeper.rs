@@ -115,6 +115,9 @@ impl Keeper {
             if let Some(terminal) = &node.terminal {
                 terminal.watch(&poller)?;
             }
+            if let Some(starter) = &node.starter {
+                starter.watch(&poller)?;
+            }
         }
         Ok(Keeper {
             poller,
@@ -214,6 +217,7 @@ impl Keeper {
                 Source::Task => self.task_ready(event.id),
                 Source::Check => self.check_ready(),
                 Source::Opener => self.binary_opened(),
+                Source::Starter => self.starter_left(),
                 Source::Terminal => drop(self.look_at_terminal()),
             }
         }

@@ -53,9 +53,10 @@ pub struct RunOptions {
 }
 
 /// Becomes the keeper; returns the exit code of the run. Must be called before any thread exists.
+/// `starter`: a socket to who has started it to leave it behind, and waits until startup is said.
 #[must_use]
-pub fn run(options: RunOptions) -> i32 {
-    complain(run::start::run(options))
+pub fn run(options: RunOptions, starter: Option<OwnedFd>) -> i32 {
+    complain(run::start::run(options, starter))
 }
 
 /// In a process that a keeper became by an upgrade: goes on being the keeper, and returns the exit

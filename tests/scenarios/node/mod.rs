@@ -1,6 +1,7 @@
 //! One node: events and order, health, reload, control, and the example that people try first.
 
 mod control;
+mod detach;
 mod health;
 mod many;
 mod project;

@@ -39,13 +39,9 @@ fn main() {
             let run_dir = PathBuf::from(run_dir);
             let state_dir = run_dir.with_file_name("state");
             let agent_args = vec!["__agent".into()];
-            exit(mainstay_keeper::run(RunOptions {
-                run_dir,
-                state_dir,
-                run_parent: None,
-                project: None,
-                agent_args,
-            }));
+            let (run_parent, project) = (None, None);
+            let options = RunOptions { run_dir, state_dir, run_parent, project, agent_args };
+            exit(mainstay_keeper::run(options, None));
         }
         None => panic!("RUN_DIR"),
     }

@@ -45,6 +45,8 @@ sources! {
     Opener,
     /// That of the run was closed.
     Terminal,
+    /// Who started the node went away.
+    Starter,
 }
 
 const SOURCE_SHIFT: u32 = 56;

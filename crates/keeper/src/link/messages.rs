@@ -51,6 +51,7 @@ impl Keeper {
         self.flush_agent();
         self.try_end();
         self.tell_service_manager();
+        self.tell_starter();
     }
 
     /// Sends what the agent takes now.

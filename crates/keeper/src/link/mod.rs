@@ -7,4 +7,5 @@ mod messages;
 pub(crate) mod node;
 pub(crate) mod service_manager;
 pub(crate) mod spare;
+pub(crate) mod starter;
 pub(crate) mod succession;

@@ -5,7 +5,7 @@ use crate::{
     control::keeper_socket::KeeperClient,
     link::{
         agent::Agent, log_gaps::LogGaps, service_manager::ServiceManager, spare::Spare,
-        succession::Succession,
+        starter::Starter, succession::Succession,
     },
     output::Output,
     process::outcomes::Outcomes,
@@ -70,6 +70,8 @@ pub(crate) struct Node {
     pub(crate) keeper_clients: BTreeMap<u64, KeeperClient>,
     pub(crate) upgrade: Option<Upgrade>,
     pub(crate) frames_left: bool,
+    /// Who waits until it has started.
+    pub(crate) starter: Option<Starter>,
     /// The one whose end is the end of the run.
     pub(crate) terminal: Option<ForegroundTerminal>,
 }
@@ -135,6 +137,7 @@ impl Node {
             keeper_clients: BTreeMap::new(),
             upgrade: None,
             frames_left: false,
+            starter: None,
             terminal: None,
         }
     }

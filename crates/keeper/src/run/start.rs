@@ -4,7 +4,10 @@ use crate::{
     RunOptions,
     error::KeeperError,
     keeper::{Keeper, Role},
-    link::node::{Node, Resources},
+    link::{
+        node::{Node, Resources},
+        starter::Starter,
+    },
     output::{Output, OutputState},
     process::launch::RunContext,
     run::{
@@ -25,7 +28,7 @@ use std::{os::fd::OwnedFd, path::PathBuf};
 /// Set, nothing is put into cgroups: a job's tree is then its process group.
 const NO_CGROUP: &str = "MAINSTAY_NO_CGROUP";
 
-pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
+pub(crate) fn run(options: RunOptions, starter: Option<OwnedFd>) -> Result<i32, KeeperError> {
     heap::leave_out_of_children();
     latency::ask_for_short_slices();
     let dir = RunDir::lock_in(options.run_parent.as_deref(), &options.run_dir)?;
@@ -50,7 +53,9 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
         let _ = dir.remember_project(project);
     }
     let keeper = || -> std::io::Result<Keeper> {
-        let context = RunContext::new(run, cgroup, Window::open)?;
+        let mut context = RunContext::new(run, cgroup, Window::open)?;
+        // Its stderr is read by who started it, until it has.
+        context.lends_stderr = starter.is_none();
         let state_files = dirs::state_files(dir.path())?;
         let resources = Resources {
             api: dirs::listen(&dir.path().join("mainstay.sock"), 0o600)?,
@@ -62,6 +67,7 @@ pub(crate) fn run(options: RunOptions) -> Result<i32, KeeperError> {
             dir,
         };
         let mut node = Node::new(resources, state_dir, options);
+        node.starter = starter.map(Starter::new);
         node.terminal = ForegroundTerminal::of_process(&context.ignored);
         Keeper::new(context, signals, state_files, Role::Node(Box::new(node)))
     };

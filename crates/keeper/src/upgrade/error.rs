@@ -7,6 +7,8 @@ use std::{fmt, io, path::PathBuf};
 #[derive(Debug)]
 pub(crate) enum UpgradeRefusal {
     UnderWay,
+    /// Whoever started the node still waits for it.
+    NodeStarting,
     NodeStopping,
     /// No binary was named, and the one that runs cannot be found.
     NoOwnPath(io::Error),
@@ -41,6 +43,9 @@ impl fmt::Display for UpgradeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             UpgradeRefusal::UnderWay => f.write_str("another upgrade is under way"),
+            UpgradeRefusal::NodeStarting => {
+                f.write_str("`run --detach` still waits for the node to start; try again")
+            }
             UpgradeRefusal::NodeStopping => f.write_str("the node is stopping"),
             UpgradeRefusal::NoOwnPath(error) => {
                 write!(f, "cannot find the binary that runs now: {error}; name one")

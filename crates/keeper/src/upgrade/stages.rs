@@ -118,6 +118,8 @@ impl Keeper {
             Some(UpgradeRefusal::UnderWay)
         } else if node.ending.is_some() || node.stopping_alone {
             Some(UpgradeRefusal::NodeStopping)
+        } else if node.starter.is_some() {
+            Some(UpgradeRefusal::NodeStarting)
         } else {
             None
         };

@@ -11,7 +11,21 @@ use std::path::PathBuf;
   mainstay run                          the configuration in ./mainstay.toml or /etc/mainstay/
   mainstay run -c examples/quickstart   a directory: its *.toml files are one configuration
   mainstay run -- ./server --port 80    one command; its exit code is passed on
-  mainstay run --from procfile Procfile what another supervisor reads")]
+  mainstay run --from procfile Procfile what another supervisor reads
+  mainstay run --detach                 leave it behind; `mainstay shutdown` ends it")]
+pub(crate) struct RunCommandArgs {
+    /// Leave the node behind, in a session of its own: return with 0 when it has started, else with
+    /// its error
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// With --detach: print JSON
+    #[arg(long, requires = "detach")]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+#[derive(Debug, Default, Args)]
 pub(crate) struct RunArgs {
     /// Configuration file or directory [default: MAINSTAY_CONFIG, else ./mainstay.toml, else
     /// /etc/mainstay/]

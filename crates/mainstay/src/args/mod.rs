@@ -6,7 +6,8 @@ mod node;
 mod target;
 
 pub(crate) use config::{
-    CheckArgs, CompletionsArgs, ImportArgs, ManArgs, PlanArgs, ReloadArgs, RunArgs, SchemaArgs,
+    CheckArgs, CompletionsArgs, ImportArgs, ManArgs, PlanArgs, ReloadArgs, RunArgs, RunCommandArgs,
+    SchemaArgs,
 };
 pub(crate) use jobs::{
     AppArgs, ControlArgs, EventsArgs, LogsArgs, RestartArgs, SignalArgs, StartArgs, StatusArgs,
@@ -45,7 +46,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the jobs of a configuration, or one command, until they end or the node is shut down
-    Run(RunArgs),
+    Run(RunCommandArgs),
     /// Hold one command behind a control socket, without an agent
     Hold(HoldArgs),
     /// Look at, wait for, stop, kill or signal what is held in a directory
@@ -106,6 +107,9 @@ pub(crate) enum Command {
     Version(VersionArgs),
     #[command(name = "__agent", hide = true)]
     Agent(RunArgs),
+    /// `run`, for one that waits until it has started
+    #[command(name = "__detached", hide = true)]
+    Detached(RunArgs),
     #[command(name = "__check", hide = true)]
     CheckHandover(DirArgs),
     /// Stands for a job that is only announced

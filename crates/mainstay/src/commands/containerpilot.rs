@@ -123,14 +123,8 @@ pub(crate) fn containerpilot() -> Result<i32, Failure> {
         return Ok(code);
     }
     let file = bytes::from_os(config.as_os_str());
-    run::run(RunArgs {
-        config: None,
-        from: vec![Format::ContainerPilot.to_string(), file],
-        run_dir: None,
-        state_dir: None,
-        restart: None,
-        command: Vec::new(),
-    })
+    let from = vec![Format::ContainerPilot.to_string(), file];
+    run::run(RunArgs { from, ..RunArgs::default() }, None)
 }
 
 fn usage(text: String) -> Failure {

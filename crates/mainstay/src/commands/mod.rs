@@ -10,12 +10,14 @@ mod version;
 use crate::{args::Command, failure::Failure};
 use config::{check, import, reload};
 use jobs::{control, events, logs, status, why};
-use node::{agent, environ, held, maintenance, metric, ps, run, shutdown, sweep, upgrade};
+use node::{agent, detach, environ, held, maintenance, metric, ps, run, shutdown, sweep, upgrade};
 
 /// `run` and `hold` become the keeper, so nothing above them may start a thread.
 pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
     match command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) if args.detach => detach::detach(&args),
+        Command::Run(args) => run::run(args.run, None),
+        Command::Detached(args) => detach::detached(args),
         Command::Hold(args) => run::hold(args),
         Command::Held(args) => held::held(&args),
         Command::Sweep(args) => sweep::sweep(&args),

@@ -54,7 +54,7 @@ fn project_of_process(pid: u32) -> Option<PathBuf> {
     let mut variables = variables.split(|byte| *byte == 0);
     let config = variables.find_map(|it| it.strip_prefix(b"MAINSTAY_CONFIG="));
     let config = config.map(|path| PathBuf::from(OsString::from_vec(path.to_vec())));
-    Some(UserEnv { cwd, config, ..UserEnv::default() }.project_of(&args))
+    Some(UserEnv { cwd, config, ..UserEnv::default() }.project_of(&args.run))
 }
 
 /// The words that a process was started with.

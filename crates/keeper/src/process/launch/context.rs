@@ -26,6 +26,8 @@ pub(crate) struct RunContext {
     pub(crate) nofile: Option<(u64, u64)>,
     pub(crate) cgroup: Option<cgroup::Root>,
     pub(crate) null: OwnedFd,
+    /// Jobs may have our stderr.
+    pub(crate) lends_stderr: bool,
     /// How children get their descriptors.
     pub(crate) window: Window,
 }
@@ -45,6 +47,7 @@ impl RunContext {
             window: window(most_descriptors(nofile)),
             cgroup,
             null: nonblocking::null()?,
+            lends_stderr: true,
         })
     }
 

@@ -96,7 +96,8 @@ impl Endpoints {
             stdio: ends.map(|(out, err)| {
                 let error = match spawn.stderr {
                     Stderr::Joined | Stderr::Separate => err.2.as_fd(),
-                    Stderr::Inherit => rustix::stdio::stderr(),
+                    Stderr::Inherit if context.lends_stderr => rustix::stdio::stderr(),
+                    Stderr::Inherit => context.null.as_fd(),
                 };
                 [input, out.2.as_fd(), error]
             }),

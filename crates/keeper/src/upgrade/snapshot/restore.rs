@@ -171,6 +171,7 @@ impl Handover {
             nofile: self.nofile,
             cgroup: self.cgroup.map(cgroup::Root::at),
             null: fd::take(self.null)?,
+            lends_stderr: true,
             window,
         };
         let role = Role::Node(Box::new(node));

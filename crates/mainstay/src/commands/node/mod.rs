@@ -1,6 +1,7 @@
 //! Commands about the node as a whole.
 
 pub(crate) mod agent;
+pub(crate) mod detach;
 pub(crate) mod environ;
 pub(crate) mod held;
 pub(crate) mod maintenance;

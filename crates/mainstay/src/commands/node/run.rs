@@ -9,9 +9,10 @@ use mainstay_agent::inherit_disabled;
 use mainstay_core::text::bytes;
 use mainstay_import::{Format, UnknownFormat};
 use mainstay_keeper::{HoldOptions, RunOptions};
-use std::{ffi::OsString, fs, path::Path};
+use std::{ffi::OsString, fs, os::fd::OwnedFd, path::Path};
 
-pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
+/// `starter`: who waits until it has started.
+pub(crate) fn run(args: RunArgs, starter: Option<OwnedFd>) -> Result<i32, Failure> {
     let env = UserEnv::of_process()?;
     let typed = TypedDirs { run: args.run_dir.as_deref(), state: args.state_dir.as_deref() };
     for dir in typed.run.into_iter().chain(typed.state) {
@@ -21,32 +22,39 @@ pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
     let place = env.place(typed, &project);
     make_way(&place, &project)?;
     let (run_dir, state_dir) = (place.run.dir().to_owned(), dirs::usable_state_dir(&place));
-    let mut agent_args: Vec<OsString> = vec!["__agent".into()];
-    let mut flag = |name: &str, value: &Path| agent_args.extend([name.into(), value.into()]);
-    flag("--run-dir", &run_dir);
-    flag("--state-dir", &state_dir);
+    let mut agent_args = vec!["__agent".into()];
+    agent_args.extend(["--run-dir".into(), run_dir.clone().into()]);
+    agent_args.extend(["--state-dir".into(), state_dir.clone().into()]);
+    agent_args.extend(source(&args)?);
+    let run_parent = place.run.parent().map(Path::to_owned);
+    let project = Some(project);
+    let options = RunOptions { run_dir, state_dir, run_parent, project, agent_args };
+    Ok(mainstay_keeper::run(options, starter))
+}
+
+/// What is to be run, as arguments that mean the same from everywhere.
+pub(super) fn source(args: &RunArgs) -> Result<Vec<OsString>, Failure> {
+    let mut words: Vec<OsString> = Vec::new();
     if let Some(config) = &args.config {
-        flag("--config", &dirs::made_absolute(config)?);
+        words.extend(["--config".into(), dirs::made_absolute(config)?.into()]);
     }
     if let [format, files @ ..] = args.from.as_slice() {
         let format: Format = format
             .parse()
             .map_err(|unknown: UnknownFormat| Failure::new(USAGE, unknown.to_string()))?;
-        agent_args.extend(["--from".into(), format.to_string().into()]);
+        words.extend(["--from".into(), format.to_string().into()]);
         for file in files {
-            agent_args.push(dirs::made_absolute(Path::new(&bytes::to_os(file)))?.into());
+            words.push(dirs::made_absolute(Path::new(&bytes::to_os(file)))?.into());
         }
     }
-    if let Some(rule) = args.restart {
-        agent_args.extend(["--restart".into(), rule.into()]);
+    if let Some(rule) = &args.restart {
+        words.extend(["--restart".into(), rule.into()]);
     }
     if !args.command.is_empty() {
-        agent_args.push("--".into());
-        agent_args.extend(args.command.iter().map(|word| bytes::to_os(word).into_owned()));
+        words.push("--".into());
+        words.extend(args.command.iter().map(|word| bytes::to_os(word).into_owned()));
     }
-    let run_parent = place.run.parent().map(Path::to_owned);
-    let project = Some(project);
-    Ok(mainstay_keeper::run(RunOptions { run_dir, state_dir, run_parent, project, agent_args }))
+    Ok(words)
 }
 
 /// From the place that the version before had for all projects. A node of this one that still runs
