@@ -22,7 +22,7 @@ use crate::{
     inputs::seen_tokens::SeenTokens,
     inputs::timers::Timers,
     journal::plan_file::{OnDisk, PlanWriter},
-    journal::snapshot::{Moment, Snapshot},
+    journal::snapshot::{Moment, PlanPlace, Snapshot},
     journal::{Change, Journal, RETRY},
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
@@ -239,6 +239,7 @@ impl Agent {
         self.write_plan();
         // It was said that it cannot be written.
         let _ = self.retry_journal();
+        self.journal.retry_room();
         self.acknowledge_pending();
         Ok(self.link.flush()?)
     }
@@ -247,15 +248,13 @@ impl Agent {
         if !self.journal.has_failed() {
             return Ok(());
         }
-        let with_plan = self.plan_on_disk != OnDisk::Current;
+        let plan = match self.plan_on_disk {
+            OnDisk::Current => PlanPlace::File,
+            OnDisk::Behind | OnDisk::Failed => PlanPlace::Journal,
+        };
         let events = self.event_log.all();
-        self.journal.retry(&Moment::of(
-            &self.node,
-            with_plan,
-            events,
-            &self.seen_tokens,
-            self.upgrade,
-        ))
+        let moment = Moment::of(&self.node, plan, events, &self.seen_tokens, self.upgrade);
+        self.journal.retry(&moment)
     }
 
     /// Takes a request whose answer is a promise: only if the journal has it.
@@ -449,10 +448,15 @@ impl Agent {
         let (node, event_log, all_taken, told) =
             (&self.node, &self.event_log, &self.seen_tokens, self.upgrade);
         let change = Change { events, records, taken, upgrade };
+        let plan = match (outcome.changes_plan(), behind) {
+            (true, _) => PlanPlace::JournalOnly,
+            (false, true) => PlanPlace::Journal,
+            (false, false) => PlanPlace::File,
+        };
         self.journal.append(&change, || {
             let mut all = event_log.all();
             all.extend(events.iter().cloned().map(Arc::new));
-            Moment::of(node, behind || outcome.changes_plan(), all, all_taken, told)
+            Moment::of(node, plan, all, all_taken, told)
         })
     }
 

@@ -21,6 +21,7 @@ use crate::{
     journal::found::Found,
     journal::plan_file::PlanWriter,
     journal::recovery::Recovery,
+    journal::state_files,
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
     reload::{options::Options, previews::Previews},
@@ -92,9 +93,12 @@ pub async fn boot(
     crash: Crash,
 ) -> Result<(Agent, Handle), BootError> {
     let (welcome, found) = tokio::join!(greet(&mut link), Found::read(&options.dirs.run));
-    let welcome = welcome?;
+    let mut welcome = welcome?;
     let Recovery { journal, node, events, taken, upgrade, plan_on_disk, disabled, first, lost } =
         Recovery::begin(options, &welcome, found)?;
+    if lost.is_some() {
+        state_files::recall(&mut welcome);
+    }
     trace::follow(&node.plan().log);
     trace::set_level(&node.plan().node.log_level);
     let event_log = EventLog::new(welcome.run.clone(), events);

@@ -13,7 +13,31 @@ use std::{
         mpsc::{Sender, channel},
     },
     thread,
+    time::Duration,
 };
+
+/// Starts a thread for as long as there is something to do.
+pub(crate) fn begin(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name(name.to_owned()).stack_size(64 << 10).spawn(run).map(drop)
+}
+
+/// Does it in a thread of its own, if that ends in time; one that does not is left behind, and does
+/// not hold up our end.
+#[must_use]
+pub fn within<Answer: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> Answer + Send + 'static,
+) -> Option<Answer> {
+    let (tell, told) = channel();
+    let work = move || {
+        // Nobody listens only when it is too late.
+        let _ = tell.send(Apart::new().run(work));
+    };
+    match begin("within", work) {
+        Ok(()) => told.recv_timeout(limit).ok(),
+        Err(_) => None,
+    }
+}
 
 type Work<Answer> = Box<dyn FnOnce() -> Answer + Send>;
 
@@ -59,7 +83,7 @@ impl<Answer: Send + 'static> Offload<Answer> {
                 let _ = rustix::io::write(&told.wake, &1u64.to_ne_bytes());
             }
         };
-        thread::Builder::new().name(name.to_owned()).stack_size(64 << 10).spawn(run)?;
+        begin(name, run)?;
         Ok(Offload { work, answers })
     }
 

@@ -50,6 +50,9 @@ pub enum ToKeeper {
     /// May be said again when the settings change.
     Ready {
         stop_timeout_ms: u64,
+        /// The upgrades of the welcome are not in the journal yet.
+        #[serde(default)]
+        unjournaled: bool,
     },
     /// How lines are forwarded from now on, as far as that is not a job's affair.
     NodeLog(Box<NodeLog>),

@@ -1,11 +1,12 @@
 //! A disk that is full: under the logs, and under the run directory.
 
-use mainstay_tests::{Events, Node, Setup, needs_root, signal, until};
+use mainstay_tests::{Events, Node, Setup, needs_root, signal, until, within};
 use rustix::process::Signal;
 use std::{
     fs::{self, File, OpenOptions},
     io::Write,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// Takes all the room that is left.
@@ -387,6 +388,46 @@ fn a_full_run_directory_touches_no_job_and_the_node_recovers_when_there_is_room(
     let state = File::open(node.run_dir().join("jobs/two/state")).expect("it is there again");
     let state: serde_json::Value = serde_json::from_reader(state).expect("JSON");
     assert!(state["err"].is_null(), "{state}");
+}
+
+/// Several times as many ends as the room in reserve holds, while nothing else is left.
+#[test]
+fn a_full_run_directory_costs_no_event_and_no_wish_however_often_the_agent_dies() {
+    needs_root();
+    let ends = "[jobs.ends]\nexec = \"true\"\nrestart = { on = \"any\", delay = \"0s\" }\n";
+    let mount = "mkdir -p \"$MAINSTAY_RUN_DIR\"
+         mount -t tmpfs -o size=8m,mode=711 none \"$MAINSTAY_RUN_DIR\"";
+    let mut node = Setup::config(format!("{TWO}{ends}")).with_mounts(mount).start();
+    let mut events = node.events();
+    let one = node.running("one");
+    node.running("two");
+    let filling = node.run_dir().join("filling");
+    fill(&filling);
+    let started_anew = || {
+        let journal = fs::read(node.run_dir().join("journal")).unwrap_or_default();
+        let second = journal.split(|byte| *byte == b'\n').nth(1).unwrap_or_default();
+        second.windows(10).any(|it| it == b"\"snapshot\"").then_some(second.len())
+    };
+    let mut last = None;
+    for _ in 0..3 {
+        within(Duration::from_secs(60), "the journal begins anew in its reserve", || {
+            started_anew().filter(|it| last != Some(*it)).map(|it| last = Some(it))
+        });
+        fill(&filling);
+        node.must(&["stop", "two"]);
+        node.kill_agent();
+        node.until_state("two", "STOPPED");
+        node.must(&["start", "two"]);
+        node.running("two");
+    }
+    assert_eq!(node.running("one"), one);
+    assert!(!node.stderr().contains("going on without it"), "{}", node.stderr());
+    assert!(node.status()["journal_lost"].is_null());
+    node.must(&["shutdown"]);
+    assert_eq!(node.wait().code(), Some(0));
+    for (number, event) in (1..).zip(events.to_end()) {
+        assert_eq!(event["seq"], number, "an event is lost or repeated at {event}");
+    }
 }
 
 /// A node whose run directory has little room.

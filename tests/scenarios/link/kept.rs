@@ -104,7 +104,7 @@ impl Kept {
     pub(super) fn agent(&self) -> (Agent, Welcome) {
         let mut agent = self.next_agent();
         let welcome = agent.greet();
-        agent.say(&ToKeeper::Ready { stop_timeout_ms: 2000 });
+        agent.say(&ToKeeper::Ready { stop_timeout_ms: 2000, unjournaled: false });
         (agent, welcome)
     }
 

@@ -63,6 +63,7 @@ impl Agent {
         self.give_back.done(begun);
         memory::give_back();
         self.say_ready();
+        self.journal.retry_room();
         self.meter.busy(begun.elapsed());
         Ok(self.link.flush()?)
     }

@@ -159,6 +159,7 @@ impl Agent {
             self.plan_writer.outdate();
             self.push_settings();
         }
+        self.journal.keep_room(self.node.plan().jobs.len());
         self.meter.keep(self.node.plan());
         self.look_for_addresses();
         self.user_metrics.define(self.node.plan());
@@ -204,7 +205,11 @@ impl Agent {
     pub(crate) fn say_ready(&mut self) {
         let stop_timeout = self.node.plan().node.stop_timeout.as_millis();
         let stop_timeout_ms = u64::try_from(stop_timeout).unwrap_or(u64::MAX);
-        self.say(&ToKeeper::Ready { stop_timeout_ms });
+        let unjournaled = self.journal.has_failed();
+        self.say(&ToKeeper::Ready { stop_timeout_ms, unjournaled });
+        if unjournaled {
+            self.pending_acks.add(ToKeeper::Ready { stop_timeout_ms, unjournaled: false });
+        }
     }
 
     fn run_task(

@@ -55,7 +55,7 @@ impl FoundJournal {
         let first = bytes.split(|byte| *byte == b'\n').next().and_then(decode);
         let Some(Line::Header(header)) = first else { return Err(Damage::Foreign) };
         let (mut recovered, valid) = read(&bytes, &header).ok_or(Damage::Foreign)?;
-        let rest = &bytes[valid..];
+        let rest = without_zeros(&bytes[valid..]);
         recovered.broken_at = is_damaged_before_tail(rest)
             .then(|| bytes[..valid].iter().filter(|byte| **byte == b'\n').count() + 1);
         let lines = rest.split_inclusive(|byte| *byte == b'\n').count();
@@ -94,6 +94,12 @@ pub(super) fn read(bytes: &[u8], header: &Header) -> Option<(Recovered, usize)> 
         valid += line.len();
     }
     (valid > 0).then_some((recovered, valid))
+}
+
+/// What there is before the room in reserve.
+pub(super) fn without_zeros(bytes: &[u8]) -> &[u8] {
+    let length = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    &bytes[..length]
 }
 
 /// Whether a line that cannot be read is followed by one that can.

@@ -15,6 +15,7 @@ use mainstay_import::PlanSource;
 use mainstay_wire::{
     link::{HeldJob, LiveProcess, NodeSummary, TreeKind, Welcome},
     run_dir::Dirs,
+    state::{ContainerMetrics, ContainerState},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -164,17 +165,27 @@ impl LostJournalStory {
 
     /// A new agent with this journal: the node as it goes on, and what it wants done.
     fn next_agent(&self, journal: Option<&[u8]>) -> (Node, bool, Vec<Command>) {
+        let told = NodeSummary { seq: self.node.seq(), phase: self.node.phase() };
+        let (node, lost, Outcome { events, commands, .. }) =
+            self.attach(journal, welcome(&self.dir, Some(told), self.held()));
+        let first = events.first().map(|event| event.seq);
+        assert_eq!(first, Some(self.node.seq() + 1), "no number is given twice");
+        (node, lost, commands)
+    }
+
+    fn attach(&self, journal: Option<&[u8]>, mut welcome: Welcome) -> (Node, bool, Outcome) {
         let path = self.dir.0.join(FILE);
         match journal {
             Some(bytes) => fs::write(&path, bytes).expect("written"),
             None => fs::remove_file(&path).expect("it was there"),
         }
-        let told = NodeSummary { seq: self.node.seq(), phase: self.node.phase() };
-        let welcome = welcome(&self.dir, Some(told), self.held());
         let recovery = Recovery::begin(&self.options, &welcome, Found::read_now(&self.dir.0))
             .expect("a configuration");
         let Recovery { mut node, lost, first, .. } = recovery;
         assert!(!first);
+        if lost.is_some() {
+            state_files::recall(&mut welcome);
+        }
         let held = welcome.jobs.into_iter().map(|it| Held {
             job: it.job,
             highest: it.highest,
@@ -186,9 +197,20 @@ impl LostJournalStory {
         let (held, was_lost, upgraded) = (held.collect(), lost.is_some(), Vec::new());
         let attached = Input::Attached { held, agent_restarts: 1, upgraded, lost };
         let outcome = node.step(clock::now(), attached);
-        let first = outcome.events.first().map(|event| event.seq);
-        assert_eq!(first, Some(self.node.seq() + 1), "no number is given twice");
-        (node, was_lost, outcome.commands)
+        (node, was_lost, outcome)
+    }
+
+    /// The state files that a keeper would have written.
+    fn write_states(&self) {
+        for (job, JobSummary { desired, exit, .. }) in &self.summaries {
+            let Some(exit) = exit else { continue };
+            let dir = self.dir.0.join("jobs").join(job.as_str());
+            fs::create_dir_all(&dir).expect("a directory");
+            let incarnation = self.highest.get(job).copied();
+            let down = ContainerState::down(0, exit, ContainerMetrics::default());
+            let state = ContainerState { incarnation, desired: Some(*desired), ..down };
+            fs::write(dir.join("state"), state.to_json()).expect("written");
+        }
     }
 
     /// Nothing is started that nobody wanted, and nothing is stopped.
@@ -252,6 +274,29 @@ fn a_journal_that_is_gone_is_told_and_survived() {
     assert_eq!(named, ["once", "never", "stopped", "off", "after", "hourly", "backing"]);
     assert_eq!(node.job("waits").map(Job::phase), Some(Phase::Stopped));
     assert_eq!(node.job("off").map(Job::desired), Some(Desired::Disabled));
+}
+
+#[test]
+fn state_files_say_what_was_wanted_where_the_keeper_was_never_told() {
+    let story = LostJournalStory::told("lost-states");
+    story.write_states();
+    let unknowing = story.held().into_iter().map(|held| HeldJob { summary: None, ..held });
+    // Of one of them it has no memory at all.
+    let jobs: Vec<HeldJob> = unknowing.filter(|it| it.job.as_str() != "never").collect();
+    let (node, lost, outcome) = story.attach(None, welcome(&story.dir, None, jobs));
+    assert!(lost);
+    let rest = ["once", "never", "stopped", "off", "after"];
+    for command in &outcome.commands {
+        if let Command::Spawn { job, .. } = command {
+            assert!(!rest.contains(&job.as_str()), "{job} is started");
+        }
+    }
+    let desired = |job: &str| node.job(job).map(Job::desired);
+    for job in ["once", "never", "stopped", "after"] {
+        assert_eq!(desired(job), story.node.job(job).map(Job::desired), "{job}");
+    }
+    assert_eq!(desired("off"), Some(Desired::Disabled));
+    assert_eq!(node.job("never").and_then(Job::last_exit), Some(&Exit::Code { code: 3 }));
 }
 
 /// All of them take their time: `MAINSTAY_EVERY_BYTE=1` looks at each, else some are looked at, in

@@ -8,22 +8,31 @@
 //! visible, and is dropped; what is whole and not understood is passed over (`line`). Past 4 MiB the
 //! file is replaced by a new snapshot, which is written outside the loop (`snapshot`).
 //!
-//! A journal that cannot be written (full disk) stops nobody: the agent says so once, goes on in
-//! memory, and tries a new snapshot once a second. Until then the keeper keeps what only it knows.
+//! A full disk does not stop it: room for two contents is taken from the disk in advance, each for a
+//! snapshot and a megabyte of changes. When one is used up and the disk gives no more, a snapshot
+//! with some of the last events goes into the other, at once.
+//!
+//! A journal that cannot be written (a broken disk, or a full one where no room could be had) stops
+//! nobody: the agent says so once, goes on in memory, and tries a new snapshot once a second. Until
+//! then the keeper keeps what only it knows.
 
 mod damage;
+mod encode;
 mod format;
 pub(crate) mod found;
 mod legacy;
 mod line;
 pub(crate) mod plan_file;
 pub(crate) mod recovery;
+mod room;
 pub(crate) mod snapshot;
+pub(crate) mod state_files;
 
 pub use format::Unreadable;
 
 use crate::{event_log::KEPT, inputs::seen_tokens::SeenTokens};
 use damage::Damage;
+use encode::{Written, encode};
 use format::Format;
 use found::{FoundJournal, read};
 use line::{Line, LineEvents, decode};
@@ -33,20 +42,21 @@ use mainstay_core::{
 };
 use mainstay_sys::{
     proc::boot_id,
+    reserved_file::ReservedFile,
     state_dir::{Durability, StateDir},
 };
+use room::{ROOM, Room};
 use serde::{Deserialize, Serialize};
-use snapshot::{EVENTS, Moment, Snapshot, SnapshotWriter};
+use snapshot::{Moment, Snapshot, SnapshotWriter};
 use std::{
     collections::VecDeque,
-    fs::{File, OpenOptions},
-    io::{self, Seek, SeekFrom, Write},
+    io,
     path::{Path, PathBuf},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 const FILE: &str = "journal";
+const MODE: u32 = 0o600;
 const LIMIT: u64 = 4 << 20;
 /// A change of so many events and records is as good as none.
 const SHORT: usize = 100;
@@ -59,15 +69,6 @@ struct Header {
     format: Format,
     run: String,
     boot: String,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Written<'a> {
-    Header(&'a Header),
-    Snapshot { records: &'a [&'a Record], taken: &'a SeenTokens, upgrade: u64 },
-    Events(&'a [Arc<Event>]),
-    Change(&'a Change<'a>),
 }
 
 /// What has come of one input.
@@ -111,7 +112,11 @@ pub(crate) struct Recovered {
 pub(crate) struct Journal {
     run_dir: PathBuf,
     header: Header,
-    state: FileState,
+    /// `None`: there was none to be had yet.
+    file: Option<ReservedFile>,
+    /// What was decided last is not in it.
+    failure: Option<Failure>,
+    room: Room,
     /// A snapshot is due once it is longer.
     limit: u64,
     /// The next change begins it anew, as a snapshot: nothing may be added to what is there.
@@ -124,9 +129,9 @@ pub(crate) struct Journal {
 }
 
 #[derive(Debug)]
-enum FileState {
-    Open { file: File, size: u64 },
-    Failed { since: Instant, why: io::ErrorKind },
+struct Failure {
+    since: Instant,
+    why: io::ErrorKind,
 }
 
 impl Journal {
@@ -134,10 +139,10 @@ impl Journal {
     pub(crate) fn create(run_dir: &Path, run: &str) -> Journal {
         let mut journal = Journal::closed(run_dir, run);
         let mut bytes = Vec::new();
-        match encode(&mut bytes, &Written::Header(&journal.header))
-            .and_then(|()| journal.replace(&bytes))
-        {
-            Ok(file) => journal.state = FileState::Open { file, size: bytes.len() as u64 },
+        let written = encode(&mut bytes, &Written::Header(&journal.header))
+            .and_then(|()| journal.replace(&bytes));
+        match written {
+            Ok(()) => journal.failure = None,
             Err(error) => journal.fail(&error),
         }
         journal
@@ -170,8 +175,10 @@ impl Journal {
             // What is added must not stand under the number of another: the next change begins anew.
             journal.begin_anew();
         }
-        match reopen(&journal.path(), valid) {
-            Ok(file) => journal.state = FileState::Open { file, size: valid },
+        let opened = StateDir::open(run_dir, Durability::Process)
+            .and_then(|dir| ReservedFile::open(dir, FILE.as_ref(), MODE, valid));
+        match opened {
+            Ok(file) => (journal.file, journal.failure) = (Some(file), None),
             Err(error) => journal.fail(&error),
         }
         Ok((journal, recovered))
@@ -186,7 +193,9 @@ impl Journal {
         Journal {
             run_dir: run_dir.to_owned(),
             header: Header { format: Format::OURS, run: run.to_owned(), boot: boot_id() },
-            state: FileState::Failed { since: Instant::now(), why: io::ErrorKind::NotFound },
+            file: None,
+            failure: Some(Failure { since: Instant::now(), why: io::ErrorKind::NotFound }),
+            room: Room::Kept(0),
             limit: LIMIT,
             anew: false,
             snapshots: SnapshotWriter::new(),
@@ -201,10 +210,7 @@ impl Journal {
 
     /// What was decided last is in no journal.
     pub(crate) fn has_failed(&self) -> bool {
-        match self.state {
-            FileState::Open { .. } => false,
-            FileState::Failed { .. } => true,
-        }
+        self.failure.is_some()
     }
 
     /// Tries again to write everything down, once it could not be written.
@@ -224,29 +230,35 @@ impl Journal {
         change: &Change<'_>,
         moment: impl FnOnce() -> Moment,
     ) -> io::Result<()> {
-        match &mut self.state {
-            FileState::Open { .. } if self.anew => self.rebase(&moment()),
-            FileState::Open { file, size } => {
-                let mut bytes = Vec::with_capacity(512);
-                let written = encode(&mut bytes, &Written::Change(change))
-                    .and_then(|()| file.write_all(&bytes));
-                if let Err(error) = written {
-                    // A torn line in the middle would hide all that follows it.
-                    let _ = file.set_len(*size);
-                    self.fail(&error);
-                    return Err(error);
-                }
-                *size += bytes.len() as u64;
-                self.snapshots.add(&bytes);
-                // A long change takes its time by itself: the snapshot is left to the next one.
-                if *size > self.limit && (change.is_short() || *size > 2 * self.limit) {
-                    self.snapshots.begin(&self.run_dir, &self.header, moment);
-                }
-                Ok(())
-            }
-            FileState::Failed { since, .. } if since.elapsed() >= RETRY => self.rebase(&moment()),
-            FileState::Failed { why, .. } => Err((*why).into()),
+        match &self.failure {
+            Some(failure) if failure.since.elapsed() < RETRY => return Err(failure.why.into()),
+            Some(_) => return self.rebase(&moment()),
+            None => {}
         }
+        let file = match &mut self.file {
+            Some(file) if !self.anew => file,
+            Some(_) | None => return self.rebase(&moment()),
+        };
+        let mut bytes = Vec::with_capacity(512);
+        let added = encode(&mut bytes, &Written::Change(change)).and_then(|()| file.append(&bytes));
+        match added {
+            Ok(()) => {}
+            // There is room for a snapshot in reserve.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                return self.rebase(&moment());
+            }
+            Err(error) => {
+                self.fail(&error);
+                return Err(error);
+            }
+        }
+        self.snapshots.add(&bytes);
+        let size = file.length();
+        // A long change takes its time by itself: the snapshot is left to the next one.
+        if size > self.limit && (change.is_short() || size > 2 * self.limit) {
+            self.snapshots.begin(&self.run_dir, &self.header, file.room(), moment);
+        }
+        Ok(())
     }
 
     /// The next snapshot that was written beside the journal. May be dropped at any time.
@@ -256,18 +268,18 @@ impl Journal {
 
     /// Puts a snapshot in the place of the journal, with all that was added since.
     pub(crate) fn adopt(&mut self, written: io::Result<Snapshot>) {
-        // Whoever begins anew meanwhile has more than it.
-        let (Some(since), FileState::Open { size, .. }) =
-            (self.snapshots.take_since(), &self.state)
-        else {
-            return;
+        let (Some(since), Some(file)) = (self.snapshots.take_since(), &mut self.file) else {
+            // Whoever began anew meanwhile has more than it.
+            return snapshot::discard(&self.run_dir);
         };
-        match written.and_then(|snapshot| snapshot.take_over(&self.run_dir, &since)) {
-            Ok((file, size)) => {
-                self.begun(file, size);
+        let size = file.length();
+        match written.and_then(|snapshot| snapshot.take_over(file, &since)) {
+            Ok(state) => {
+                self.begun(state);
                 self.tell_of_plan(false);
             }
             Err(error) => {
+                snapshot::discard(&self.run_dir);
                 tracing::warn!(
                     "cannot replace {} by a shorter one: {error}; it goes on to grow, and this is \
                      tried again",
@@ -282,53 +294,53 @@ impl Journal {
     /// written, and an error.
     fn rebase(&mut self, moment: &Moment) -> io::Result<()> {
         self.snapshots.outdate();
-        // Where space is short, state matters more than history, and than a plan that can be loaded.
-        let planless = moment.has_plan().then_some((false, 0));
-        let attempts = EVENTS.iter().map(|events| (true, *events)).chain(planless);
-        let written = attempts.into_iter().find_map(|(with_plan, events)| {
-            let bytes = match moment.encode(&self.header, with_plan, events) {
-                Ok(bytes) => bytes,
-                Err(error) => return Some(Err(error)),
-            };
-            match self.replace(&bytes) {
-                Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
-                replaced => Some(replaced.map(|file| (file, bytes.len() as u64, with_plan))),
-            }
-        });
-        match written {
-            Some(Ok((file, size, with_plan))) => {
-                self.begun(file, size);
-                self.tell_of_plan(!with_plan);
-                match with_plan {
-                    true => Ok(()),
-                    false => Err(rustix::io::Errno::NOSPC.into()),
+        let mut full = io::Error::from(rustix::io::Errno::NOSPC);
+        for (with_plan, share) in moment.attempts() {
+            let written = moment
+                .encode(&self.header, with_plan, share)
+                .and_then(|(bytes, state)| self.replace(&bytes).map(|()| state));
+            match written {
+                Ok(state) => {
+                    self.begun(state);
+                    let planless = moment.has_plan() && !with_plan;
+                    self.tell_of_plan(planless);
+                    // A plan that should have been written and was not is one nobody can count on.
+                    return if planless { Err(full) } else { Ok(()) };
+                }
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => full = error,
+                Err(error) => {
+                    self.fail(&error);
+                    return Err(error);
                 }
             }
-            Some(Err(error)) => {
-                self.fail(&error);
-                Err(error)
-            }
-            None => {
-                let error = rustix::io::Errno::NOSPC.into();
-                self.fail(&error);
-                Err(error)
-            }
         }
+        self.fail(&full);
+        Err(full)
     }
 
-    /// A snapshot is the journal now.
-    fn begun(&mut self, file: File, size: u64) {
+    /// A snapshot with so many bytes of state is the journal now.
+    fn begun(&mut self, state: u64) {
         if std::mem::take(&mut self.failure_told) {
             tracing::info!("the journal can be written again");
         }
+        (self.failure, self.anew) = (None, false);
         // A snapshot that is large by itself must not be replaced at every step.
+        let size = self.file.as_ref().map_or(0, ReservedFile::length);
         self.limit = LIMIT.max(size + LIMIT.min(size));
-        self.anew = false;
-        self.state = FileState::Open { file, size };
+        if let Room::Kept(room) | Room::Missing(room) = self.room {
+            self.want_room(room.max(ROOM + 2 * state));
+        }
     }
 
-    fn replace(&self, bytes: &[u8]) -> io::Result<File> {
-        StateDir::open(&self.run_dir, Durability::Process)?.replace(FILE, 0o600, bytes)
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.file {
+            Some(file) => file.replace(bytes),
+            None => {
+                let dir = StateDir::open(&self.run_dir, Durability::Process)?;
+                self.file = Some(ReservedFile::create(dir, FILE.as_ref(), MODE, bytes)?);
+                Ok(())
+            }
+        }
     }
 
     fn tell_of_plan(&mut self, missing: bool) {
@@ -351,25 +363,8 @@ impl Journal {
             );
         }
         self.snapshots.outdate();
-        self.state = FileState::Failed { since: Instant::now(), why: error.kind() };
+        self.failure = Some(Failure { since: Instant::now(), why: error.kind() });
     }
-}
-
-fn reopen(path: &Path, valid: u64) -> io::Result<File> {
-    let mut file = OpenOptions::new().write(true).open(path)?;
-    file.set_len(valid)?;
-    file.seek(SeekFrom::Start(valid))?;
-    Ok(file)
-}
-
-fn encode(bytes: &mut Vec<u8>, line: &Written<'_>) -> io::Result<()> {
-    let start = bytes.len();
-    bytes.extend_from_slice(b"00000000 ");
-    serde_json::to_writer(&mut *bytes, line)?;
-    let checksum = format!("{:08x}", crc32fast::hash(&bytes[start + 9..]));
-    bytes[start..start + 8].copy_from_slice(checksum.as_bytes());
-    bytes.push(b'\n');
-    Ok(())
 }
 
 /// Whether this binary can go on with the journal of a running node: its format says so, and it is

@@ -74,6 +74,7 @@ impl Recovery {
         // Nothing becomes visible before it is journaled, so without a record nothing has begun.
         let first = fresh && !memory.has_begun();
         let node = memory.restore(plan);
+        journal.keep_room(node.plan().jobs.len());
         Ok(Recovery { journal, node, events, taken, upgrade, plan_on_disk, disabled, first, lost })
     }
 }

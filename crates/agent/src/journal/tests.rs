@@ -8,7 +8,8 @@ use mainstay_core::{
     node::{Input, Node, Outcome, Request},
     plan::{JobPlan, NodePlan, Plan},
 };
-use std::fs;
+use snapshot::PlanPlace;
+use std::{fs, sync::Arc};
 
 const RUN: &str = "0123456789abcdef";
 
@@ -22,8 +23,9 @@ impl Dir {
         Dir(dir)
     }
 
+    /// Without the room in reserve.
     pub(super) fn journal(&self) -> Vec<u8> {
-        fs::read(self.0.join("journal")).expect("a journal")
+        found::without_zeros(&fs::read(self.0.join("journal")).expect("a journal")).to_vec()
     }
 }
 
@@ -82,7 +84,8 @@ impl Driven {
         taken.into_iter().for_each(|token| self.taken.add(token));
         let (node, events, taken) = (&self.node, &self.events, &self.taken);
         // Whether it could be written is seen in what is recovered.
-        let _ = self.journal.append(&change, || Moment::of(node, false, events.clone(), taken, 0));
+        let moment = || Moment::of(node, PlanPlace::File, events.clone(), taken, 0);
+        let _ = self.journal.append(&change, moment);
     }
 
     /// Whether there was one.
@@ -208,9 +211,16 @@ fn changes_beside_a_snapshot_follow_it() {
     let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
     assert!(dir.journal().starts_with(&before), "who dies now leaves the journal");
+    driven.journal.keep_room(2);
+    let Room::Kept(room) = driven.journal.room else { panic!("{:?}", driven.journal.room) };
     assert!(driven.finish_snapshot());
     let text = String::from_utf8(dir.journal()).expect("text");
     assert_eq!(text.matches("\"change\"").count(), 1, "{text}");
+    for file in ["journal", ".journal.new"] {
+        let length = fs::metadata(dir.0.join(file)).expect("there").len();
+        assert!(length >= room, "{file} has its room");
+    }
+    assert!(!dir.0.join(".journal.snapshot").exists());
     driven.step(Input::LogGap { job: name("b"), lines: 3 }, None);
     let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
@@ -239,12 +249,13 @@ fn a_snapshot_of_before_a_change_that_was_not_written_is_of_no_use() {
     driven.live_through_something();
     driven.journal.limit = 0;
     driven.step_beside_snapshot(Input::LogGap { job: name("a"), lines: 1 }, None);
-    let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-    driven.journal.state = FileState::Open { file: full, size: 0 };
+    let full = io::Error::from(io::ErrorKind::StorageFull);
+    driven.journal.fail(&full);
     driven.step_beside_snapshot(Input::LogGap { job: name("a"), lines: 2 }, None);
     assert!(driven.finish_snapshot() && driven.journal.has_failed());
-    let past = Instant::now().checked_sub(RETRY).expect("up for a second");
-    driven.journal.state = FileState::Failed { since: past, why: io::ErrorKind::StorageFull };
+    assert!(!dir.0.join(".journal.snapshot").exists(), "it takes no room");
+    let since = Instant::now().checked_sub(RETRY).expect("up for a second");
+    driven.journal.failure = Some(Failure { since, why: full.kind() });
     driven.step(Input::LogGap { job: name("a"), lines: 3 }, None);
     let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);
@@ -292,15 +303,12 @@ fn a_journal_that_cannot_be_written_is_taken_up_again_later() {
     let dir = Dir::new("journal-full");
     let mut driven = Driven::new(&dir);
     driven.step(Input::Boot, None);
-    let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-    driven.journal.state = FileState::Open { file: full, size: 0 };
+    let full = io::Error::from(io::ErrorKind::StorageFull);
+    driven.journal.fail(&full);
     driven.step(Input::Spawned { job: name("a"), incarnation: 1, pid: 10 }, None);
-    assert!(matches!(driven.journal.state, FileState::Failed { .. }));
-    driven.step(Input::Spawned { job: name("b"), incarnation: 1, pid: 11 }, None);
-    assert!(matches!(driven.journal.state, FileState::Failed { .. }), "not at once");
-    let past = Instant::now().checked_sub(RETRY).expect("up for a second");
-    let why = std::io::ErrorKind::StorageFull;
-    driven.journal.state = FileState::Failed { since: past, why };
+    assert!(driven.journal.has_failed(), "it is not tried at once");
+    let since = Instant::now().checked_sub(RETRY).expect("up for a second");
+    driven.journal.failure = Some(Failure { since, why: full.kind() });
     driven.step(Input::Request(Request::Stop { job: name("a") }), None);
     let (_, recovered) = recover(&dir, RUN).expect("the journal of this run");
     driven.assert_recovered(&recovered);

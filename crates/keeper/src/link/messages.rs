@@ -131,12 +131,14 @@ impl Keeper {
     fn on_message(&mut self, message: ToKeeper) {
         match message {
             ToKeeper::Hello { format, version: _ } => self.welcome(format),
-            ToKeeper::Ready { stop_timeout_ms } => {
+            ToKeeper::Ready { stop_timeout_ms, unjournaled } => {
                 if let Some(node) = self.node() {
                     node.stop_timeout = Duration::from_millis(stop_timeout_ms);
                     node.succession.became_ready();
-                    // It has written down that there was an upgrade.
-                    node.upgraded.clear();
+                    if !unjournaled {
+                        // It has written down that there was an upgrade.
+                        node.upgraded.clear();
+                    }
                     if let Some(agent) = &mut node.agent {
                         agent.ready = true;
                     }

@@ -2,7 +2,8 @@
 //!
 //! The run directory is ours, closed to others, and in memory wherever that can be had: nothing in
 //! it waits. What is done here opens nothing, so that it never waits for who is at the other end of
-//! a file either; where the run directory lies on a disk it waits for that disk.
+//! a file either; where the run directory lies on a disk it waits for that disk, and is called by
+//! way of [`Disk`](super::disk::Disk).
 
 use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
 

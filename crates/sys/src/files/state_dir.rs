@@ -98,7 +98,7 @@ impl StateDir {
     ///
     /// # Errors
     /// As rename(2) and fsync(2).
-    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
+    fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
         renameat(&self.fd, from.as_ref(), &self.fd, to.as_ref())?;
         match self.durability {
             Durability::Process => Ok(()),
@@ -119,6 +119,10 @@ impl StateDir {
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
         Ok(content)
+    }
+
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
     }
 
     /// Makes a directory in it.
@@ -163,7 +167,7 @@ impl Drop for Replacement<'_> {
 }
 
 /// A hidden name beside it.
-fn temporary(name: &Path) -> io::Result<PathBuf> {
+pub(super) fn temporary(name: &Path) -> io::Result<PathBuf> {
     let Some(last) = name.file_name() else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut hidden = OsString::from(".");
     hidden.push(last);
