@@ -1,7 +1,11 @@
 //! A disk that can be frozen: whoever writes to it waits until it is thawed, and cannot be killed.
 
-use crate::{Command, Node, Setup};
-use std::{fs::File, os::fd::AsRawFd, path::Path};
+use crate::{Command, Node, Setup, until};
+use std::{
+    fs::File,
+    os::{fd::AsRawFd, unix::fs::MetadataExt},
+    path::Path,
+};
 
 /// The disk under a node's state directory.
 #[derive(Debug)]
@@ -19,18 +23,42 @@ pub fn no_frozen_disk() -> Option<&'static str> {
     (!Path::new("/dev/loop-control").exists()).then_some("there are no loop devices")
 }
 
+fn mount(directory: &str) -> String {
+    format!(
+        "mkdir -p \"${directory}\"; truncate -s 32M disk; mkfs.ext4 -q disk
+         mount -o loop disk \"${directory}\""
+    )
+}
+
 impl FrozenDisk {
     /// A node whose state directory is on a disk of its own.
     #[must_use]
     pub fn below(setup: Setup) -> (Node, FrozenDisk) {
-        let node = setup
-            .with_mounts(
-                "mkdir -p \"$MAINSTAY_STATE_DIR\"; truncate -s 32M disk; mkfs.ext4 -q disk
-                 mount -o loop disk \"$MAINSTAY_STATE_DIR\"",
-            )
-            .start();
+        let node = setup.with_mounts(&mount("MAINSTAY_STATE_DIR")).start();
         let root = File::open(node.state_dir()).expect("it is mounted");
         (node, FrozenDisk { root, frozen: false })
+    }
+
+    /// A node whose run directory is on a disk of its own.
+    #[must_use]
+    pub fn below_run_dir(setup: Setup) -> (Node, FrozenDisk) {
+        let node = setup.with_mounts(&mount("MAINSTAY_RUN_DIR")).start();
+        let root = File::open(node.run_dir()).expect("it is mounted");
+        (node, FrozenDisk { root, frozen: false })
+    }
+
+    /// A node that is started on a state directory whose disk is frozen by then.
+    #[must_use]
+    pub fn from_the_start(setup: Setup) -> (Node, FrozenDisk) {
+        let freeze = "fsfreeze -f \"$MAINSTAY_STATE_DIR\"";
+        let mounts = format!("{}\n{freeze}", mount("MAINSTAY_STATE_DIR"));
+        let node = setup.with_mounts(&mounts).launch();
+        let root = until("it is mounted", || {
+            let root = File::open(node.state_dir()).ok()?;
+            // The root of another file system.
+            root.metadata().is_ok_and(|it| it.ino() == 2).then_some(root)
+        });
+        (node, FrozenDisk { root, frozen: true })
     }
 
     pub fn freeze(&mut self) {

@@ -367,6 +367,16 @@ impl Node {
         status
     }
 
+    /// How the run has ended, if it has.
+    pub fn try_wait(&mut self) -> Option<ExitStatus> {
+        let child = self.child.as_mut().expect("it was started");
+        let status = child.try_wait().expect("our own child");
+        if status.is_some() {
+            self.child = None;
+        }
+        status
+    }
+
     /// The log files of a job, archives first.
     #[must_use]
     pub fn log_files(&self, job: &str) -> Vec<PathBuf> {

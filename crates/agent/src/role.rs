@@ -12,12 +12,12 @@ use crate::{
 use mainstay_config::Context;
 use mainstay_import::PlanSource;
 use mainstay_sys::{
-    clock, fd, latency, memory,
+    cgroup, clock, fd, latency, memory, proc,
     sweep::{DeadRun, Leader},
 };
 use mainstay_wire::{
     link::{API_FD, LINK_FD, ToKeeper},
-    run_dir::{self, Dirs, RunFile},
+    run_dir::{self, Dirs, NamedRun},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -187,9 +187,12 @@ fn lost(options: &Options, keeper: Option<&OwnedFd>, alive_at: u64, error: &Link
 
 /// What the run directory tells of the run whose keeper is dead.
 fn dead_run(run_dir: &Path, alive_at: u64) -> Option<DeadRun> {
-    let RunFile { run, boot, cgroup, .. } = RunFile::read(run_dir)?;
+    let NamedRun { run, boot, cgroup } = NamedRun::read(run_dir)?;
     let leaders = run_dir::leaders(run_dir).into_iter();
     let leaders = leaders.map(|(pid, begun_by)| Leader { pid, begun_by }).collect();
+    // We are one of it.
+    let boot = boot.unwrap_or_else(proc::boot_id);
+    let cgroup = cgroup.or_else(|| cgroup::find(&run));
     Some(DeadRun { run, boot, cgroup, leaders, alive_at })
 }
 

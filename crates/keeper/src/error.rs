@@ -11,6 +11,10 @@ pub(crate) enum KeeperError {
         doing: String,
         error: io::Error,
     },
+    /// Its disk does not answer.
+    Silent {
+        dir: String,
+    },
     /// Another one holds a process there.
     Held {
         dir: String,
@@ -31,6 +35,9 @@ impl fmt::Display for KeeperError {
         match self {
             KeeperError::Dir(error) => error.fmt(f),
             KeeperError::Failed { doing, error } => write!(f, "cannot {doing}: {error}"),
+            KeeperError::Silent { dir } => {
+                write!(f, "cannot use {dir}: its disk does not answer; try again when it does")
+            }
             KeeperError::Held { dir } => write!(f, "another mainstay holds a process in {dir}"),
             KeeperError::TakeOver(error) => error.fmt(f),
         }

@@ -32,6 +32,7 @@ use mainstay_wire::link::ToAgent;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     io,
+    sync::Arc,
 };
 
 pub(crate) struct Keeper {
@@ -41,7 +42,7 @@ pub(crate) struct Keeper {
     pub(crate) reserve: Reserve,
     pub(crate) context: RunContext,
     /// Where the state files of jobs are.
-    pub(crate) state_files: StateDir,
+    pub(crate) state_files: Arc<StateDir>,
     pub(crate) jobs: BTreeMap<u64, Job>,
     /// Jobs whose leader is gone and whose tree is not.
     pub(crate) clearing: BTreeSet<u64>,
@@ -90,7 +91,7 @@ impl Keeper {
     pub(crate) fn new(
         context: RunContext,
         signals: Signals,
-        state_files: StateDir,
+        state_files: Arc<StateDir>,
         role: Role,
     ) -> io::Result<Keeper> {
         Keeper::of(Poller::new()?, Deadlines::new()?, signals, context, state_files, role)
@@ -101,7 +102,7 @@ impl Keeper {
         deadlines: Deadlines,
         signals: Signals,
         context: RunContext,
-        state_files: StateDir,
+        state_files: Arc<StateDir>,
         role: Role,
     ) -> io::Result<Keeper> {
         poller.add(signals.fd(), Source::Signals, 0, Interest::Read)?;
@@ -301,6 +302,7 @@ impl Keeper {
             Deadline::RequestTimeout { token } => self.request_timed_out(token),
             Deadline::StartAgent => self.start_agent(),
             Deadline::StartSpare => self.start_spare(),
+            Deadline::AgentSilent { pid } => self.agent_silent(pid),
             Deadline::AgentDying { pid } => self.agent_dying(pid),
             Deadline::StateReport => self.report_states(),
             Deadline::Linger { client } => self.drop_client(client),

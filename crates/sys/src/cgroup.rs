@@ -19,20 +19,42 @@ use std::{
 const LAST_LOOKS: u32 = 50;
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
+/// The v2 hierarchy: which group it shows from, and where.
+fn hierarchy() -> Option<(String, PathBuf)> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    mounts.lines().find_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let mut fields = left.split(' ').skip(3);
+        let (root, mount) = (fields.next()?, fields.next()?);
+        right.starts_with("cgroup2 ").then(|| (root.to_owned(), mount.into()))
+    })
+}
+
+/// Where the groups of a run are, wherever it was started. Nobody else's have its name.
+#[must_use]
+pub fn find(run: &str) -> Option<PathBuf> {
+    let name = format!("mainstay-{run}");
+    let mut dirs = vec![hierarchy()?.1];
+    while let Some(dir) = dirs.pop() {
+        let entries = fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok);
+        for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            if entry.file_name() == name.as_str() {
+                return Some(entry.path());
+            }
+            dirs.push(entry.path());
+        }
+    }
+    None
+}
+
 /// Where this process lives in the v2 hierarchy, as a directory.
 #[must_use]
 pub fn own() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let (root, mount) = mounts.lines().find_map(|line| {
-        let (left, right) = line.split_once(" - ")?;
-        let mut fields = left.split(' ').skip(3);
-        let pair = (fields.next()?, fields.next()?);
-        right.starts_with("cgroup2 ").then_some(pair)
-    })?;
+    let (root, mount) = hierarchy()?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let below = path.strip_prefix(root.trim_end_matches('/')).unwrap_or(path);
-    Some(Path::new(mount).join(below.trim_start_matches('/')))
+    Some(mount.join(below.trim_start_matches('/')))
 }
 
 /// Whether there are controllers here that can limit memory, processors and processes.

@@ -1,6 +1,10 @@
-//! Giving memory back that a start or a reload has needed and nothing needs any more.
+//! Giving memory back that a start or a reload has needed and nothing needs any more, and who goes
+//! first when there is none.
 
-use std::ffi::{c_int, c_void};
+use std::{
+    ffi::{c_int, c_void},
+    fs,
+};
 
 /// Keeps the allocator from making a heap of its own for every thread, and from keeping large
 /// buffers for later. To be called before there are threads.
@@ -12,6 +16,19 @@ pub fn be_frugal() {
         // Given, it is no longer raised to the largest buffer that was ever freed.
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
     }
+}
+
+pub(crate) const OOM_SCORE: &std::ffi::CStr = c"/proc/self/oom_score_adj";
+
+/// How soon the kernel takes this process when memory runs out: -1000 (never) to 1000.
+#[must_use]
+pub fn oom_score() -> Option<i32> {
+    fs::read_to_string(OOM_SCORE.to_str().ok()?).ok()?.trim().parse().ok()
+}
+
+/// Says how soon; whether we may. Those who are started from now on inherit it.
+pub fn set_oom_score(score: i32) -> bool {
+    OOM_SCORE.to_str().is_ok_and(|path| fs::write(path, score.to_string()).is_ok())
 }
 
 /// Gives back what is free on the heap, and the pages of the program itself: those in use come back

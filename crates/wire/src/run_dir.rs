@@ -47,6 +47,46 @@ impl RunFile {
     }
 }
 
+/// A run as far as its directory names it.
+#[derive(Debug, Clone)]
+pub struct NamedRun {
+    pub run: String,
+    /// The boot of the machine that it belonged to, if that is known.
+    pub boot: Option<String>,
+    /// Where its cgroups are, if that is known.
+    pub cgroup: Option<PathBuf>,
+}
+
+impl NamedRun {
+    /// By run.json, and where that is damaged by the journal or plan.json, which name the run as
+    /// well.
+    #[must_use]
+    pub fn read(run_dir: &Path) -> Option<NamedRun> {
+        if let Some(RunFile { run, boot, cgroup, .. }) = RunFile::read(run_dir) {
+            return Some(NamedRun { run, boot: Some(boot), cgroup });
+        }
+        let journal = fs::read(run_dir.join("journal")).unwrap_or_default();
+        // Behind its checksum.
+        let first = journal.split(|byte| *byte == b'\n').next().and_then(|line| line.get(9..));
+        let header = first.and_then(|json| serde_json::from_slice::<JournalStart>(json).ok());
+        let plan = || serde_json::from_slice(&fs::read(run_dir.join("plan.json")).ok()?).ok();
+        let Naming { run, boot } = header.map(|it| it.header).or_else(plan)?;
+        Some(NamedRun { run, boot, cgroup: None })
+    }
+}
+
+#[derive(Deserialize)]
+struct JournalStart {
+    header: Naming,
+}
+
+#[derive(Deserialize)]
+struct Naming {
+    run: String,
+    #[serde(default)]
+    boot: Option<String>,
+}
+
 /// The leaders of process groups that the state files of jobs name, and by when each had begun.
 #[must_use]
 pub fn leaders(run_dir: &Path) -> Vec<(u32, u64)> {

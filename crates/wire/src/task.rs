@@ -47,6 +47,19 @@ impl TaskKey {
         self.owner == other.owner && (one == two || one == 0 || two == 0)
     }
 
+    /// Both are of one check, be it of two incarnations of its job.
+    #[must_use]
+    pub fn is_same_check(&self, other: &TaskKey) -> bool {
+        let of = |key: &TaskKey| {
+            let mut owner = key.owner.clone();
+            owner.as_object_mut()?.values_mut().for_each(|it| {
+                it.as_object_mut().map(|it| it.remove("incarnation"));
+            });
+            Some(owner).filter(|_| !key.is_journaled())
+        };
+        of(self).is_some_and(|owner| Some(owner) == of(other))
+    }
+
     /// Its outcome is kept until the agent has it in its journal.
     #[must_use]
     pub fn is_journaled(&self) -> bool {

@@ -6,6 +6,7 @@ use mainstay_tests::{
 use rustix::process::Signal;
 use std::{
     fs,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -63,6 +64,13 @@ fn frozen(config: &str) -> (Node, FrozenDisk) {
     (node, disk)
 }
 
+/// What the keeper holds: descriptors and threads, between two restarts, since one that is under
+/// way has descriptors of its own.
+fn held(keeper: u32) -> (usize, usize) {
+    let holds = || (proc::descriptors(keeper).len(), threads(keeper));
+    (0..500).map(|_| holds()).min().expect("some")
+}
+
 fn threads(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").count()
 }
@@ -70,12 +78,13 @@ fn threads(pid: u32) -> usize {
 #[test]
 fn a_frozen_disk_of_the_logs_holds_up_no_command_and_no_restart_and_costs_no_descriptor() {
     disk_or_skip!();
-    let (node, mut disk) = frozen(WRITING);
-    let (keeper, bystander, agent) = (node.keeper(), node.running("bystander"), node.agent());
-    let holds = || (proc::descriptors(keeper).len(), threads(keeper));
-    // A restart is under way at any time, with up to five descriptors of its own.
-    let most = |count: u32| (0..count).map(|_| holds()).max().expect("some");
-    let before = most(50);
+    let (node, mut disk) = FrozenDisk::below(Setup::config(WRITING));
+    until_runs(&node, 3);
+    let keeper = node.keeper();
+    let before = held(keeper);
+    disk.freeze();
+    node.until_told("does not answer");
+    let (bystander, agent) = (node.running("bystander"), node.agent());
 
     let began = Instant::now();
     assert_eq!(node.status()["jobs"].as_array().map(Vec::len), Some(5));
@@ -89,9 +98,14 @@ fn a_frozen_disk_of_the_logs_holds_up_no_command_and_no_restart_and_costs_no_des
     node.must(&["events", "--since", "0"]);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 
-    until_runs(&node, 100);
-    let after = most(50);
-    assert!(after.0 <= before.0 + 2 && after.1 == before.1, "{before:?} {after:?}");
+    let runs_before = runs(&node);
+    within(Duration::from_secs(120), "it runs a thousand times", || {
+        (runs(&node) >= runs_before + 1000).then_some(())
+    });
+    // While it hangs each pipe has a second end of ours, so that it outlives who writes to it: one
+    // for each job, and one for our own log.
+    let after = held(keeper);
+    assert!(after.0 <= before.0 + 6 + 2 && after.1 == before.1, "{before:?} {after:?}");
 
     let refused = node.ask(&["upgrade"]);
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -104,6 +118,7 @@ fn a_frozen_disk_of_the_logs_holds_up_no_command_and_no_restart_and_costs_no_des
     node.must(&["stop", "returns"]);
     let last = runs(&node);
     node.until_logged("returns", &format!("run {last}"));
+    until("it holds what it held", || (held(keeper).0 <= before.0 + 2).then_some(()));
     let wanted: Vec<String> = (1..=last).map(|run| format!("run {run}")).collect();
     assert_eq!(node.log("returns"), wanted);
     node.must(&["upgrade"]);
@@ -176,4 +191,78 @@ fn an_agent_that_hangs_in_a_frozen_disk_does_not_hold_up_the_end() {
     within(Duration::from_secs(5), "the agent is gone, too", || (!is_alive(agent)).then_some(()));
     let _ = asking.kill();
     let _ = asking.wait();
+}
+
+const BESIDE: &str = r#"
+    [node]
+    exit = "never"
+    stop_timeout = "2s"
+    [log]
+    forward = false
+    [jobs.one]
+    exec = "sleep 1000"
+    [jobs.two]
+    exec = "sleep 1000"
+    [jobs.stubborn]
+    exec = ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]
+    stop = { timeout = "60s" }
+"#;
+
+#[test]
+fn a_frozen_disk_of_the_run_directory_does_not_hold_up_the_keeper() {
+    disk_or_skip!();
+    let (node, mut disk) = FrozenDisk::below_run_dir(Setup::config(BESIDE));
+    let [one, two] = ["one", "two"].map(|job| node.running(job));
+    let mut control = node.control("two");
+    control.next_state().expect("a state on connect");
+    disk.freeze();
+    // It is reaped, and told to who listens, although nothing of it can be written.
+    signal(one, Signal::KILL);
+    until("the dead are buried", || (!Path::new(&format!("/proc/{one}")).exists()).then_some(()));
+    control.say(b"event: stop\ndata: {}\n\n").expect("it is taken");
+    let asked = Instant::now();
+    let down = control.last_state().expect("its end");
+    assert_eq!(down["status"], "DOWN", "{down}");
+    assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
+    assert!(!is_alive(two));
+    disk.thaw();
+    // What was decided meanwhile is there, and nothing older.
+    node.until_state("two", "STOPPED");
+    node.running("one");
+    let state = |job: &str| {
+        let text = fs::read_to_string(node.run_dir().join(format!("jobs/{job}/state"))).ok()?;
+        serde_json::from_str::<serde_json::Value>(&text).ok()
+    };
+    until("the states are as they are", || {
+        let (one, two) = (state("one")?, state("two")?);
+        (one["status"] == "UP" && two["status"] == "DOWN").then_some(())
+    });
+    node.must(&["upgrade"]);
+}
+
+#[test]
+fn a_node_whose_run_directory_is_on_a_frozen_disk_ends_within_its_time() {
+    disk_or_skip!();
+    let (mut node, mut disk) = FrozenDisk::below_run_dir(Setup::config(BESIDE));
+    let pids = ["one", "two", "stubborn"].map(|job| node.running(job));
+    disk.freeze();
+    signal(node.keeper(), Signal::TERM);
+    let asked = Instant::now();
+    node.wait();
+    // The agent hangs: the keeper gives it a second to take the signal.
+    assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
+    assert!(pids.iter().all(|pid| !is_alive(*pid)));
+    disk.thaw();
+}
+
+#[test]
+fn a_start_on_a_frozen_disk_is_refused_with_the_reason() {
+    disk_or_skip!();
+    let (mut node, mut disk) = FrozenDisk::from_the_start(Setup::config(BESIDE));
+    let begun = Instant::now();
+    let status = within(Duration::from_secs(30), "it gives up", || node.try_wait());
+    assert_eq!(status.code(), Some(1));
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(node.stderr().contains("its disk does not answer"), "{}", node.stderr());
+    disk.thaw();
 }

@@ -1,8 +1,8 @@
 //! What other runs leave behind, or hold.
 
-use mainstay_tests::{Setup, is_alive, signal, until};
+use mainstay_tests::{Node, Setup, is_alive, signal, until};
 use rustix::process::Signal;
-use std::fs;
+use std::{fs, path::Path};
 
 const CONFIG: &str = r#"
     [node]
@@ -10,6 +10,13 @@ const CONFIG: &str = r#"
     [jobs.tree]
     exec = ["sh", "-c", "setsid sleep 1001 & sleep 1000"]
 "#;
+
+/// What a file holds before the zeros at its end.
+fn cut_in_half(path: &Path) {
+    let bytes = fs::read(path).expect("it is there");
+    let length = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    fs::write(path, &bytes[..length / 2]).expect("our own file");
+}
 
 #[test]
 fn a_second_run_in_the_same_directory_is_refused_and_says_who_is_there() {
@@ -58,8 +65,7 @@ fn after_a_killed_keeper_the_next_run_sweeps_and_begins_anew() {
         // And what it was writing was cut.
         for file in ["plan.json", "journal", "jobs/tree/state"] {
             let path = node.run_dir().join(file);
-            let bytes = fs::read(&path).expect("it is left");
-            fs::write(&path, &bytes[..bytes.len() / 2]).expect("our own file");
+            cut_in_half(&path);
         }
         fs::write(node.run_dir().join(".run.json.new"), "{").expect("our own file");
         node.launch_again();
@@ -70,6 +76,59 @@ fn after_a_killed_keeper_the_next_run_sweeps_and_begins_anew() {
         assert_eq!(node.status()["agent_restarts"], 0);
         assert_eq!(node.job("tree")["incarnation"], 1);
     }
+}
+
+/// Kills keeper and agent at once, so that neither gets to clean up.
+fn kill_both(node: &mut Node) {
+    let (keeper, agent) = (node.keeper(), node.agent());
+    signal(agent, Signal::STOP);
+    signal(keeper, Signal::KILL);
+    node.wait();
+    signal(agent, Signal::KILL);
+}
+
+#[test]
+fn a_sweep_finds_what_is_left_although_the_file_that_names_the_run_is_damaged() {
+    for setup in [Setup::config(CONFIG), Setup::config(CONFIG).without_cgroups()] {
+        let mut node = setup.start();
+        node.running("tree");
+        until("the whole tree is there", || (node.processes().len() >= 5).then_some(()));
+        let before: Vec<u32> = node.processes();
+        kill_both(&mut node);
+        fs::write(node.run_dir().join("run.json"), "{\"run\":").expect("our own file");
+        let told = node.must(&["sweep"]);
+        let left: Vec<u32> = before.into_iter().filter(|pid| is_alive(*pid)).collect();
+        assert!(left.is_empty(), "{left:?} are left: {told}");
+        assert!(told.contains("sleep 1001"), "{told}");
+    }
+}
+
+#[test]
+fn who_has_left_session_and_environment_is_found_by_the_cgroup() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.tree]
+        exec = ["sh", "-c", "env -i setsid sleep 1002 & sleep 1000"]
+    "#;
+    let mut node = Setup::config(config).start();
+    node.running("tree");
+    let run = fs::read_to_string(node.run_dir().join("run.json")).expect("it is there");
+    if !run.contains("\"cgroup\":\"/") {
+        return eprintln!("skipped: there are no cgroups to be had here");
+    }
+    let group = serde_json::from_str::<serde_json::Value>(&run).expect("JSON")["cgroup"].clone();
+    let procs = Path::new(group.as_str().expect("a path")).join("jobs/tree/cgroup.procs");
+    let members = || -> Vec<u32> {
+        let text = fs::read_to_string(&procs).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    };
+    until("all of it is there", || (members().len() == 3).then_some(()));
+    let members = members();
+    kill_both(&mut node);
+    let told = node.must(&["sweep"]);
+    assert!(told.contains("sleep 1002"), "{told}");
+    assert!(members.iter().all(|pid| !is_alive(*pid)));
 }
 
 #[test]
@@ -121,9 +180,7 @@ fn torn_files_under_a_running_node_cost_its_next_agent_knowledge_and_no_job() {
     for file in ["plan.json", "journal"] {
         let node = Setup::config(CONFIG).start();
         let pid = node.running("tree");
-        let path = node.run_dir().join(file);
-        let bytes = fs::read(&path).expect("it is there");
-        fs::write(&path, &bytes[..bytes.len() / 2]).expect("our own file");
+        cut_in_half(&node.run_dir().join(file));
         node.kill_agent();
         assert_eq!(node.running("tree"), pid, "{file}");
         node.must(&["restart", "tree"]);

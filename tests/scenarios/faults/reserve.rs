@@ -2,9 +2,9 @@
 //! stopped and killed, and a dead agent comes back.
 
 use super::threads::as_user;
-use mainstay_tests::{Node, Setup, is_alive, signal, until};
+use mainstay_tests::{Node, Setup, is_alive, signal, until, within};
 use rustix::process::Signal;
-use std::{io::Write, os::unix::net::UnixStream};
+use std::{io::Write, os::unix::net::UnixStream, time::Duration};
 
 const BOMB: &str = r#"
     [node]
@@ -34,6 +34,22 @@ fn killed_and_back(node: &Node) {
         (node.status()["agent_restarts"].as_u64() > restarts).then_some(())
     });
     assert_ne!(node.agent(), agent);
+}
+
+#[test]
+fn a_spare_that_somebody_has_stopped_holds_up_the_next_agent_for_some_seconds_only() {
+    let node = Setup::config(TWO).start();
+    let web = node.running("web");
+    let spare =
+        until("it has its spare", || node.processes().into_iter().find(|pid| node.is_spare(*pid)));
+    signal(spare, Signal::STOP);
+    signal(node.agent(), Signal::KILL);
+    within(Duration::from_secs(9), "another agent answers", || {
+        node.ask(&["status"]).status.code().filter(|code| *code == 0)
+    });
+    assert!(!is_alive(spare));
+    assert_eq!(node.running("web"), web);
+    node.must(&["shutdown"]);
 }
 
 #[test]
@@ -72,6 +88,7 @@ const TWO: &str = r#"
 #[test]
 fn with_32_descriptors_a_killed_agent_comes_back_again_and_again() {
     let node = Setup::config(TWO).after("ulimit -n 32").start();
+    node.until_told("only 32 files may be open here");
     // Where the test itself was given descriptors there may be no room for it.
     let web = node.pid("web");
     for _ in 0..3 {

@@ -1,6 +1,6 @@
 //! Verdicts are true: of a check that cannot be ended, and beside names that nobody answers for.
 
-use mainstay_tests::{Command, Setup, needs, needs_root, until, within};
+use mainstay_tests::{Command, Setup, needs, needs_root, proc, until, within};
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, TcpListener, UdpSocket},
@@ -57,6 +57,43 @@ fn an_exec_check_that_cannot_be_killed_has_failed_at_its_time() {
     events.wait_for("web", "unhealthy");
     events.wait_for("web", "healthy");
     node.must(&["shutdown"]);
+}
+
+#[test]
+fn a_check_whose_children_cannot_be_killed_leaves_one_of_them_and_not_one_each_time() {
+    needs_root();
+    ["fsfreeze", "mkfs.ext4", "losetup"].into_iter().for_each(needs);
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.web]
+        exec = "sleep 1000"
+        health = { name = "disk", exec = ["sh", "-c", "echo >>rounds; date >mnt/file & wait"], interval = "100ms", timeout = "200ms", fall = 1 }
+    "#;
+    let mounts = "truncate -s 16M image\nmkfs.ext4 -q image\nmkdir mnt\nmount -o loop image mnt";
+    let node = Setup::config(config).with_mounts(mounts).start();
+    node.until_health("web", "healthy");
+    let frozen = Frozen::freeze(node.seen("mnt"));
+    let mut events = node.events();
+    let last = || node.job("web")["checks"][0]["output"].as_str().unwrap_or_default().to_owned();
+    within(Duration::from_secs(5), "it is not asked again", || {
+        last().contains("what its last run has started has not ended").then_some(())
+    });
+    let stuck = || node.processes().into_iter().filter(|pid| is_stuck(*pid)).count();
+    let rounds = || std::fs::read(node.path().join("rounds")).map_or(0, |it| it.len());
+    let before = rounds();
+    // As long as several rounds would take.
+    (0..50).for_each(|_| assert!(last().contains("has not ended")));
+    assert_eq!((stuck(), rounds()), (1, before));
+    drop(frozen);
+    events.wait_for("web", "unhealthy");
+    events.wait_for("web", "healthy");
+    node.must(&["shutdown"]);
+}
+
+/// It waits for a disk, and cannot be killed.
+fn is_stuck(pid: u32) -> bool {
+    proc::status(pid, "State").starts_with('D')
 }
 
 /// Answers everybody well.

@@ -55,6 +55,39 @@ fn the_environment_is_inherited_and_added_to() {
 }
 
 #[test]
+fn when_memory_runs_out_jobs_go_before_keeper_and_agent() {
+    let lower = "echo -900 2>/dev/null >/proc/self/oom_score_adj";
+    if !std::process::Command::new("sh").args(["-c", lower]).status().is_ok_and(|it| it.success()) {
+        return eprintln!("skipped: it cannot be lowered here");
+    }
+    let score = |pid: &str| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).expect("it runs");
+        text.trim().to_owned()
+    };
+    let config = r#"
+        [node]
+        exit = "never"
+        [jobs.one]
+        exec = "sleep 1000"
+        [jobs.two]
+        exec = "sleep 1000"
+        user = "nobody"
+    "#;
+    let node = Setup::config(config).start();
+    let ours = score("self");
+    for _ in 0..2 {
+        for pid in [node.keeper(), node.agent()] {
+            assert_eq!(score(&pid.to_string()), "-900");
+        }
+        for job in ["one", "two"] {
+            assert_eq!(score(&node.running(job).to_string()), ours, "{job}");
+        }
+        node.must(&["upgrade"]);
+        node.must(&["restart", "one"]);
+    }
+}
+
+#[test]
 fn directory_mask_and_priority_are_as_declared() {
     let settings = "cwd = \"/usr\"\numask = \"027\"\nnice = 7";
     assert_eq!(lines_of(settings, "pwd; umask; nice"), ["/usr", "0027", "7"]);

@@ -42,7 +42,9 @@ impl Keeper {
     pub(crate) fn open_control(&mut self, id: u64) {
         let Some(job) = self.jobs.get_mut(&id).filter(|job| job.control.is_none()) else { return };
         let path = job.control_file();
-        match self.reserve.with(|| dirs::listen(&path, 0o600)) {
+        let (disk, at) = (&self.context.disk, path.clone());
+        let listen = move || dirs::listen(&at, 0o600);
+        match self.reserve.with(|| disk.run(listen.clone())) {
             Ok(socket) => {
                 let _ = self.poller.add(&socket, Source::Control, id, Interest::Read);
                 (job.control, job.control_error) = (Some(socket), None);
@@ -91,7 +93,8 @@ impl Keeper {
             self.poller.remove(&socket);
         } else {
             // Never up: whoever waits for the socket must be refused, and then reads the state.
-            let _ = dirs::listen(&job.control_file(), 0o600);
+            let path = job.control_file();
+            let _ = self.context.disk.run(move || dirs::listen(&path, 0o600));
         }
         let keys =
             self.jobs.get_mut(&id).map(|job| std::mem::take(&mut job.clients)).unwrap_or_default();

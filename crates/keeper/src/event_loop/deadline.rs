@@ -43,6 +43,10 @@ pub(crate) enum Deadline {
     },
     StartAgent,
     StartSpare,
+    /// A spare that was woken should have greeted.
+    AgentSilent {
+        pid: u32,
+    },
     /// It has closed the link and should be gone.
     AgentDying {
         pid: u32,

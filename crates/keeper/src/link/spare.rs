@@ -28,6 +28,8 @@ const AGENT: &str = "__agent";
 const RETRY: Duration = Duration::from_secs(1);
 /// So long a new agent takes to be at work.
 const SOON: Duration = Duration::from_millis(100);
+/// One that was woken and has not greeted by then cannot run.
+const SILENT: Duration = Duration::from_secs(5);
 const GO: [u8; 1] = [b'\n'];
 
 #[derive(Debug)]
@@ -67,7 +69,17 @@ impl Keeper {
             return None;
         }
         self.children.insert(pid, Child::Agent);
+        self.deadlines.after(SILENT, Deadline::AgentSilent { pid });
         Some((pid, link))
+    }
+
+    /// Somebody may have stopped the process: the next agent is a new one.
+    pub(crate) fn agent_silent(&mut self, pid: u32) {
+        let agent = self.node().and_then(|node| node.agent.as_ref());
+        if agent.is_some_and(|agent| agent.pid == pid && !agent.welcomed) {
+            self.log("the next agent was woken and says nothing: it is replaced");
+            let _ = signal::send(pid, tree::KILL);
+        }
     }
 
     /// Ends the spare; it is forgotten when it is reaped.

@@ -28,6 +28,7 @@ use mainstay_core::{
 use mainstay_sys::{
     cgroup::Group,
     clock,
+    disk::Disk,
     reap::{self, ExitStatus},
     run_files,
     spawn::Failure,
@@ -41,6 +42,7 @@ use rustix::io::Errno;
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -85,7 +87,7 @@ impl Keeper {
         job.spawns += 1;
         let had_notify = job.notify.is_some();
         let state_name = job_state_name(&spawn.job);
-        let starting = prepare_files(job, state_files, &state_name);
+        let starting = prepare_files(job, state_files, &context.disk, &state_name);
         let (restarts, listened) = (job.control.is_some(), !job.clients.is_empty());
         let capture = Capture::Pipes { output: &node.resources.output, next_key: next_stream };
         let launched = launch::launch(context, job, spawn, &notify, capture);
@@ -175,14 +177,16 @@ impl Keeper {
     }
 
     pub(crate) fn write_state(&mut self, id: u64, state: &ContainerState) {
-        let Keeper { jobs, role, reserve, state_files, .. } = self;
+        let Keeper { jobs, role, reserve, state_files, context, .. } = self;
         let Some(job) = jobs.get_mut(&id) else { return };
         let name = match role {
             Role::Node(_) => job_state_name(&job.name),
             Role::Hold(_) => PathBuf::from(STATE),
         };
         let text = format!("{}\n", state.to_json());
-        let written = reserve.with(|| state_files.replace(&name, 0o644, text.as_bytes()));
+        let (files, file) = (state_files.clone(), name.clone());
+        let write = move || files.replace(&file, 0o644, text.as_bytes()).map(drop);
+        let written = reserve.with(|| context.disk.put(&name, write.clone()));
         let error = written.err().map(|error| format!("cannot write the state file: {error}"));
         job.state_error = error;
         let now = clock::boottime();
@@ -375,8 +379,9 @@ impl Keeper {
         }
         let Some(job) = self.jobs.remove(&id) else { return };
         self.names.remove(&job.name);
+        let mut notify = None;
         if let Some(node) = self.node() {
-            let _ = run_files::remove(&node.resources.dir.notify(&job.name));
+            notify = Some(node.resources.dir.notify(&job.name));
             node.resources.output.forget(job.name.clone());
         }
         if let Some(group) =
@@ -384,7 +389,11 @@ impl Keeper {
         {
             group.remove();
         }
-        let _ = run_files::remove_tree(&job.dir);
+        let dir = job.dir;
+        let _ = self.context.disk.put(&job_state_name(&job.name), move || {
+            let removed = notify.map_or(Ok(()), |socket| run_files::remove(&socket));
+            run_files::remove_tree(&dir).and(removed)
+        });
     }
 }
 
@@ -397,13 +406,15 @@ pub(super) fn job_state_name(job: &Name) -> PathBuf {
 /// life that goes on stays.
 pub(crate) fn prepare_files(
     job: &mut Job,
-    state_files: &StateDir,
+    state_files: &Arc<StateDir>,
+    disk: &Disk,
     state_name: &Path,
 ) -> ContainerState {
     job.down = None;
     let starting = job.state_starting();
     let in_node = state_name.parent().is_some_and(|dir| !dir.as_os_str().is_empty());
-    if in_node && job.spawns == 1 && state_files.make_dir(job.name.as_str(), 0o700).is_ok() {
+    let (files, dir) = (state_files.clone(), PathBuf::from(job.name.as_str()));
+    if in_node && job.spawns == 1 && disk.run(move || files.make_dir(&dir, 0o700)).is_ok() {
         // Nothing says the same to whoever reads it: not started yet.
         return starting;
     }
@@ -411,19 +422,40 @@ pub(crate) fn prepare_files(
         // A restart: the old state tells of its last end until the new process is cloned.
         return starting;
     }
-    let _ = run_files::remove(&job.control_file());
-    let text = format!("{}\n", starting.to_json());
-    let write = || state_files.replace(state_name, 0o644, text.as_bytes());
-    let written = match write() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            state_files.make_dir(job.name.as_str(), 0o700).and_then(|()| write())
-        }
-        written => written,
+    let files = NewFiles {
+        control: job.control_file(),
+        dir: job.name.as_str().into(),
+        state: state_name.to_owned(),
+        text: format!("{}\n", starting.to_json()),
     };
+    let state_files = state_files.clone();
+    let written = disk.put(state_name, move || files.write(&state_files));
     job.state_error = written.err().map(|error| format!("cannot write the state file: {error}"));
-    if job.state_error.is_some() {
-        // Better none than one that tells of another run.
-        let _ = state_files.remove(state_name);
-    }
     starting
+}
+
+/// The files of a job that begins a life.
+struct NewFiles {
+    control: PathBuf,
+    dir: PathBuf,
+    state: PathBuf,
+    text: String,
+}
+
+impl NewFiles {
+    fn write(&self, state_files: &StateDir) -> io::Result<()> {
+        let _ = run_files::remove(&self.control);
+        let write = || state_files.replace(&self.state, 0o644, self.text.as_bytes()).map(drop);
+        let written = match write() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                state_files.make_dir(&self.dir, 0o700).and_then(|()| write())
+            }
+            written => written,
+        };
+        if written.is_err() {
+            // Better none than one that tells of another run.
+            let _ = state_files.remove(&self.state);
+        }
+        written
+    }
 }

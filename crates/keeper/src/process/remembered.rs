@@ -15,16 +15,17 @@ impl Keeper {
             return;
         }
         let id = self.job_id(name, dir);
-        let Keeper { jobs, state_files, reserve, .. } = self;
+        let Keeper { jobs, state_files, reserve, context, .. } = self;
         let Some(job) = jobs.get_mut(&id) else { return };
         let before = job.desired();
         job.summary = summary;
         let (desired, at_rest) = (job.desired(), job.process.is_none() && job.highest > 0);
         if at_rest && before != desired {
             let path = job_state_name(name);
-            let update = || rewrite(state_files, &path, |state| state.desired = Some(desired));
+            let (files, file) = (state_files.clone(), path.clone());
+            let update = move || rewrite(&files, &file, |state| state.desired = Some(desired));
             // It tells how the job ended all the same, and is written anew at the next start.
-            let _ = reserve.with(update);
+            let _ = reserve.with(|| context.disk.run(update.clone()));
         }
     }
 }

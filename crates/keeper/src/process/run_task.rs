@@ -30,7 +30,7 @@ use mainstay_sys::{
 };
 use mainstay_wire::{
     link::ToAgent,
-    task::{RunTask, TaskDone},
+    task::{RunTask, TaskDone, TaskKey},
 };
 use rustix::fs::MemfdFlags;
 use std::{
@@ -40,6 +40,9 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     time::Duration,
 };
+
+/// EBUSY.
+const BUSY: i32 = 16;
 
 impl Keeper {
     /// Starts it, unless it runs or ran already: an agent that came back asks again, and hears
@@ -53,6 +56,11 @@ impl Keeper {
         }
         if over {
             return;
+        }
+        if self.has_left_something(&run.id) {
+            let error = "what its last run has started has not ended".to_owned();
+            let outcome = TaskOutcome::error(error, BUSY);
+            return self.task_done(TaskDone { id: run.id.clone(), outcome });
         }
         let id = self.fresh_id();
         match self.start_task(id, run) {
@@ -71,6 +79,15 @@ impl Keeper {
                 self.task_done(TaskDone { id: run.id.clone(), outcome });
             }
         }
+    }
+
+    /// A check of which somebody is left would leave another one each time it is asked.
+    fn has_left_something(&mut self, check: &TaskKey) -> bool {
+        let same = |left: &Leftover| left.id.as_ref().is_some_and(|id| id.is_same_check(check));
+        if self.leftovers.iter().any(same) {
+            self.clear_leftovers();
+        }
+        self.leftovers.iter().any(same)
     }
 
     fn start_task(&mut self, id: u64, run: &RunTask) -> io::Result<Task> {
@@ -145,7 +162,7 @@ impl Keeper {
     /// Kills what is still there of tasks that have ended, and forgets those of which nothing is.
     pub(crate) fn clear_leftovers(&mut self) {
         let Keeper { leftovers, children, context, .. } = self;
-        leftovers.retain_mut(|Leftover { task, pid, tree }| {
+        leftovers.retain_mut(|Leftover { task, id: _, pid, tree }| {
             let orphans = || orphans_of(*task, children, context);
             let gone = tree.gone(*pid, orphans);
             match tree.group().filter(|_| gone) {
@@ -188,7 +205,8 @@ impl Keeper {
             },
         };
         self.forward_output(&mut task);
-        self.leftovers.push(Leftover { task: id, pid, tree: task.tree });
+        let left = Leftover { task: id, id: Some(task.id.clone()), pid, tree: task.tree };
+        self.leftovers.push(left);
         self.clear_leftovers();
         let (output, truncated) = (task.output.to_text(), task.output.truncated);
         let outcome = TaskOutcome { exit, output, truncated };

@@ -31,6 +31,8 @@ pub(crate) struct Task {
 pub(crate) struct Leftover {
     /// The number of the task.
     pub(crate) task: u64,
+    /// `None`: it was handed over by the last image, which did not say.
+    pub(crate) id: Option<TaskKey>,
     pub(crate) pid: u32,
     pub(crate) tree: Tree,
 }

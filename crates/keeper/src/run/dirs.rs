@@ -25,6 +25,7 @@ use std::{
         },
     },
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -75,7 +76,7 @@ impl RunDir {
 
     /// Removes what an earlier run left and makes what this one needs.
     pub(crate) fn clean(&self) -> io::Result<()> {
-        self.remove_files();
+        remove_files(&self.path);
         for dir in ["jobs", "notify"] {
             match fs::remove_dir_all(self.path.join(dir)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -84,16 +85,6 @@ impl RunDir {
         }
         make(&self.path.join("jobs"), 0o700)?;
         make(&self.path.join("notify"), 0o711)
-    }
-
-    /// What must not stay after a run: sockets nobody answers at, and what may hold secrets.
-    pub(crate) fn remove_files(&self) {
-        let files = ["mainstay.sock", "keeper.sock", PLAN_FILE, "journal", RUN_FILE];
-        // What an agent was writing when it was killed.
-        let begun = [".plan.json.new", ".journal.new", ".journal.snapshot"];
-        for file in files.into_iter().chain(begun) {
-            let _ = fs::remove_file(self.path.join(file));
-        }
     }
 
     pub(crate) fn write_run_file(&self, run: &RunFile) -> io::Result<()> {
@@ -126,9 +117,20 @@ impl RunDir {
     }
 }
 
+/// What must not stay after a run: sockets nobody answers at, and what may hold secrets.
+pub(crate) fn remove_files(run_dir: &Path) {
+    let sockets = ["mainstay.sock", "keeper.sock"];
+    // What an agent was writing when it was killed, or keeps room in, may hold some of the last.
+    let begun = [".plan.json.new", ".journal.new", ".journal.snapshot"];
+    let files = [PLAN_FILE, "journal", RUN_FILE];
+    for file in sockets.into_iter().chain(begun).chain(files) {
+        let _ = fs::remove_file(run_dir.join(file));
+    }
+}
+
 /// The state files of jobs, below a run directory.
-pub(crate) fn state_files(run_dir: &Path) -> io::Result<StateDir> {
-    StateDir::open(&run_dir.join("jobs"), Durability::Process)
+pub(crate) fn state_files(run_dir: &Path) -> io::Result<Arc<StateDir>> {
+    StateDir::open(&run_dir.join("jobs"), Durability::Process).map(Arc::new)
 }
 
 /// Whether a run has ever been in it.

@@ -18,7 +18,9 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_sys::{
-    clock, nonblocking, proc,
+    clock,
+    disk::Disk,
+    nonblocking, proc,
     signal::Signals,
     spawn::Window,
     state_dir::{Durability, StateDir},
@@ -31,6 +33,7 @@ use mainstay_wire::{
 use std::{
     fs::File,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 pub(crate) fn hold(options: &HoldOptions) -> Result<i32, KeeperError> {
@@ -44,10 +47,11 @@ pub(crate) fn hold(options: &HoldOptions) -> Result<i32, KeeperError> {
     // Orphans of the command come to us: they are its tree.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let run = crate::run_id().map_err(KeeperError::doing("choose a run id"))?;
-    let context =
-        RunContext::new(run, None, |_| Window::none()).map_err(KeeperError::doing("prepare"))?;
+    let context = RunContext::new(run, None, |_| Window::none(), Disk::waited_for())
+        .map_err(KeeperError::doing("prepare"))?;
     // Somebody wants to find it there after a power cut.
     let state_files = StateDir::open(&dir, Durability::Machine)
+        .map(Arc::new)
         .map_err(KeeperError::doing(format!("open the directory {}", dir.display())))?;
     let role = Role::Hold(Hold { stopping: false, ending: None });
     let mut keeper =
@@ -102,7 +106,7 @@ impl Keeper {
         let Some(job) = jobs.get_mut(&id) else { return };
         (job.highest, job.spawns) = (1, 1);
         job.held = Some(HeldRun { run: context.run.clone(), boot: proc::boot_id() });
-        incarnation::prepare_files(job, state_files, Path::new(incarnation::STATE));
+        incarnation::prepare_files(job, state_files, &context.disk, Path::new(incarnation::STATE));
         if let Some(error) = &job.state_error {
             nonblocking::tell_stderr(&format!("mainstay: {error}"));
             *state_trouble = Some(clock::boottime());

@@ -9,29 +9,41 @@ use crate::{
         starter::Starter,
     },
     output::{Output, OutputState},
-    process::launch::RunContext,
+    process::launch::{RunContext, most_descriptors},
     run::{
+        DirError,
         dirs::{self, RunDir},
         sweep,
         terminal::ForegroundTerminal,
     },
 };
 use mainstay_sys::{
-    cgroup, fd, heap, latency,
-    offload::Offload,
+    cgroup,
+    disk::Disk,
+    fd, heap, latency,
+    offload::{self, Offload},
     signal::Signals,
     spawn::Window,
     sweep::{DeadRun, Swept},
 };
-use std::{os::fd::OwnedFd, path::PathBuf};
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
+/// A disk that takes longer for its first answer has stopped answering.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+/// With fewer there is none left for a job.
+const ENOUGH_DESCRIPTORS: u64 = 64;
 /// Set, nothing is put into cgroups: a job's tree is then its process group.
 const NO_CGROUP: &str = "MAINSTAY_NO_CGROUP";
 
 pub(crate) fn run(options: RunOptions, starter: Option<OwnedFd>) -> Result<i32, KeeperError> {
     heap::leave_out_of_children();
     latency::ask_for_short_slices();
-    let dir = RunDir::lock_in(options.run_parent.as_deref(), &options.run_dir)?;
+    let (parent, run_dir) = (options.run_parent.clone(), options.run_dir.clone());
+    let dir = answered(&options.run_dir, move || RunDir::lock_in(parent.as_deref(), &run_dir))??;
     let shown = dir.path().display().to_string();
     // What a run that was killed left behind, before anything of ours is there.
     let swept: Vec<Swept> = sweep::dead_run(dir.path()).iter().flat_map(DeadRun::kill).collect();
@@ -46,14 +58,16 @@ pub(crate) fn run(options: RunOptions, starter: Option<OwnedFd>) -> Result<i32, 
     dir.write_run_file(&dirs::run_file(&run, root))
         .map_err(KeeperError::doing(format!("write in the run directory {shown}")))?;
 
-    let (state_dir, state_lock, warning) = state_dir(&options, &dir)?;
+    let (wanted, instead) = (options.state_dir.clone(), dir.path().to_owned());
+    let found = answered(&options.state_dir, move || state_dir(&wanted, &instead))?;
+    let (state_dir, state_lock, warning) = found?;
     // The logs can be read without it, only less easily.
     let _ = dir.remember_state_dir(&state_dir);
     if let Some(project) = &options.project {
         let _ = dir.remember_project(project);
     }
     let keeper = || -> std::io::Result<Keeper> {
-        let mut context = RunContext::new(run, cgroup, Window::open)?;
+        let mut context = RunContext::new(run, cgroup, Window::open, Disk::of(dir.path())?)?;
         // Its stderr is read by who started it, until it has.
         context.lends_stderr = starter.is_none();
         let state_files = dirs::state_files(dir.path())?;
@@ -78,6 +92,13 @@ pub(crate) fn run(options: RunOptions, starter: Option<OwnedFd>) -> Result<i32, 
     if let Some(warning) = warning {
         keeper.log(warning);
     }
+    let most = most_descriptors(keeper.context.nofile);
+    if most < ENOUGH_DESCRIPTORS {
+        keeper.log(format!(
+            "only {most} files may be open here: jobs may not start, and an upgrade be refused; at \
+             least {ENOUGH_DESCRIPTORS} are needed, and ten for each job (ulimit -n, LimitNOFILE=)"
+        ));
+    }
     keeper.start_agent();
     keep(keeper)
 }
@@ -96,7 +117,11 @@ fn close(mut keeper: Keeper, code: i32) -> i32 {
             root.leave();
         }
         // Last of all: whoever waits for the end of the run watches these.
-        node.resources.dir.remove_files();
+        let run_dir = node.resources.dir.path().to_owned();
+        let _ = context.disk.run(move || {
+            dirs::remove_files(&run_dir);
+            Ok(())
+        });
     }
     code
 }
@@ -110,16 +135,25 @@ fn make_cgroup(run: &str) -> Option<cgroup::Root> {
 
 /// Where logs go, held against another node; and a warning if that is not where they should go.
 fn state_dir(
-    options: &RunOptions,
-    dir: &RunDir,
-) -> Result<(PathBuf, Option<OwnedFd>, Option<String>), KeeperError> {
-    let Err(error) = dirs::usable(&options.state_dir) else {
-        let (real, lock) = dirs::lock_state(&options.state_dir)?;
+    wanted: &Path,
+    run_dir: &Path,
+) -> Result<(PathBuf, Option<OwnedFd>, Option<String>), DirError> {
+    let Err(error) = dirs::usable(wanted) else {
+        let (real, lock) = dirs::lock_state(wanted)?;
         return Ok((real, Some(lock), None));
     };
-    let shown = options.state_dir.display();
+    let shown = wanted.display();
     let warning = format!(
         "the state directory {shown} cannot be used ({error}): logs are kept in the run directory and do not outlive it; choose another with --state-dir"
     );
-    Ok((dir.path().to_owned(), None, Some(warning)))
+    Ok((run_dir.to_owned(), None, Some(warning)))
+}
+
+/// What a directory has to say, unless its disk does not answer.
+fn answered<T: Send + 'static>(
+    dir: &Path,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, KeeperError> {
+    let silent = || KeeperError::Silent { dir: dir.display().to_string() };
+    offload::within(FIRST_ANSWER, work).ok_or_else(silent)
 }

@@ -8,11 +8,11 @@ use crate::{
     },
 };
 use mainstay_sys::{
-    clock,
+    cgroup, clock, proc,
     sweep::{DeadRun, Leader, Swept},
 };
 use mainstay_wire::{
-    run_dir::{self, RunFile},
+    run_dir::{self, NamedRun},
     state::{ContainerState, ContainerStatus},
 };
 use std::{fmt, path::Path};
@@ -49,7 +49,7 @@ pub fn sweep(dir: &Path) -> Result<Sweep, SweepError> {
 fn sweep_run(dir: &Path) -> Result<Sweep, KeeperError> {
     let dir = RunDir::lock(dir)?;
     let swept = kill(dead_run(dir.path()));
-    dir.remove_files();
+    dirs::remove_files(dir.path());
     Ok(swept)
 }
 
@@ -65,9 +65,12 @@ fn kill(dead: Option<DeadRun>) -> Sweep {
 
 /// What is left of the last run in this directory, if that was killed.
 pub(super) fn dead_run(run_dir: &Path) -> Option<DeadRun> {
-    let RunFile { run, boot, cgroup, .. } = RunFile::read(run_dir)?;
-    let leaders = run_dir::leaders(run_dir).into_iter();
+    let NamedRun { run, boot, cgroup } = NamedRun::read(run_dir)?;
+    // Of another boot the numbers would be somebody else's.
+    let leaders = boot.iter().flat_map(|_| run_dir::leaders(run_dir));
     let leaders = leaders.map(|(pid, begun_by)| Leader { pid, begun_by }).collect();
+    let boot = boot.unwrap_or_else(proc::boot_id);
+    let cgroup = cgroup.or_else(|| cgroup::find(&run));
     let alive_at = run_dir::last_written(run_dir).map_or(0, clock::boottime_at);
     Some(DeadRun { run, boot, cgroup, leaders, alive_at })
 }

@@ -31,6 +31,10 @@ pub(crate) enum UpgradeRefusal {
     LogsHang {
         dir: PathBuf,
     },
+    /// Files of the run directory are on their way to a disk that does not take them.
+    RunDirHangs {
+        dir: PathBuf,
+    },
     /// The agent was killed and does not die.
     AgentHangs,
     Exec(io::Error),
@@ -66,6 +70,9 @@ impl fmt::Display for UpgradeRefusal {
                 "logs cannot be written: the disk of {} does not answer; try again when it does",
                 dir.display()
             ),
+            UpgradeRefusal::RunDirHangs { dir } => {
+                write!(f, "the disk of {} does not answer; try again when it does", dir.display())
+            }
             UpgradeRefusal::AgentHangs => {
                 f.write_str("the agent does not end: it waits for a disk that does not answer")
             }

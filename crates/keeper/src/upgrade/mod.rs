@@ -23,7 +23,7 @@ pub(crate) use take_over::fuzz_read;
 
 use crate::keeper::Keeper;
 use error::UpgradeRefusal;
-use mainstay_sys::{fd, spawn};
+use mainstay_sys::{fd, memory, spawn};
 use mainstay_wire::link::{KeeperResponse, ToAgent};
 use rustix::fs::MemfdFlags;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl Keeper {
         let handover = self.describe_all(requester);
         match write_memfd(&handover) {
             Err(error) => error,
-            Ok(memfd) => execute(&handover, &memfd, binary),
+            Ok(memfd) => execute(&handover, &memfd, binary, self.context.oom_score),
         }
     }
 }
@@ -76,7 +76,12 @@ fn write_memfd(handover: &Handover) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-fn execute(handover: &Handover, memfd: &OwnedFd, binary: &OwnedFd) -> io::Error {
+fn execute(
+    handover: &Handover,
+    memfd: &OwnedFd,
+    binary: &OwnedFd,
+    oom_score: Option<i32>,
+) -> io::Error {
     let kept = || handover.descriptors().into_iter().chain([memfd.as_raw_fd()]);
     for number in kept() {
         fd::keep_number_on_exec(number, true);
@@ -84,7 +89,10 @@ fn execute(handover: &Handover, memfd: &OwnedFd, binary: &OwnedFd) -> io::Error 
     let argv: Vec<OsString> = std::env::args_os().collect();
     let mut env = environment();
     env.push((VARIABLE.into(), format!("{},{}", memfd.as_raw_fd(), handover.exe).into()));
+    // As it was for us: the next image sees to it itself.
+    let before = memory::oom_score().filter(|_| oom_score.is_some_and(memory::set_oom_score));
     let error = spawn::become_descriptor(binary.as_fd(), &argv, &env);
+    before.map(memory::set_oom_score);
     for number in kept() {
         fd::keep_number_on_exec(number, false);
     }

@@ -113,13 +113,15 @@ impl Upgrade {
 
 impl Keeper {
     pub(crate) fn begin_upgrade(&mut self, binary: Option<PathBuf>, requester: UpgradeRequester) {
-        let Keeper { role: Role::Node(node), deadlines, .. } = self else { return };
+        let Keeper { role: Role::Node(node), deadlines, context, .. } = self else { return };
         let refusal = if node.upgrade.is_some() {
             Some(UpgradeRefusal::UnderWay)
         } else if node.ending.is_some() || node.stopping_alone {
             Some(UpgradeRefusal::NodeStopping)
         } else if node.starter.is_some() {
             Some(UpgradeRefusal::NodeStarting)
+        } else if context.disk.is_busy() {
+            Some(UpgradeRefusal::RunDirHangs { dir: node.resources.dir.path().to_owned() })
         } else {
             None
         };
@@ -256,6 +258,10 @@ impl Keeper {
         let Stage::Imminent { step, .. } = &mut upgrade.stage else { return };
         if node.ending.is_some() || node.stopping_alone {
             return self.give_up_upgrade(&UpgradeRefusal::NodeStopping);
+        }
+        if self.context.disk.is_busy() {
+            let dir = node.resources.dir.path().to_owned();
+            return self.give_up_upgrade(&UpgradeRefusal::RunDirHangs { dir });
         }
         let output = &node.resources.output;
         match step {

@@ -84,6 +84,13 @@ impl Child<'_> {
                 check(Step::Group, libc::write(fd, c"0".as_ptr().cast(), 1) as libc::c_long)?;
                 libc::close(fd);
             }
+            if !image.oom_score.is_null() {
+                // While it may still raise and lower it. One that stays as it is hurts nobody.
+                let flags = libc::O_WRONLY | libc::O_CLOEXEC;
+                let fd = libc::open(crate::memory::OOM_SCORE.as_ptr(), flags);
+                libc::write(fd, image.oom_score.cast(), libc::strlen(image.oom_score));
+                libc::close(fd);
+            }
             self.place_descriptors()?;
             if image.terminal {
                 let taken = libc::ioctl(libc::STDOUT_FILENO, libc::TIOCSCTTY, 0);

@@ -24,6 +24,8 @@ pub(super) struct Image {
     pub(super) nice: Option<i32>,
     pub(super) rlimits: List<(u32, u64)>,
     pub(super) original_nofile: Option<(u64, u64)>,
+    /// Digits; null where it is as it is for us.
+    pub(super) oom_score: *const libc::c_char,
     pub(super) ignored: List<i32>,
     pub(super) die_with_parent: bool,
     pub(super) session: bool,
@@ -46,6 +48,7 @@ impl Image {
             .iter()
             .map(|(resource, limit)| (resource.0, limit.unwrap_or(libc::RLIM_INFINITY)))
             .collect();
+        let oom_score = program.oom_score.and_then(|score| CString::new(score.to_string()).ok());
         let env = arena.texts(&program.env);
         // SAFETY: `texts` gives as many pointers as it was given texts.
         let listen_pid = program.listen_pid.and_then(|(index, digits)| unsafe {
@@ -71,6 +74,7 @@ impl Image {
             nice: program.nice,
             rlimits: arena.list(&rlimits),
             original_nofile: program.original_nofile,
+            oom_score: arena.text(oom_score.as_deref()),
             ignored: arena.list(&program.ignored),
             die_with_parent: program.die_with_parent,
             session: program.session,
@@ -84,6 +88,9 @@ impl Image {
         self.arena
     }
 }
+
+/// With its sign and a NUL.
+const LONGEST_SCORE: usize = 12;
 
 /// What the arena has to hold at most.
 fn size(program: &Program, procs: Option<&CStr>) -> usize {
@@ -100,6 +107,7 @@ fn size(program: &Program, procs: Option<&CStr>) -> usize {
         + text(program.cwd.as_deref())
         + text(program.stdin.as_deref())
         + text(procs)
+        + LONGEST_SCORE
         + 16 * (groups + program.rlimits.len() + program.ignored.len() + 8)
 }
 

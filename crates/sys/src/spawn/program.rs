@@ -25,6 +25,8 @@ pub struct Program {
     pub rlimits: Vec<(Resource, Option<u64>)>,
     /// Soft and hard as they were when we were started, for what `rlimits` does not name.
     pub original_nofile: Option<(u64, u64)>,
+    /// How soon it goes when memory runs out, unless that is as it is for us.
+    pub oom_score: Option<i32>,
     /// Dispositions to set back.
     pub ignored: Vec<i32>,
     /// Killed when the thread that started it dies.
@@ -107,6 +109,7 @@ impl Program {
             nice: None,
             rlimits: Vec::new(),
             original_nofile: None,
+            oom_score: None,
             ignored: Vec::new(),
             die_with_parent: true,
             session: true,

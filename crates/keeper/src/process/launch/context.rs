@@ -4,7 +4,9 @@ use super::c_path;
 use crate::event_loop::reserve::DescriptorTable;
 use mainstay_core::{name::Name, text::bytes};
 use mainstay_sys::{
-    cgroup, cookie, nonblocking,
+    cgroup, cookie,
+    disk::Disk,
+    memory, nonblocking,
     spawn::{self, Program, Window},
 };
 use mainstay_wire::link::Exec;
@@ -24,12 +26,16 @@ pub(crate) struct RunContext {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) ignored: Vec<i32>,
     pub(crate) nofile: Option<(u64, u64)>,
+    /// How soon jobs go when memory runs out, where that is not as it is for us.
+    pub(crate) oom_score: Option<i32>,
     pub(crate) cgroup: Option<cgroup::Root>,
     pub(crate) null: OwnedFd,
     /// Jobs may have our stderr.
     pub(crate) lends_stderr: bool,
     /// How children get their descriptors.
     pub(crate) window: Window,
+    /// That of the run directory.
+    pub(crate) disk: Disk,
 }
 
 impl RunContext {
@@ -37,6 +43,7 @@ impl RunContext {
         run: String,
         cgroup: Option<cgroup::Root>,
         window: impl FnOnce(u64) -> Window,
+        disk: Disk,
     ) -> io::Result<RunContext> {
         let nofile = spawn::raise_nofile();
         Ok(RunContext {
@@ -44,10 +51,12 @@ impl RunContext {
             env: environment(),
             ignored: mainstay_sys::signal::ignored(),
             nofile,
+            oom_score: go_last(),
             window: window(most_descriptors(nofile)),
             cgroup,
             null: nonblocking::null()?,
             lends_stderr: true,
+            disk,
         })
     }
 
@@ -85,9 +94,19 @@ impl RunContext {
         program.umask = exec.umask;
         program.nice = exec.nice;
         program.original_nofile = self.nofile;
+        program.oom_score = self.oom_score;
         program.ignored.clone_from(&self.ignored);
         Ok(program)
     }
+}
+
+/// When memory runs out the kernel takes others before a keeper and its agent, if it may be told so.
+const LAST_TO_GO: i32 = -900;
+
+/// Tells the kernel; how it was before, if that was something else.
+pub(crate) fn go_last() -> Option<i32> {
+    let before = memory::oom_score().filter(|score| *score > LAST_TO_GO)?;
+    memory::set_oom_score(LAST_TO_GO).then_some(before)
 }
 
 /// How many descriptors we may have, now that the limit was raised as far as it goes.

@@ -12,7 +12,7 @@ mod context;
 mod descriptors;
 mod prepare;
 
-pub(crate) use context::{RunContext, most_descriptors};
+pub(crate) use context::{RunContext, go_last, most_descriptors};
 pub(crate) use descriptors::Capture;
 
 use crate::process::{

@@ -11,7 +11,7 @@ use mainstay_sys::{
     run_files,
     spawn::{Program, Resource},
 };
-use mainstay_wire::link::Spawn;
+use mainstay_wire::link::{Identity, Spawn};
 use rustix::net::SocketType;
 use std::{io, os::fd::OwnedFd, path::Path};
 
@@ -32,7 +32,9 @@ pub(super) fn prepare(
     listen_sockets::hold(&mut job.sockets, &spawn.sockets)
         .map_err(|(what, error)| LaunchError { doing: what, error })?;
     if spawn.notify && job.notify.is_none() {
-        let bound = bind_notify(notify_path, spawn).map_err(doing("make its notify socket"))?;
+        let (path, identity) = (notify_path.to_owned(), spawn.exec.identity.clone());
+        let bound = context.disk.run(move || bind_notify(&path, identity.as_ref()));
+        let bound = bound.map_err(doing("make its notify socket"))?;
         job.notify = Some(bound);
     }
     let program = program(context, spawn, notify_path)?;
@@ -111,11 +113,11 @@ fn enter_group(context: &RunContext, spawn: &Spawn) -> (Option<Group>, Vec<Strin
     }
 }
 
-fn bind_notify(path: &Path, spawn: &Spawn) -> io::Result<OwnedFd> {
+fn bind_notify(path: &Path, identity: Option<&Identity>) -> io::Result<OwnedFd> {
     let socket = dirs::bind(path, SocketType::DGRAM)?;
     rustix::net::sockopt::set_socket_passcred(&socket, true)?;
     run_files::set_mode(path, 0o600)?;
-    if let Some(identity) = &spawn.exec.identity {
+    if let Some(identity) = identity {
         run_files::set_owner(path, identity.uid, identity.gid)?;
     }
     Ok(socket)

@@ -21,7 +21,7 @@ use crate::{
     output::{ForwardState, Output, OutputState, Owner, ReadEnd, Stream, WriteEnd},
     process::{
         job::{Job, Phase, Process},
-        launch::{RunContext, most_descriptors},
+        launch::{RunContext, go_last, most_descriptors},
         listen_sockets::HeldSocket,
         task::{CapturedOutput, Leftover, Task},
         tree::Tree,
@@ -34,6 +34,7 @@ use crate::{
 };
 use mainstay_sys::{
     cgroup::{self, Group},
+    disk::Disk,
     fd,
     offload::Offload,
     signal::Signals,
@@ -60,7 +61,8 @@ pub(in crate::upgrade) struct FreshResources {
     poller: Poller,
     deadlines: Deadlines,
     signals: Signals,
-    state_files: StateDir,
+    state_files: Arc<StateDir>,
+    disk: Disk,
 }
 
 /// A machine that is short of processes is asked again for so long: there are jobs to keep.
@@ -104,13 +106,23 @@ impl Handover {
             deadlines: Deadlines::new()?,
             signals: Signals::block_all()?,
             state_files: dirs::state_files(&self.run_dir)?,
+            disk: Disk::of(&self.run_dir)?,
         })
     }
 
     /// A keeper that goes on where the other one stopped.
     pub(in crate::upgrade) fn restore(self, fresh: FreshResources) -> io::Result<Keeper> {
-        let FreshResources { window, output, opener, exe, poller, deadlines, signals, state_files } =
-            fresh;
+        let FreshResources {
+            window,
+            output,
+            opener,
+            exe,
+            poller,
+            deadlines,
+            signals,
+            state_files,
+            disk,
+        } = fresh;
         let processes = self.jobs.iter().filter_map(|job| job.process.as_ref());
         let written: HashSet<u64> =
             processes.flat_map(|process| process.streams.iter().copied()).collect();
@@ -169,10 +181,12 @@ impl Handover {
             env: os_text::join(self.env, self.raw_env),
             ignored: self.ignored,
             nofile: self.nofile,
+            oom_score: go_last(),
             cgroup: self.cgroup.map(cgroup::Root::at),
             null: fd::take(self.null)?,
             lends_stderr: true,
             window,
+            disk,
         };
         let role = Role::Node(Box::new(node));
         let mut keeper = Keeper::of(poller, deadlines, signals, context, state_files, role)?;
@@ -249,7 +263,8 @@ impl Keeper {
                 group.kill();
                 // No process has this number: nobody else is hit.
                 let (task, pid) = (u64::MAX, u32::MAX);
-                self.leftovers.push(Leftover { task, pid, tree: Tree::new(Some(group)) });
+                let tree = Tree::new(Some(group));
+                self.leftovers.push(Leftover { task, id: None, pid, tree });
             }
         }
         self.clear_leftovers();
