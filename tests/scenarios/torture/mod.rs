@@ -217,8 +217,10 @@ fn carry_out(schedule: &Schedule, node: &Node, machine: Option<&Machine>, seed: 
                     (true, None) => {}
                     // A command that runs outside of what is used up is answered meanwhile.
                     (false, _) => {
-                        let code = node.ask(&["status"]).status.code();
-                        assert!(matches!(code, Some(0 | 3)), "{fault}: status ended with {code:?}");
+                        let asked = node.ask(&["status"]);
+                        let (code, stderr) = (asked.status.code(), asked.stderr);
+                        let stderr = String::from_utf8_lossy(&stderr);
+                        assert!(matches!(code, Some(0 | 3)), "{fault}: status: {code:?}: {stderr}");
                     }
                 }
                 thread::sleep(*lasts / 2);

@@ -1,24 +1,19 @@
 //! One connection: served until its client leaves, is too slow, or has to go.
 
-use super::{Limits, Secured, Stop, handshakes::FailedHandshakes, write_timeout::WriteTimeout};
+use super::{
+    Limits, Secured, Stop, connections::Progress, handshakes::FailedHandshakes,
+    write_timeout::WriteTimeout,
+};
 use crate::stream::{BoxedStream, Stream};
+use futures_util::FutureExt;
 use hyper::{
     Request, Response,
     body::{Body, Incoming},
     server::conn::http1,
+    service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::{
-    error::Error as StdError,
-    future::pending,
-    io,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{error::Error as StdError, future::pending, io, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpStream, UnixStream},
@@ -65,7 +60,7 @@ where
 #[derive(Debug)]
 pub struct Peer {
     certified: bool,
-    active: Arc<AtomicBool>,
+    progress: Arc<Progress>,
 }
 
 impl Peer {
@@ -77,7 +72,7 @@ impl Peer {
 
     /// It has asked for something that it may have: it no longer counts as silent.
     pub fn has_asked(&self) {
-        self.active.store(true, Ordering::Relaxed);
+        self.progress.has_asked();
     }
 }
 
@@ -92,7 +87,7 @@ pub(super) async fn serve<S: Service>(
     tls: Option<(Secured, Arc<FailedHandshakes>)>,
     limits: Limits,
     stop: Stop,
-    active: Arc<AtomicBool>,
+    progress: Arc<Progress>,
     service: impl Fn(Peer) -> S,
 ) {
     let (stream, certified): (BoxedStream, bool) = match (accepted, tls) {
@@ -114,7 +109,13 @@ pub(super) async fn serve<S: Service>(
             (written_within(limits.write, stream), certified)
         }
     };
-    let served = converse(stream, service(Peer { certified, active }), limits, stop);
+    let answering = progress.clone();
+    let service = service(Peer { certified, progress });
+    let noted = service_fn(move |request| {
+        let (answer, progress) = (service.call(request), answering.clone());
+        answer.inspect(move |_| progress.is_answered())
+    });
+    let served = converse(stream, noted, limits, stop);
     match limits.connection {
         None => served.await,
         Some(limit) => drop(timeout(limit, served).await),

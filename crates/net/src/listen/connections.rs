@@ -3,12 +3,13 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
-use tokio::{sync::watch, task::AbortHandle};
+use tokio::{
+    sync::watch,
+    task::AbortHandle,
+    time::{Duration, Instant, sleep},
+};
 
 /// Who makes room when all places are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +24,18 @@ pub enum Full {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     Place,
-    /// There is no room for it: it gets one answer, if no other guest comes before that.
+    /// There is no room for it: it gets one answer, if it asks before other guests come.
     Guest,
 }
 
 /// Guests at a time, beyond the places.
 const GUESTS: usize = 4;
+/// Nobody has to go before it had this time to ask for something.
+pub(super) const TO_ASK: Duration = Duration::from_millis(20);
+/// A guest that has asked has this time to be answered.
+const TO_BE_ANSWERED: Duration = Duration::from_millis(500);
+/// A guest that is being answered has this time to take the answer.
+const TO_TAKE: Duration = Duration::from_millis(20);
 
 /// Clones count together. When the last is dropped, all connections end.
 #[derive(Clone)]
@@ -49,10 +56,19 @@ struct Open {
 }
 
 struct Slot {
-    /// Becomes true with the first request that was let in.
-    active: Arc<AtomicBool>,
+    progress: Arc<Progress>,
     room: Room,
     task: AbortHandle,
+}
+
+/// How far a client has come.
+#[derive(Debug)]
+pub(super) struct Progress {
+    since: Instant,
+    /// Its first request that was let in.
+    asked: OnceLock<Instant>,
+    /// The head of its first answer.
+    answered: OnceLock<Instant>,
 }
 
 /// Gives the place back when the connection is over, however it ends.
@@ -75,9 +91,8 @@ impl Connections {
         Connections(Arc::new(Shared { most, full, open, count }))
     }
 
-    /// `serve` gets a flag to set when the client has asked for something it may have, and which
-    /// room there is for it.
-    pub(super) fn add<F>(&self, room: Room, serve: impl FnOnce(Arc<AtomicBool>, Room) -> F)
+    /// `serve` is told which room there is for the client, and notes how far it has come.
+    pub(super) fn add<F>(&self, room: Room, serve: impl FnOnce(Arc<Progress>, Room) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -85,31 +100,42 @@ impl Connections {
         let mut room = room;
         let full = open.slots.len() >= self.0.most && open.count(Room::Place) >= self.0.most;
         if room == Room::Place && full {
-            match open.leaver(self.0.full) {
+            let leaver = match self.0.full {
+                Full::OldestGoes => open.slots.pop_first().map(|(_, slot)| slot),
+                Full::SilentGoes => open.take(|slot| slot.can_be_missed()),
+            };
+            match leaver {
                 Some(slot) => slot.task.abort(),
                 None => room = Room::Guest,
             }
         }
-        if room == Room::Guest && open.count(Room::Guest) >= GUESTS {
-            open.oldest_guest().into_iter().for_each(|slot| slot.task.abort());
-        }
-        let active = Arc::new(AtomicBool::new(false));
+        let progress = Arc::new(Progress::new());
         let number = open.next;
         open.next += 1;
         let place = Place { shared: Arc::downgrade(&self.0), number };
-        let served = serve(active.clone(), room);
+        let served = serve(progress.clone(), room);
         let task = tokio::spawn(async move {
             let _place = place;
             served.await;
         });
-        open.slots.insert(number, Slot { active, room, task: task.abort_handle() });
+        open.slots.insert(number, Slot { progress, room, task: task.abort_handle() });
         self.0.count.send_replace(open.slots.len());
     }
 
-    /// Ends one that can be missed: a silent one, else a guest. Whether there was one.
+    /// Returns when one more can be let in, as a guest at least.
+    pub(super) async fn have_room(&self) {
+        while self.0.has_guests() && !self.let_go(|slot| slot.room == Room::Guest) {
+            sleep(TO_ASK).await;
+        }
+    }
+
+    /// Ends one that can be missed. Whether there was one.
     pub(super) fn let_one_go(&self) -> bool {
-        let mut open = self.0.open();
-        let leaver = open.leaver(Full::SilentGoes).or_else(|| open.oldest_guest());
+        self.let_go(|_| true)
+    }
+
+    fn let_go(&self, of: impl Fn(&Slot) -> bool) -> bool {
+        let leaver = self.0.open().take(|slot| of(slot) && slot.can_be_missed());
         leaver.inspect(|slot| slot.task.abort()).is_some()
     }
 
@@ -124,6 +150,12 @@ impl Shared {
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// As many as there can be.
+    fn has_guests(&self) -> bool {
+        let open = self.open();
+        open.slots.len() > self.most.min(GUESTS) && open.count(Room::Guest) >= GUESTS
+    }
 }
 
 impl Open {
@@ -135,21 +167,37 @@ impl Open {
         }
     }
 
-    fn oldest_guest(&mut self) -> Option<Slot> {
-        let guest = self.slots.iter().find(|(_, slot)| slot.room == Room::Guest);
-        let number = *guest?.0;
+    /// The oldest of these.
+    fn take(&mut self, these: impl Fn(&Slot) -> bool) -> Option<Slot> {
+        let number = *self.slots.iter().find(|(_, slot)| these(slot))?.0;
         self.slots.remove(&number)
     }
+}
 
-    fn leaver(&mut self, full: Full) -> Option<Slot> {
-        let number = match full {
-            Full::OldestGoes => *self.slots.first_key_value()?.0,
-            Full::SilentGoes => {
-                let silent = |slot: &Slot| !slot.active.load(Ordering::Relaxed);
-                *self.slots.iter().find(|(_, slot)| silent(slot))?.0
-            }
-        };
-        self.slots.remove(&number)
+impl Slot {
+    /// It had its time: to ask, and as a guest to be answered.
+    fn can_be_missed(&self) -> bool {
+        let Progress { since, asked, answered } = &*self.progress;
+        match (asked.get(), answered.get(), self.room) {
+            (None, _, Room::Place | Room::Guest) => since.elapsed() >= TO_ASK,
+            (Some(_), _, Room::Place) => false,
+            (Some(asked), None, Room::Guest) => asked.elapsed() >= TO_BE_ANSWERED,
+            (Some(_), Some(answered), Room::Guest) => answered.elapsed() >= TO_TAKE,
+        }
+    }
+}
+
+impl Progress {
+    fn new() -> Progress {
+        Progress { since: Instant::now(), asked: OnceLock::new(), answered: OnceLock::new() }
+    }
+
+    pub(super) fn has_asked(&self) {
+        let _ = self.asked.set(Instant::now());
+    }
+
+    pub(super) fn is_answered(&self) {
+        let _ = self.answered.set(Instant::now());
     }
 }
 
@@ -185,8 +233,10 @@ mod tests {
     }
 
     fn add(connections: &Connections, told: Told, speaks: bool) {
-        connections.add(Room::Place, |active, _| {
-            active.store(speaks, Ordering::Relaxed);
+        connections.add(Room::Place, |progress, _| {
+            if speaks {
+                progress.has_asked();
+            }
             async move {
                 let _told = told;
                 pending::<()>().await;
@@ -194,28 +244,52 @@ mod tests {
         });
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn the_oldest_silent_one_makes_room_and_without_one_the_newcomer_is_a_guest() {
         let (tell, mut ended) = mpsc::unbounded_channel();
         let connections = Connections::new(2, Full::SilentGoes);
         add(&connections, Told(1, tell.clone()), true);
         add(&connections, Told(2, tell.clone()), false);
+        sleep(TO_ASK).await;
         add(&connections, Told(3, tell.clone()), true);
         assert_eq!(ended.recv().await, Some(2));
-        // Of those beyond the places the oldest goes.
-        for number in 4..=8 {
+        for number in 4..=7 {
+            connections.have_room().await;
             add(&connections, Told(number, tell.clone()), true);
         }
+        // Those with a place stay, and so do guests until they had the time for an answer.
+        assert!(!connections.let_one_go());
+        let asked = Instant::now();
+        connections.have_room().await;
+        assert!(asked.elapsed() >= TO_BE_ANSWERED);
         assert_eq!(ended.recv().await, Some(4));
-        assert!(connections.let_one_go());
-        assert_eq!(ended.recv().await, Some(5));
         drop(connections);
         let mut rest = Vec::new();
         for _ in 0..5 {
             rest.extend(ended.recv().await);
         }
         rest.sort_unstable();
-        assert_eq!(rest, [1, 3, 6, 7, 8]);
+        assert_eq!(rest, [1, 3, 5, 6, 7]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_goes_before_it_could_ask_and_a_guest_that_has_asked_outlives_the_silent() {
+        let (tell, mut ended) = mpsc::unbounded_channel();
+        let connections = Connections::new(1, Full::SilentGoes);
+        add(&connections, Told(1, tell.clone()), true);
+        add(&connections, Told(2, tell.clone()), true);
+        for number in 3..=5 {
+            add(&connections, Told(number, tell.clone()), false);
+        }
+        assert!(!connections.let_one_go());
+        let told = Instant::now();
+        connections.have_room().await;
+        assert_eq!(told.elapsed(), TO_ASK);
+        assert_eq!(ended.recv().await, Some(3));
+        assert!(connections.let_one_go());
+        assert_eq!(ended.recv().await, Some(4));
+        connections.have_room().await;
+        assert_eq!(told.elapsed(), TO_ASK);
     }
 
     #[tokio::test]

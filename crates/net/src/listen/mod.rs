@@ -17,6 +17,7 @@ mod connection;
 mod connections;
 mod handshakes;
 mod reserve;
+mod untold;
 mod write_timeout;
 
 pub use bind::{Listener, bind_tcp};
@@ -26,12 +27,16 @@ pub use connections::{Connections, Full};
 
 use crate::tls::ServerTls;
 use connection::Accepted;
-use connections::Room;
+use connections::{Room, TO_ASK};
 use futures_util::FutureExt;
 use handshakes::FailedHandshakes;
 use reserve::{Reserve, says_full};
-use std::{io, sync::Arc, time::Duration};
-use tokio::{sync::watch, time::sleep};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{sync::watch, task::yield_now, time::sleep};
+use untold::Untold;
 
 /// Out of files or memory: trying again at once would only burn the processor.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -94,16 +99,16 @@ impl Endpoint {
         let enter = |accepted: Accepted, room: Room| {
             let tls = tls.clone().map(|tls| (tls, failures.clone()));
             let (until, service) = (until.clone(), service.clone());
-            connections.add(room, |active, room| {
+            connections.add(room, |progress, room| {
                 let keep_alive = limits.keep_alive && room == Room::Place;
                 let limits = Limits { keep_alive, ..limits };
-                connection::serve(accepted, tls, limits, until, active, service)
+                connection::serve(accepted, tls, limits, until, progress, service)
             });
         };
-        let mut reserve = Reserve::new();
+        let (mut reserve, mut failures_to_accept) = (Reserve::new(), Untold::default());
         loop {
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = connections.have_room().then(|()| listener.accept()) => accepted,
                 _ = stop.ending.wait_for(|over| *over) => break,
                 () = connection::closed(&mut stop.closing) => return,
             };
@@ -115,15 +120,21 @@ impl Endpoint {
                 Err(error) if says_full(&error) && reserve.give_up() => {
                     if let Some(Ok(accepted)) = listener.accept().now_or_never() {
                         enter(accepted, Room::Guest);
+                        // It says what it wants before the next one takes its place.
+                        yield_now().await;
                     }
                 }
                 Err(error) => {
-                    // Whoever leaves makes room for the next.
-                    if says_full(&error) && connections.let_one_go() {
-                        tokio::task::yield_now().await;
-                        reserve.refill();
+                    if let Some(before) = failures_to_accept.next(Instant::now()) {
+                        tracing::warn!("cannot accept a connection: {error}{before}");
                     }
-                    wait_out(&error).await;
+                    // Whoever leaves makes room for the next.
+                    match says_full(&error) {
+                        true if connections.let_one_go() => yield_now().await,
+                        true => sleep(TO_ASK).await,
+                        false => sleep(ACCEPT_AGAIN).await,
+                    }
+                    reserve.refill();
                 }
             }
         }
@@ -133,9 +144,4 @@ impl Endpoint {
         drop(listener);
         connections.all_left().await;
     }
-}
-
-async fn wait_out(error: &io::Error) {
-    tracing::warn!("cannot accept a connection: {error}");
-    sleep(ACCEPT_AGAIN).await;
 }
