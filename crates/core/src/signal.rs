@@ -1,10 +1,12 @@
 //! Signals by their Linux names and numbers.
 
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, Visitor},
+};
 use std::{fmt, str::FromStr};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signal(i32);
 
 const NAMES: [&str; 31] = [
@@ -68,16 +70,29 @@ impl FromStr for Signal {
     }
 }
 
-impl TryFrom<String> for Signal {
-    type Error = UnknownSignal;
-    fn try_from(text: String) -> Result<Signal, UnknownSignal> {
-        text.parse()
+impl Serialize for Signal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
-impl From<Signal> for String {
-    fn from(signal: Signal) -> String {
-        signal.to_string()
+impl<'de> Deserialize<'de> for Signal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Signal, D::Error> {
+        deserializer.deserialize_str(SignalVisitor)
+    }
+}
+
+struct SignalVisitor;
+
+impl Visitor<'_> for SignalVisitor {
+    type Value = Signal;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a signal")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Signal, E> {
+        text.parse().map_err(E::custom)
     }
 }
 

@@ -39,7 +39,7 @@ pub fn within<Answer: Send + 'static>(
     }
 }
 
-type Work<Answer> = Box<dyn FnOnce() -> Answer + Send>;
+type Work<Answer> = Box<dyn FnOnce() -> Option<Answer> + Send>;
 
 /// A thread that does one thing after the other.
 pub struct Offload<Answer> {
@@ -77,7 +77,7 @@ impl<Answer: Send + 'static> Offload<Answer> {
         let run = move || {
             let mut apart = Apart::new();
             while let Ok(work) = todo.recv() {
-                let answer = apart.run(work);
+                let Some(answer) = apart.run(work) else { continue };
                 told.lock().push(answer);
                 // Full would mean readable already.
                 let _ = rustix::io::write(&told.wake, &1u64.to_ne_bytes());
@@ -89,6 +89,18 @@ impl<Answer: Send + 'static> Offload<Answer> {
 
     /// Has it done after what was asked for before.
     pub fn ask(&self, work: impl FnOnce() -> Answer + Send + 'static) {
+        self.send(move || Some(work()));
+    }
+
+    /// Has it done in the same way; nobody is told.
+    pub fn begin(&self, work: impl FnOnce() + Send + 'static) {
+        self.send(move || {
+            work();
+            None
+        });
+    }
+
+    fn send(&self, work: impl FnOnce() -> Option<Answer> + Send + 'static) {
         // The thread ends with this value and not before.
         let _ = self.work.send(Box::new(work));
     }
@@ -117,6 +129,7 @@ mod tests {
         let offload = Offload::start("test").expect("a thread");
         for number in 0..3 {
             offload.ask(move || number * 2);
+            offload.begin(|| {});
         }
         let mut came = Vec::new();
         while came.len() < 3 {

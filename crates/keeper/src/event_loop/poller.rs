@@ -8,7 +8,7 @@ use rustix::{
 };
 use std::{
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
 };
 
 macro_rules! sources {
@@ -85,6 +85,12 @@ impl Interest {
             Interest::Priority => EventFlags::PRI,
             Interest::HangUp => EventFlags::empty(),
         }
+    }
+}
+
+impl AsRawFd for Poller {
+    fn as_raw_fd(&self) -> RawFd {
+        self.epoll.as_raw_fd()
     }
 }
 

@@ -39,7 +39,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
     io,
-    os::fd::BorrowedFd,
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -311,6 +311,11 @@ impl Output {
                 ..HeldOutput::of(state, waiting, describe)
             })
         })
+    }
+
+    /// What the writer sleeps on.
+    pub(crate) fn pipes_fd(&self) -> RawFd {
+        self.pipes.as_raw_fd()
     }
 
     /// Has everything written out; [`WriterEvent::Changed`] tells when it is.

@@ -27,7 +27,7 @@ use rustix::{
 use std::{
     collections::{BTreeMap, HashMap},
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
     path::PathBuf,
     sync::Arc,
 };
@@ -66,6 +66,12 @@ pub(super) struct Writer {
 #[derive(Debug)]
 pub(super) struct Pipes {
     epoll: OwnedFd,
+}
+
+impl AsRawFd for Pipes {
+    fn as_raw_fd(&self) -> RawFd {
+        self.epoll.as_raw_fd()
+    }
 }
 
 impl Pipes {

@@ -20,9 +20,9 @@ pub(crate) struct ExecContext {
     /// The files that the command may be, in the order of the search.
     #[serde(with = "os_text::list")]
     tried: Vec<PathBuf>,
-    #[serde(default, with = "os_text::option")]
+    #[serde(default, with = "os_text::option", skip_serializing_if = "Option::is_none")]
     cwd: Option<PathBuf>,
-    #[serde(default, with = "os_text::option")]
+    #[serde(default, with = "os_text::option", skip_serializing_if = "Option::is_none")]
     stdin: Option<PathBuf>,
 }
 

@@ -31,13 +31,15 @@ use snapshot::Handover;
 use std::{
     ffi::OsString,
     fs::File,
-    io::{self, Seek, SeekFrom, Write},
+    io::{self, BufWriter, Seek, SeekFrom},
     os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 
 /// `MEMFD,OLD` with the numbers of the state and of the old executable; when the new image has given
 /// it back, a third field says why.
 pub(crate) const VARIABLE: &str = "MAINSTAY_HANDOVER";
+/// Written at once into the memfd: with many jobs all of it would be moved while it grows.
+const BUFFER: usize = 64 << 10;
 
 /// Who wants an upgrade and hears how it went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,8 +72,10 @@ impl Keeper {
 }
 
 fn write_memfd(handover: &Handover) -> io::Result<OwnedFd> {
-    let mut file = File::from(rustix::fs::memfd_create("mainstay-handover", MemfdFlags::CLOEXEC)?);
-    file.write_all(&serde_json::to_vec(handover)?)?;
+    let file = File::from(rustix::fs::memfd_create("mainstay-handover", MemfdFlags::CLOEXEC)?);
+    let mut writer = BufWriter::with_capacity(BUFFER, file);
+    serde_json::to_writer(&mut writer, handover)?;
+    let mut file = writer.into_inner()?;
     file.seek(SeekFrom::Start(0))?;
     Ok(file.into())
 }

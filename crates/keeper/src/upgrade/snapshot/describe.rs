@@ -7,7 +7,7 @@ use super::{
 use crate::{
     control::client::Client,
     keeper::{Keeper, Role},
-    output::{Stream, WriteEnd},
+    output::{Output, Stream, WriteEnd},
     process::{
         job::{Job, Phase, Process},
         task::Task,
@@ -84,6 +84,7 @@ impl Keeper {
             log: node.log.clone(),
             forward_file: Bytes::default(),
             forward_file_untold: 0,
+            stale: Vec::new(),
             terminal: node.terminal.is_some(),
         }
     }
@@ -92,6 +93,8 @@ impl Keeper {
     pub(in crate::upgrade) fn describe_all(&self, requester: UpgradeRequester) -> Handover {
         let mut handover = self.describe();
         handover.requester = Some(requester);
+        handover.stale.push(self.poller.as_raw_fd());
+        handover.stale.extend(self.output().map(Output::pipes_fd));
         let Some(held) = self.output().and_then(|output| output.held(describe_stream)) else {
             return handover;
         };

@@ -107,6 +107,10 @@ pub(super) struct Handover {
     forward_file: Bytes,
     #[serde(default)]
     forward_file_untold: u64,
+    /// What the old image has slept on: closing that takes as long as there are jobs, and can wait
+    /// until output is read again.
+    #[serde(default)]
+    stale: Vec<RawFd>,
     /// The run ends with its terminal.
     #[serde(default)]
     terminal: bool,
@@ -122,16 +126,20 @@ struct JobSnapshot {
     spawns: u64,
     ooms: u64,
     sockets: Vec<(Socket, RawFd)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     notify: Option<RawFd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     control: Option<RawFd>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     started: Option<u64>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     down: Option<ContainerState>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     state_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     summary: Option<JobSummary>,
     forgotten: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     process: Option<ProcessSnapshot>,
 }
 
@@ -140,19 +148,21 @@ struct ProcessSnapshot {
     incarnation: u64,
     pid: u32,
     main: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     cgroup: Option<PathBuf>,
     unenforced: Vec<String>,
     phase: PhaseSnapshot,
     asked: Asked,
     fenced: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     fence_at: Option<u64>,
     stop: StopRule,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     log: Option<Log>,
     streams: Vec<u64>,
     oom_before: u64,
     notified: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     ready: Option<RawFd>,
     #[serde(rename = "attempt")]
     exec_context: ExecContext,
@@ -210,7 +220,7 @@ struct StreamSnapshot {
     pid: Option<u32>,
     fd: RawFd,
     /// The job's end of a terminal.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     terminal: Option<RawFd>,
     partial: Bytes,
 }
@@ -242,7 +252,7 @@ impl Handover {
     /// Everything that must stay open over the exec.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         let mut all = vec![self.exe, self.lock, self.api, self.socket, self.null];
-        all.extend(self.state_lock);
+        all.extend(self.state_lock.iter().chain(&self.stale));
         for job in &self.jobs {
             all.extend(job.sockets.iter().map(|(_, fd)| *fd));
             all.extend(job.notify.iter().chain(&job.control));

@@ -55,7 +55,6 @@ use std::{
 /// (threads, descriptors) is in here.
 pub(in crate::upgrade) struct FreshResources {
     output: Output,
-    window: Window,
     opener: Offload<OpenedBinary>,
     exe: OwnedFd,
     poller: Poller,
@@ -95,10 +94,7 @@ impl Handover {
                 dropped: self.forward_dropped,
             },
         };
-        // First, so that it gets the lowest numbers.
-        let window = Window::open(most_descriptors(self.nofile));
         Ok(FreshResources {
-            window,
             output: Output::start(self.state_dir.join("logs"), state)?,
             opener: Offload::start("opener")?,
             exe: crate::own_executable()?,
@@ -112,17 +108,8 @@ impl Handover {
 
     /// A keeper that goes on where the other one stopped.
     pub(in crate::upgrade) fn restore(self, fresh: FreshResources) -> io::Result<Keeper> {
-        let FreshResources {
-            window,
-            output,
-            opener,
-            exe,
-            poller,
-            deadlines,
-            signals,
-            state_files,
-            disk,
-        } = fresh;
+        let FreshResources { output, opener, exe, poller, deadlines, signals, state_files, disk } =
+            fresh;
         let processes = self.jobs.iter().filter_map(|job| job.process.as_ref());
         let written: HashSet<u64> =
             processes.flat_map(|process| process.streams.iter().copied()).collect();
@@ -185,7 +172,8 @@ impl Handover {
             cgroup: self.cgroup.map(cgroup::Root::at),
             null: fd::take(self.null)?,
             lends_stderr: true,
-            window,
+            // Now that output is read again. It gets low numbers: few are taken by what is fresh.
+            window: Window::open(most_descriptors(self.nofile)),
             disk,
         };
         let role = Role::Node(Box::new(node));
@@ -202,6 +190,10 @@ impl Handover {
             keeper.adopt_task(held)?;
         }
         keeper.adopt_leftovers();
+        let stale: Vec<OwnedFd> = self.stale.into_iter().flat_map(fd::take).collect();
+        if let Some(node) = keeper.node() {
+            node.resources.opener.begin(move || drop(stale));
+        }
         keeper.reporting =
             self.deadlines.iter().any(|(_, deadline)| *deadline == Deadline::StateReport);
         // What the service manager is told begins anew.
