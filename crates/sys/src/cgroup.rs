@@ -119,6 +119,16 @@ impl Root {
         Root { path, limits }
     }
 
+    /// A group that is there: of a job, or one of a task.
+    #[must_use]
+    pub fn group(&self, path: PathBuf) -> Group {
+        match path.parent() == Some(self.jobs().as_path()) {
+            // As for all of them: thousands need not each ask the kernel.
+            true => Group { path, limits: self.limits },
+            false => Group::at(path),
+        }
+    }
+
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,9 +1,13 @@
-//! Giving memory back that a start or a reload has needed and nothing needs any more, and who goes
-//! first when there is none.
+//! Giving memory back that a start or a reload has needed and nothing needs any more, who goes
+//! first when there is none, and what need not be copied.
 
 use std::{
     ffi::{c_int, c_void},
-    fs,
+    fs, io,
+    ops::Deref,
+    os::fd::{AsFd, AsRawFd},
+    ptr::{self, NonNull},
+    slice,
 };
 
 /// Keeps the allocator from making a heap of its own for every thread, and from keeping large
@@ -15,6 +19,48 @@ pub fn be_frugal() {
         libc::mallopt(libc::M_ARENA_MAX, 2);
         // Given, it is no longer raised to the largest buffer that was ever freed.
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+    }
+}
+
+/// The content of a file that nobody changes any more, without a copy of it.
+#[derive(Debug)]
+pub struct MappedFile {
+    start: NonNull<c_void>,
+    length: usize,
+}
+
+impl MappedFile {
+    /// # Errors
+    /// As mmap; an empty file cannot be mapped.
+    pub fn new(file: impl AsFd) -> io::Result<MappedFile> {
+        let size = rustix::fs::fstat(&file)?.st_size;
+        let length = usize::try_from(size).map_err(io::Error::other)?;
+        let (read, kind) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_POPULATE);
+        let number = file.as_fd().as_raw_fd();
+        // SAFETY: a mapping of its own, at a place that the kernel chooses.
+        let start = unsafe { libc::mmap(ptr::null_mut(), length, read, kind, number, 0) };
+        match NonNull::new(start) {
+            Some(start) if start.as_ptr() != libc::MAP_FAILED => Ok(MappedFile { start, length }),
+            Some(_) | None => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Deref for MappedFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: mapped for as long as this value is there, and nobody writes to it.
+        unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.length) }
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: its own mapping, which nobody can refer to any more.
+        unsafe {
+            libc::munmap(self.start.as_ptr(), self.length);
+        }
     }
 }
 

@@ -58,6 +58,19 @@ fn a_node_goes_on_as_the_binary_that_was_named_and_its_agent_with_it() {
 }
 
 #[test]
+fn an_upgrade_leaves_no_descriptor_behind() {
+    let node = Setup::config("[node]\nexit = \"never\"\n[jobs.job]\nexec = \"sleep 1000\"").start();
+    let open = || fs::read_dir(format!("/proc/{}/fd", node.keeper())).ok().map(Iterator::count);
+    // The first may have been started with some of its own.
+    node.must(&["upgrade"]);
+    node.running("job");
+    let before = open().expect("a keeper");
+    node.must(&["upgrade"]);
+    node.running("job");
+    until("as many as before", || (open()? <= before).then_some(()));
+}
+
+#[test]
 fn a_binary_that_is_none_is_refused_and_everything_goes_on() {
     let node = Setup::config("[node]\nexit = \"never\"\n[jobs.job]\nexec = \"sleep 1000\"").start();
     let (agent, pid) = (node.agent(), node.running("job"));

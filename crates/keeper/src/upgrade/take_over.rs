@@ -6,12 +6,10 @@ use super::{
     snapshot::Handover,
 };
 use crate::keeper::Keeper;
-use mainstay_sys::{fd, heap, latency, spawn};
+use mainstay_sys::{fd, heap, latency, memory::MappedFile, spawn};
 use mainstay_wire::link::{KeeperResponse, Upgraded};
 use std::{
     ffi::OsString,
-    fs::File,
-    io::{self, Read, Seek, SeekFrom},
     os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
 };
 
@@ -121,14 +119,7 @@ impl Keeper {
 }
 
 fn read_handover(memfd: &OwnedFd) -> Result<Handover, HandoverError> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut file = File::from(memfd.try_clone()?);
-        let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(0))?;
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    Handover::read(&read().map_err(HandoverError::Io)?)
+    Handover::read(&MappedFile::new(memfd).map_err(HandoverError::Io)?)
 }
 
 /// The role `__check`: reads the snapshot of a running keeper, and says so.

@@ -46,7 +46,7 @@ impl Keeper {
             ignored: self.context.ignored.clone(),
             nofile: self.context.nofile,
             cgroup: self.context.cgroup.as_ref().map(|root| root.path().to_owned()),
-            jobs: self.jobs.values().map(describe_job).collect(),
+            jobs: self.jobs.values().map(|job| Box::new(describe_job(job))).collect(),
             clients: self.clients.iter().map(|(id, client)| describe_client(*id, client)).collect(),
             tasks: self.tasks.iter().map(|(id, task)| describe_task(*id, task)).collect(),
             keeper_clients: node

@@ -62,7 +62,8 @@ pub(super) struct Handover {
     nofile: Option<(u64, u64)>,
     #[serde(default, with = "os_text::option")]
     cgroup: Option<PathBuf>,
-    jobs: Vec<JobSnapshot>,
+    #[expect(clippy::vec_box, reason = "a list that is read grows, and would move them each time")]
+    jobs: Vec<Box<JobSnapshot>>,
     clients: Vec<ClientSnapshot>,
     tasks: Vec<TaskSnapshot>,
     #[serde(rename = "askers")]

@@ -181,7 +181,7 @@ impl Handover {
         keeper.next_id = self.next_id;
         keeper.next_stream = self.next_stream;
         for job in self.jobs {
-            keeper.adopt_job(restore_job(job)?)?;
+            keeper.adopt_job(restore_job(*job, keeper.context.cgroup.as_ref())?)?;
         }
         for held in self.clients {
             keeper.adopt_client(held)?;
@@ -267,7 +267,7 @@ impl Keeper {
             id: held.task,
             ends_with: held.ends_with,
             pid: held.pid,
-            tree: restore_tree(held.cgroup),
+            tree: restore_tree(held.cgroup, self.context.cgroup.as_ref()),
             failure: held.failure.map(fd::take).transpose()?,
             output: CapturedOutput {
                 pipe: held.pipe.map(fd::take).transpose()?,
@@ -304,7 +304,7 @@ fn restore_stream(held: StreamSnapshot) -> io::Result<Stream> {
     })
 }
 
-fn restore_job(held: JobSnapshot) -> io::Result<Job> {
+fn restore_job(held: JobSnapshot, root: Option<&cgroup::Root>) -> io::Result<Job> {
     let sockets: io::Result<Vec<HeldSocket>> = held
         .sockets
         .into_iter()
@@ -319,7 +319,7 @@ fn restore_job(held: JobSnapshot) -> io::Result<Job> {
         ooms: held.ooms,
         sockets: sockets?,
         notify: held.notify.map(fd::take).transpose()?,
-        process: held.process.map(restore_process).transpose()?,
+        process: held.process.map(|held| restore_process(held, root)).transpose()?,
         control: held.control.map(fd::take).transpose()?,
         started: held.started,
         held: None,
@@ -333,19 +333,20 @@ fn restore_job(held: JobSnapshot) -> io::Result<Job> {
 }
 
 /// Whether it is spent is not known: then the next incarnation gets another one.
-fn restore_tree(cgroup: Option<PathBuf>) -> Tree {
-    match cgroup {
-        Some(path) => Tree::Cgroup { group: Group::at(path), spent: true },
-        None => Tree::Group,
+fn restore_tree(cgroup: Option<PathBuf>, root: Option<&cgroup::Root>) -> Tree {
+    match (cgroup, root) {
+        (Some(path), Some(root)) => Tree::Cgroup { group: root.group(path), spent: true },
+        (Some(path), None) => Tree::Cgroup { group: Group::at(path), spent: true },
+        (None, _) => Tree::Group,
     }
 }
 
-fn restore_process(held: ProcessSnapshot) -> io::Result<Process> {
+fn restore_process(held: ProcessSnapshot, root: Option<&cgroup::Root>) -> io::Result<Process> {
     Ok(Process {
         incarnation: held.incarnation,
         pid: held.pid,
         main: held.main,
-        tree: restore_tree(held.cgroup),
+        tree: restore_tree(held.cgroup, root),
         unenforced: held.unenforced,
         phase: match held.phase {
             PhaseSnapshot::Execing { failure } => Phase::Execing { failure: fd::take(failure)? },
