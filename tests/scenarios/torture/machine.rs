@@ -5,9 +5,13 @@ use mainstay_tests::{Node, Random, Setup};
 use std::{
     fmt,
     fs::{self, File, OpenOptions},
-    io::Write,
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpListener, UdpSocket},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +26,16 @@ pub(super) enum Fault {
     NoDescriptors,
     /// Something in the node's cgroup takes all its memory, until the kernel kills it.
     NoMemory,
+    /// Bytes of the journal are changed, cut or gone.
+    DamagedJournal,
+    /// The name server is there, and silent.
+    HungDns,
+    /// A check does not come back.
+    HungCheck,
 }
+
+/// Jobs with a check: of a file, of a name that the hosts file has, and of one that nobody has.
+pub(super) const CHECKED: [&str; 2] = ["checked", "known"];
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,6 +46,9 @@ impl fmt::Display for Fault {
             Fault::NoProcesses => "no processes and threads",
             Fault::NoDescriptors => "no descriptors",
             Fault::NoMemory => "no memory",
+            Fault::DamagedJournal => "a damaged journal",
+            Fault::HungDns => "a silent name server",
+            Fault::HungCheck => "a hung check",
         })
     }
 }
@@ -43,19 +59,31 @@ pub(super) struct Machine {
     pids: Option<Group>,
     memory: Option<Group>,
     loops: bool,
+    notes: PathBuf,
+    /// Answers every request well.
+    web: u16,
+    name_server: Ipv4Addr,
 }
 
 /// For the largest that a node with a hundred jobs needs.
 const MEMORY: u64 = 1 << 30;
 
 impl Machine {
-    pub(super) fn new() -> Machine {
+    pub(super) fn new(notes: &Path) -> Machine {
         let runs = |program: &str, arg: &str| {
             let ran = Command::new(program).arg(arg).output();
             ran.is_ok_and(|output| output.status.success())
         };
         let loops = runs("losetup", "-f") && runs("fsfreeze", "--version");
-        let machine = Machine { pids: Group::new("pids"), memory: Group::new("memory"), loops };
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let machine = Machine {
+            pids: Group::new("pids"),
+            memory: Group::new("memory"),
+            loops,
+            notes: notes.to_owned(),
+            web: serve(),
+            name_server: Ipv4Addr::new(127, 78, high, low.max(1)),
+        };
         if let Some(memory) = &machine.memory {
             memory.set(&["memory.limit_in_bytes", "memory.max"], &MEMORY.to_string());
         }
@@ -65,6 +93,7 @@ impl Machine {
     /// What can be wrong with it; the rest is told.
     pub(super) fn faults(&self) -> Vec<Fault> {
         let mut faults = vec![Fault::FullState, Fault::FullRun, Fault::NoDescriptors];
+        faults.extend([Fault::DamagedJournal, Fault::HungDns, Fault::HungCheck]);
         let some = [
             (Fault::FrozenDisk, self.loops, "no loop device or fsfreeze"),
             (Fault::NoProcesses, self.pids.is_some(), "no cgroup that limits pids"),
@@ -95,8 +124,32 @@ impl Machine {
         setup.with_mounts(&format!(
             "{enter}mkdir -p \"$MAINSTAY_STATE_DIR\" \"$MAINSTAY_RUN_DIR\"
              mount -t tmpfs -o size=24m,mode=711 none \"$MAINSTAY_RUN_DIR\"
-             {state}"
+             echo nameserver {} >resolv.conf; mount --bind resolv.conf /etc/resolv.conf
+             cp /etc/hosts hosts; echo 127.0.0.1 known.test >>hosts; mount --bind hosts /etc/hosts
+             {state}",
+            self.name_server
         ))
+    }
+
+    /// Jobs of [`CHECKED`], and one whose name nobody knows.
+    pub(super) fn checked_jobs(&self) -> String {
+        let job = |name: &str, check: &str| {
+            format!(
+                "[jobs.{name}]\nexec = \"sleep 100000\"\nrestart = {{ on = \"any\", delay = \"100ms\", \
+                 max_delay = \"1s\" }}\nhealth = {{ name = \"it\", {check}, interval = \"300ms\", \
+                 timeout = \"500ms\", fall = 1 }}\n"
+            )
+        };
+        let hangs = format!("while [ -e '{}' ]; do sleep 0.1; done", self.hang().display());
+        let url = |host: &str| format!("http = {{ url = \"http://{host}:{}/\" }}", self.web);
+        job("checked", &format!("exec = [\"sh\", \"-c\", \"{hangs}\"]"))
+            + &job("known", &url("known.test"))
+            + &job("unknown", &url("unknown.test"))
+    }
+
+    /// While there is such a file the check does not come back.
+    fn hang(&self) -> PathBuf {
+        self.notes.join("hang")
     }
 
     pub(super) fn begin(&self, fault: Fault, node: &Node, random: &mut Random) -> Trouble {
@@ -125,6 +178,18 @@ impl Machine {
                 let group = self.memory.as_ref().expect("it was asked for");
                 Trouble::Hog(hog(group))
             }
+            Fault::DamagedJournal => {
+                damage(&node.run_dir().join("journal"), random);
+                Trouble::Past
+            }
+            Fault::HungDns => {
+                let server = UdpSocket::bind((self.name_server, 53));
+                Trouble::Silence { _server: server.expect("nobody else has this address") }
+            }
+            Fault::HungCheck => {
+                fs::write(self.hang(), "").expect("our own directory");
+                Trouble::Hang(self.hang())
+            }
         }
     }
 }
@@ -138,6 +203,30 @@ pub(super) enum Trouble {
     /// The limits that there were.
     Descriptors(Vec<(u32, String)>),
     Hog(Child),
+    /// It was done in a moment.
+    Past,
+    /// Hears, and says nothing.
+    Silence {
+        _server: UdpSocket,
+    },
+    /// The file that a check waits for.
+    Hang(PathBuf),
+}
+
+impl Trouble {
+    /// What has to hold while it is there.
+    pub(super) fn judge(&self, node: &Node) {
+        match self {
+            Trouble::Silence { .. } => drop(node.until_health("known", "healthy")),
+            Trouble::Hang(_) => drop(node.until_health("checked", "unhealthy")),
+            Trouble::Filled(_)
+            | Trouble::Frozen(_)
+            | Trouble::Limited(_)
+            | Trouble::Descriptors(_)
+            | Trouble::Hog(_)
+            | Trouble::Past => {}
+        }
+    }
 }
 
 impl Drop for Trouble {
@@ -155,6 +244,8 @@ impl Drop for Trouble {
                 let _ = child.kill();
                 let _ = child.wait();
             }
+            Trouble::Hang(file) => fs::remove_file(file).expect("it is there"),
+            Trouble::Silence { .. } | Trouble::Past => {}
         }
     }
 }
@@ -167,6 +258,35 @@ fn fill(path: &Path) {
     for size in [64 << 10, 4096, 1] {
         while file.write_all(&vec![b'x'; size]).is_ok() {}
     }
+}
+
+/// Changes a byte of what it says, cuts it, or removes it.
+fn damage(journal: &Path, random: &mut Random) {
+    let Ok(bytes) = fs::read(journal) else { return };
+    let length = bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0) as u64;
+    let file = OpenOptions::new().write(true).open(journal).expect("our own file");
+    let at = random.within(0..length.max(1));
+    match random.within(0..3) {
+        0 => file.write_all_at(&[bytes[usize::try_from(at).expect("small")] ^ 4], at),
+        1 => file.set_len(at),
+        _ => fs::remove_file(journal),
+    }
+    .expect("our own file");
+}
+
+/// A web server, and its port.
+fn serve() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    port
 }
 
 fn freeze(flag: &str, dir: &Path) {

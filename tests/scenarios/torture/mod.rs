@@ -12,7 +12,7 @@ mod schedule;
 mod verdict;
 
 use abuse::Abuse;
-use machine::{Fault, Machine};
+use machine::{CHECKED, Machine};
 use mainstay_tests::{Node, Random, Scratch, Setup, binary, signal, until, within};
 use rustix::process::Signal;
 use schedule::{Action, Schedule};
@@ -33,21 +33,19 @@ struct Scale {
     kills: u64,
     upgrades: u64,
     faults: u64,
-    /// A full run directory is among them.
-    full_run: bool,
 }
 
 #[test]
 fn nothing_is_lost_or_repeated_whatever_is_killed_upgraded_and_abused() {
     let seed = setting("SEED", u64::from(std::process::id()));
-    torture(Scale { seed, jobs: 40, kills: 30, upgrades: 4, faults: 0, full_run: false });
+    torture(Scale { seed, jobs: 40, kills: 30, upgrades: 4, faults: 0 });
 }
 
 #[test]
 fn nothing_is_lost_or_repeated_whatever_the_machine_lacks() {
     mainstay_tests::needs_root();
     let seed = setting("SEED", u64::from(std::process::id()));
-    torture(Scale { seed, jobs: 20, kills: 6, upgrades: 2, faults: 12, full_run: false });
+    torture(Scale { seed, jobs: 20, kills: 6, upgrades: 2, faults: 18 });
 }
 
 /// `scripts/torture`
@@ -60,7 +58,6 @@ fn the_long_form() {
         kills: setting("KILLS", 200),
         upgrades: setting("UPGRADES", 20),
         faults: setting("FAULTS", 0),
-        full_run: setting("FULL_RUN", 0) > 0,
     });
 }
 
@@ -79,10 +76,10 @@ fn torture(scale: Scale) {
     let begun = Instant::now();
     let notes = Scratch::new();
     let jobs = jobs(scale);
-    let machine = (scale.faults > 0).then(Machine::new);
-    let mut faults = machine.as_ref().map(Machine::faults).unwrap_or_default();
-    faults.retain(|fault| scale.full_run || *fault != Fault::FullRun);
-    let setup = Setup::config(config(&jobs, notes.path()));
+    let machine = (scale.faults > 0).then(|| Machine::new(notes.path()));
+    let faults = machine.as_ref().map(Machine::faults).unwrap_or_default();
+    let checked = machine.as_ref().map(|machine| machine.checked_jobs());
+    let setup = Setup::config(config(&jobs, notes.path()) + &checked.unwrap_or_default());
     let setup = machine.iter().fold(setup, |setup, machine| machine.under(setup));
     let mut node = setup.start();
     let mut events = node.events();
@@ -100,6 +97,10 @@ fn torture(scale: Scale) {
     let schedule = Schedule::new(scale, &faults);
     let upgrades = carry_out(&schedule, &node, machine.as_ref(), scale.seed);
     let abused = abuse.stop();
+
+    if machine.is_some() {
+        CHECKED.iter().for_each(|job| drop(node.until_health(job, "healthy")));
+    }
 
     // What was said before this mark has reached whoever follows the events.
     signal(node.keeper(), Signal::HUP);
@@ -126,12 +127,14 @@ fn torture(scale: Scale) {
     assert_eq!(verdict.upgrades, upgrades, "each upgrade is told once");
     println!(
         "{} jobs, {} agents killed, {upgrades} upgrades, {} faults, {abused} abused connections: \
-         {} events, {} exits, {} starts not possible, {} lines (of them {} in archives that a full \
+         {} events ({} more lost with {} damaged journals), {} exits, {} starts not possible, {} lines (of them {} in archives that a full \
          disk has cleared away), {} more counted as not written, in {:.0?}",
         jobs.len(),
         schedule.kills(),
         scale.faults,
         verdict.events,
+        verdict.lost_events,
+        verdict.lost_journals,
         verdict.exits,
         verdict.not_started,
         verdict.lines,
@@ -209,6 +212,7 @@ fn carry_out(schedule: &Schedule, node: &Node, machine: Option<&Machine>, seed: 
             }
             Action::Fault { fault, lasts, kill } => {
                 finish(&mut under_way);
+                answers(node);
                 println!("{fault} for {lasts:?}{}", if *kill { ", agent killed" } else { "" });
                 let trouble = machine.expect("faults need one").begin(*fault, node, &mut random);
                 thread::sleep(*lasts / 2);
@@ -224,6 +228,7 @@ fn carry_out(schedule: &Schedule, node: &Node, machine: Option<&Machine>, seed: 
                     }
                 }
                 thread::sleep(*lasts / 2);
+                trouble.judge(node);
                 drop(trouble);
                 answers(node);
             }

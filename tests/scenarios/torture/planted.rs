@@ -159,6 +159,30 @@ fn a_lost_event_is_found() {
 }
 
 #[test]
+fn events_that_are_lost_with_a_journal_pass_where_that_is_told() {
+    let mut planted = Planted::new();
+    planted.events.remove(0);
+    let notes = Notes::new(planted.scratch.path(), "crashing");
+    fs::write(notes.written_file(1), lines("crashing", 1).to_string()).expect("written");
+    planted.events.insert(0, json!({ "source": "mainstay", "event": "journalLost", "detail": {} }));
+    for (seq, event) in (3..).zip(&mut planted.events) {
+        event["seq"] = json!(seq);
+    }
+    let verdict = planted.judge();
+    assert_eq!((verdict.lost_events, verdict.lost_journals, verdict.exits), (2, 1, 3));
+}
+
+#[test]
+#[should_panic(expected = "an event is lost or repeated")]
+fn events_that_are_lost_elsewhere_are_found_although_a_journal_was_lost() {
+    let mut planted = Planted::new();
+    planted.events.push(json!({ "source": "mainstay", "event": "journalLost", "detail": {} }));
+    planted.number();
+    planted.events.remove(1);
+    planted.judge();
+}
+
+#[test]
 #[should_panic(expected = "steady was disturbed")]
 fn a_changed_pid_is_found() {
     let mut planted = Planted::new();

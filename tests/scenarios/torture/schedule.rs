@@ -42,8 +42,8 @@ impl Schedule {
             .collect();
         for fault in faults.iter().cycle().take(usize::try_from(scale.faults).unwrap_or(0)) {
             let lasts = Duration::from_millis(random.within(200..3000));
-            // What an agent has told and cannot write down would die with it.
-            let kill = random.within(0..2) == 0 && *fault != Fault::FullRun;
+            // Nobody reads a journal but the next agent.
+            let kill = random.within(0..2) == 0 || *fault == Fault::DamagedJournal;
             actions.push(Action::Fault { fault: *fault, lasts, kill });
         }
         random.shuffle(&mut actions);

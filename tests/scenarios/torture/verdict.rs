@@ -31,6 +31,9 @@ pub(super) struct Evidence<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     pub(super) events: usize,
+    /// Told to nobody: they were lost with a journal that was damaged.
+    pub(super) lost_events: u64,
+    pub(super) lost_journals: u64,
     pub(super) exits: u64,
     pub(super) upgrades: u64,
     pub(super) lines: u64,
@@ -52,17 +55,21 @@ impl Verdict {
         for (name, before, after) in *pids {
             assert_eq!(Some(*before), *after, "{name} was disturbed: it has another pid");
         }
-        check_order(events);
+        let lost_events = check_order(events);
         let named = |name: &str| events.iter().filter(|event| event["event"] == name).count();
         let mut verdict = Verdict {
             events: events.len(),
+            lost_events,
+            lost_journals: named("journalLost") as u64,
             upgrades: named("upgraded") as u64,
             ..Verdict::default()
         };
+        let mut unseen = 0;
         for job in *jobs {
             let notes = Notes::new(notes, &job.name);
             assert!(!notes.alarm().exists(), "two incarnations of {} were alive", job.name);
-            let Ends { ends, not_started } = check_ends(job, events);
+            let Ends { ends, not_started, untold } = check_ends(job, events);
+            unseen += untold;
             let log = log(logs, job);
             let gaps = verdict.check_log(job, &ends, &log);
             verdict.check_runs(job, &ends, gaps, &notes);
@@ -70,6 +77,7 @@ impl Verdict {
             verdict.not_started += not_started;
             verdict.counted_gaps += gaps;
         }
+        assert!(unseen <= lost_events, "{unseen} ends are missing, and {lost_events} events");
         verdict.lines = verdict.runs.values().sum();
         verdict.check_forwarded(evidence);
         verdict
@@ -175,18 +183,35 @@ impl Verdict {
     }
 }
 
-fn check_order(events: &[Value]) {
-    for (number, event) in (1..).zip(events) {
-        assert_eq!(event["seq"], json!(number), "an event is lost or repeated at {event}");
+/// How many numbers are missing: only before a journal was lost, with which they were.
+fn check_order(events: &[Value]) -> u64 {
+    let (mut expected, mut missing) = (1, 0);
+    for event in events {
+        let number = event["seq"].as_u64().expect("a number");
+        if event["event"] == "journalLost" && number > expected {
+            missing += number - expected;
+            expected = number;
+        }
+        assert_eq!(number, expected, "an event is lost or repeated at {event}");
+        expected += 1;
     }
+    missing
 }
 
 /// The exits of a job: each incarnation's once, in order, with the code it ended with.
 fn check_ends(job: &Job, events: &[Value]) -> Ends {
     let name = &job.name;
+    // An end may be told again once the journal that had it is lost.
+    let mut lost = false;
+    let mut highest = 0;
     let told = events.iter().filter(|event| {
-        event["source"] == **name
-            && ["exitFailed", "exitSuccess", "stopped"].iter().any(|it| event["event"] == *it)
+        lost |= event["event"] == "journalLost";
+        let ended = event["source"] == **name
+            && ["exitFailed", "exitSuccess", "stopped"].iter().any(|it| event["event"] == *it);
+        let incarnation = event["detail"]["incarnation"].as_u64().unwrap_or(0);
+        let again = ended && incarnation == highest && event["event"] != "stopped";
+        highest = if ended { incarnation } else { highest };
+        ended && !(again && std::mem::take(&mut lost))
     });
     // What ended by itself, and is given up with that, is told by `stopped` once more.
     let mut last = Value::Null;
@@ -196,10 +221,20 @@ fn check_ends(job: &Job, events: &[Value]) -> Ends {
         last = incarnation;
         !again
     });
-    let (mut ends, mut not_started) = (Vec::new(), 0);
-    for (incarnation, event) in (1..).zip(told) {
+    let (mut ends, mut not_started, mut untold) = (Vec::new(), 0, 0);
+    let lossy = events.iter().any(|event| event["event"] == "journalLost");
+    let mut incarnation = 0;
+    for event in told {
         let detail = &event["detail"];
-        assert_eq!(detail["incarnation"], json!(incarnation), "an exit of {name}: {event}");
+        incarnation += 1;
+        let found = detail["incarnation"].as_u64().unwrap_or(0);
+        while lossy && incarnation < found {
+            // Nobody was told how it ended.
+            ends.push(json!({ "lost": true }));
+            untold += 1;
+            incarnation += 1;
+        }
+        assert_eq!(found, incarnation, "an exit of {name}: {event}");
         let exit = &detail["exit"];
         if exit["error"].is_string() {
             assert!(job.under_faults, "{name} was not started: {event}");
@@ -213,18 +248,19 @@ fn check_ends(job: &Job, events: &[Value]) -> Ends {
         }
         ends.push(exit.clone());
     }
-    let signalled = ends.iter().filter(|exit| exit["code"].is_null()).count();
+    let signalled = ends.iter().filter(|it| it["code"].is_null() && it["lost"].is_null()).count();
     assert!(signalled <= 1, "{name}: only the shutdown ends it: {ends:?}");
     assert!(job.crashes || ends.len() == 1, "{name} ended once: {ends:?}");
     let stopped = |event: &&Value| event["source"] == **name && event["event"] == "stopped";
     assert_eq!(events.iter().filter(stopped).count(), 1, "{name} is stopped once");
-    Ends { ends, not_started }
+    Ends { ends, not_started, untold }
 }
 
 /// How the runs of a job have ended, and how many there were not.
 struct Ends {
     ends: Vec<Value>,
     not_started: u64,
+    untold: u64,
 }
 
 /// The lines of a job's log, through all its archives.
