@@ -195,7 +195,7 @@ fn carry_out(schedule: &Schedule, node: &Node, machine: Option<&Machine>, seed: 
         })
         .collect();
     let mut random = Random::new(seed);
-    let mut under_way: Option<Child> = None;
+    let mut under_way: Option<UnderWay> = None;
     let mut upgrades = 0;
     for (pause, action) in schedule.actions() {
         // When it happens is part of what is tried out.
@@ -203,15 +203,16 @@ fn carry_out(schedule: &Schedule, node: &Node, machine: Option<&Machine>, seed: 
         match action {
             Action::KillAgent => kill_agent(node, *pause),
             Action::Upgrade { copy } => {
-                finish(&mut under_way);
+                finish(&mut under_way, node);
                 let mut args = vec!["upgrade".to_owned()];
                 args.extend(copy.map(|number| copies[number].display().to_string()));
-                let args: Vec<&str> = args.iter().map(String::as_str).collect();
-                under_way = Some(node.command(&args).spawn().expect("the binary can be started"));
+                let words: Vec<&str> = args.iter().map(String::as_str).collect();
+                let child = node.command(&words).spawn().expect("the binary can be started");
+                under_way = Some(UnderWay { child, args, may_wait: machine.is_some() });
                 upgrades += 1;
             }
             Action::Fault { fault, lasts, kill } => {
-                finish(&mut under_way);
+                finish(&mut under_way, node);
                 answers(node);
                 println!("{fault} for {lasts:?}{}", if *kill { ", agent killed" } else { "" });
                 let trouble = machine.expect("faults need one").begin(*fault, node, &mut random);
@@ -234,7 +235,7 @@ fn carry_out(schedule: &Schedule, node: &Node, machine: Option<&Machine>, seed: 
             }
         }
     }
-    finish(&mut under_way);
+    finish(&mut under_way, node);
     answers(node);
     upgrades
 }
@@ -254,10 +255,24 @@ fn answers(node: &Node) {
     });
 }
 
-/// An upgrade goes on while agents are killed, and succeeds.
-fn finish(upgrade: &mut Option<Child>) {
-    if let Some(mut child) = upgrade.take() {
-        let status = until("the upgrade is done", || child.try_wait().expect("our own child"));
+/// An upgrade that goes on while agents are killed.
+struct UnderWay {
+    child: Child,
+    args: Vec<String>,
+    /// A disk may be too slow for it, which is told, and it is asked for again.
+    may_wait: bool,
+}
+
+/// It succeeds.
+fn finish(upgrade: &mut Option<UnderWay>, node: &Node) {
+    let Some(UnderWay { mut child, args, may_wait }) = upgrade.take() else { return };
+    let status = until("the upgrade is done", || child.try_wait().expect("our own child"));
+    if !status.success() && may_wait {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        within(Duration::from_secs(60), "the upgrade is done", || {
+            node.ask(&args).status.success().then_some(())
+        });
+    } else {
         assert!(status.success(), "the upgrade failed: {status}");
     }
 }
