@@ -136,8 +136,8 @@ impl Node {
     /// The plan would be refused.
     pub fn preview(&self, now: Now, new: &Plan) -> Result<ReloadPreview, Refusal> {
         let mut preview = self.untried(new);
-        if self.state.shutting().is_none() && !preview.jobs.iter().any(differs) && self.is_like(new)
-        {
+        let idle = self.state.shutting().is_none() && self.code_if_stuck().is_none();
+        if idle && !preview.jobs.iter().any(differs) && self.is_like(new) {
             return Ok(preview);
         }
         let after = self.dry_run(now, new, &preview)?;

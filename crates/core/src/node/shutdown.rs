@@ -163,24 +163,31 @@ impl Node {
 
     /// Ends a node in which nothing will happen any more. `true`: it has come to that.
     pub(super) fn end_if_stuck(&mut self, out: &mut Outbox) -> bool {
-        match self.state.stage {
-            NodeStage::Starting | NodeStage::Stopping(_) => return false,
-            NodeStage::Running if !std::mem::take(&mut self.step.moved) => return false,
-            NodeStage::Running if self.is_app_coming_back() => return false,
-            NodeStage::Running => {}
+        if !std::mem::take(&mut self.step.moved) {
+            return false;
         }
-        let code = match self.jobs.plan().node.exit {
-            ExitRule::Never => None,
-            ExitRule::All | ExitRule::Any | ExitRule::AnyFailure => {
-                self.all_ended().or_else(|| self.stuck())
-            }
-            ExitRule::Main => self.stuck(),
-        };
+        let code = self.code_if_stuck();
         if let Some(code) = code {
             self.note_stuck(code);
             self.shut_down(out, Why::Ended { code });
         }
         code.is_some()
+    }
+
+    /// With which code a node ends in which nothing will happen any more, if this is one.
+    pub(super) fn code_if_stuck(&self) -> Option<i32> {
+        match self.state.stage {
+            NodeStage::Starting | NodeStage::Stopping(_) => return None,
+            NodeStage::Running if self.is_app_coming_back() => return None,
+            NodeStage::Running => {}
+        }
+        match self.jobs.plan().node.exit {
+            ExitRule::Never => None,
+            ExitRule::All | ExitRule::Any | ExitRule::AnyFailure => {
+                self.all_ended().or_else(|| self.stuck())
+            }
+            ExitRule::Main => self.stuck(),
+        }
     }
 
     fn all_ended(&self) -> Option<i32> {
@@ -256,7 +263,7 @@ impl Node {
             // Its app comes to it, or will not: nobody has to.
             (Desired::Rest, Some(RestReason::NotReached)) => self.awaited_sequence(id).is_none(),
             (Desired::Rest, Some(RestReason::StartAborted | RestReason::AppFailed)) => false,
-            (Desired::Disabled, _) => true,
+            (Desired::Disabled, _) => !self.has_left(id),
         }
     }
 

@@ -2,6 +2,7 @@
 //! exhaustively in small ones (`exhaustive`), with hooks that are counted (`lives`), beside what was told of a reload (`preview`), beside
 //! a judge of verdicts (`verdicts`), and on a machine that sleeps (`sleep`).
 
+mod edits;
 mod exhaustive;
 #[path = "../../../core/tests/machines/journaled.rs"]
 mod journaled;
