@@ -9,6 +9,7 @@ mod quickstart;
 mod reload;
 mod service_manager;
 mod stuck;
+mod systemd;
 mod terminal;
 mod when;
 mod why;
