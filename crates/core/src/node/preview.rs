@@ -177,7 +177,10 @@ impl Node {
         let (plan, known) = (new.clone().into(), Some(Box::new(preview.clone())));
         dry_run.take(Input::Request(Request::Apply { plan, preview: known }))?;
         let changed = preview.jobs.iter().filter(|it| differs(it)).map(|it| &it.change.job);
-        dry_run.finish_stops(changed);
+        // One that begins only now is told to end when its hooks have run.
+        let stops =
+            |job: &&Name| self.job(job.as_str()).is_some_and(|it| it.phase() == Phase::Stopping);
+        dry_run.finish_stops(changed.filter(stops));
         dry_run.play();
         Ok(dry_run.node)
     }

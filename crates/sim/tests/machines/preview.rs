@@ -85,9 +85,10 @@ proptest! {
         };
         prop_assert_eq!(&outcome.answer, &Some(Ok(())));
         let watch = Watch::new(&before, &next, &preview);
+        let begun = stops_under_way(&before, &preview);
         let stories: Vec<_> = [&order[..], &[FIRST], &[LAST]]
             .into_iter()
-            .map(|order| story(node.clone(), mono, order, watch.clone(), &preview, outcome.clone()))
+            .map(|order| story(node.clone(), mono, order, watch.clone(), &begun, outcome.clone()))
             .collect();
         // What has no end cannot be told, and what depends on who is faster need not be.
         let ends: Vec<Option<_>> = stories.iter().map(|it| it.as_ref().map(|it| seen(&it.0))).collect();
@@ -132,14 +133,25 @@ fn story(
     mut mono: Mono,
     order: &[usize],
     watch: Watch,
-    preview: &ReloadPreview,
+    begun: &[Name],
     outcome: Outcome,
 ) -> Option<(Node, Option<String>)> {
     let mut world = Kind::new(order);
     world.watch = Some(watch);
     world.answer(&node, outcome);
-    world.end_what_is_stopping(&node, preview);
+    for job in begun {
+        world.end_if_stopping(&node, job);
+    }
     world.play(&mut node, &mut mono).then(|| (node, world.watch.and_then(|it| it.wrong)))
+}
+
+/// The jobs that differ and were on their way down before.
+fn stops_under_way(before: &Node, preview: &ReloadPreview) -> Vec<Name> {
+    let differs = preview.jobs.iter().map(|it| &it.change);
+    let differs = differs.filter(|it| it.change != Change::Unchanged).map(|it| it.job.clone());
+    let stops =
+        |job: &Name| before.job(job.as_str()).is_some_and(|it| it.phase() == Phase::Stopping);
+    differs.filter(stops).collect()
 }
 
 /// What there is to see of each job in the end, and what it waits for.
@@ -251,13 +263,18 @@ impl Watch {
                 break;
             }
         }
+        // One that comes back with what it follows is told to stop when that is lost.
+        let comes_back = |it: &JobPreview| {
+            let follows = next.job(it.change.job.as_str()).and_then(|it| it.follows.as_ref());
+            it.because.is_some() && follows.is_some_and(|it| it.on_loss == OnLoss::Restart)
+        };
         let own = |it: &&JobPreview| {
             // Of a stop that has begun before, nobody had been told to go first.
             let begun = lost.contains(&it.change.job);
             let changed = it.change.change != Change::Unchanged && !begun;
             match it.effect {
                 Effect::Restart => changed && it.because.is_none(),
-                Effect::StopAndWait => changed,
+                Effect::StopAndWait => changed && !comes_back(it),
                 _ => false,
             }
         };
@@ -403,12 +420,10 @@ impl<'a> Kind<'a> {
         }
     }
 
-    fn end_what_is_stopping(&mut self, node: &Node, preview: &ReloadPreview) {
-        for JobPreview { change, .. } in &preview.jobs {
-            let Some(job) = node.job(change.job.as_str()) else { continue };
-            if change.change != Change::Unchanged && job.phase() == Phase::Stopping {
-                self.ends(change.job.clone(), job.incarnation());
-            }
+    fn end_if_stopping(&mut self, node: &Node, name: &Name) {
+        let Some(job) = node.job(name.as_str()) else { return };
+        if job.phase() == Phase::Stopping {
+            self.ends(name.clone(), job.incarnation());
         }
     }
 
