@@ -164,7 +164,9 @@ fn events_that_are_lost_with_a_journal_pass_where_that_is_told() {
     planted.events.remove(0);
     let notes = Notes::new(planted.scratch.path(), "crashing");
     fs::write(notes.written_file(1), lines("crashing", 1).to_string()).expect("written");
-    planted.events.insert(0, json!({ "source": "mainstay", "event": "journalLost", "detail": {} }));
+    for event in ["journalLost", "agentRestarted"] {
+        planted.events.insert(0, json!({ "source": "mainstay", "event": event, "detail": {} }));
+    }
     for (seq, event) in (3..).zip(&mut planted.events) {
         event["seq"] = json!(seq);
     }
