@@ -12,6 +12,7 @@ pub mod environ;
 pub mod event;
 pub mod exit;
 pub mod explain;
+pub mod fleet;
 pub mod interface;
 pub mod job;
 pub mod name;

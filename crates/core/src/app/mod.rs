@@ -45,6 +45,7 @@ mod restarts;
 pub use boot::BootSequence;
 pub use failure::AppFailure;
 pub use member::{Facts, Member, MemberProcess, MemberState, RestReason};
+pub use records::AppState;
 pub use restarts::{AppRestarts, LIMIT as RESTART_LIMIT, WITHIN as RESTART_WINDOW};
 
 use crate::{

@@ -1,7 +1,7 @@
 //! What of an app is journaled: how far it is, its restarts, and each reason by itself.
 
 use super::{App, AppRestarts, AppStage, RestReason};
-use crate::{name::Name, record::Journaled};
+use crate::{clock::Mono, name::Name, record::Journaled};
 
 impl App {
     /// An app as an earlier agent left it.
@@ -53,5 +53,34 @@ impl App {
     /// The reasons that have changed.
     pub(crate) fn take_reasons(&mut self) -> Vec<(Name, Option<RestReason>)> {
         self.resting.take_changes()
+    }
+}
+
+/// All of an app, for whoever runs it next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppState {
+    stage: AppStage,
+    restarts: AppRestarts,
+    resting: Vec<(Name, RestReason)>,
+}
+
+impl App {
+    #[must_use]
+    pub fn hand_over(&self) -> AppState {
+        AppState {
+            stage: self.stage(),
+            restarts: self.restarts().clone(),
+            resting: self.reasons().map(|(job, reason)| (job.clone(), reason)).collect(),
+        }
+    }
+
+    /// The app as somebody else had it, when their clock showed `then` and this one shows `now`.
+    #[must_use]
+    pub fn taken_over(state: &AppState, then: Mono, now: Mono) -> App {
+        let mut app = App::restored(state.stage, state.restarts.moved(then, now));
+        for (job, reason) in &state.resting {
+            app.recall(job.clone(), *reason);
+        }
+        app
     }
 }

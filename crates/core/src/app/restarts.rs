@@ -54,6 +54,16 @@ impl AppRestarts {
         self.due = None;
     }
 
+    /// As another clock shows it.
+    pub(super) fn moved(&self, then: Mono, now: Mono) -> AppRestarts {
+        let moved = |at: &Mono| now.before(then.since(*at)).after(at.since(then));
+        AppRestarts {
+            spent: self.spent.iter().map(moved).collect(),
+            due: self.due.as_ref().map(moved),
+            used_up: self.used_up,
+        }
+    }
+
     pub(super) fn due(&self) -> Option<Mono> {
         self.due
     }

@@ -1,0 +1,148 @@
+//! What a node says of itself, and what it sends.
+//!
+//! A node says all of its facts, in place of what it said before: to lose one of them, or to hear
+//! one twice, changes nothing that the next one does not mend. Only orders are sent, and they are
+//! sent again until the facts of the node show them.
+
+use super::{
+    Catalogue, FailureQueue, FleetRequest, FleetStage, Number, RequestId, RunId, Term, Wishes, Work,
+};
+use crate::{clock::Mono, name::Name};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeFacts {
+    pub run: RunId,
+    /// Later facts of a run have a higher one: what comes late is passed over.
+    pub version: u64,
+    /// The clock of the node when it says so.
+    pub now: Mono,
+    /// Nodes of one machine share its load.
+    pub machine: String,
+    /// It is in sync with the others, or has met somebody who is.
+    pub in_sync: bool,
+    /// The others that take part, as it sees them.
+    pub peers: BTreeSet<Name>,
+    /// The runs that it can reach and has not refused.
+    pub accepts: BTreeMap<Name, RunId>,
+    /// The master that it follows.
+    pub term: Option<Term>,
+    /// The highest term that it has seen.
+    pub highest_term: Option<Term>,
+    pub stage: FleetStage,
+    /// Those that it has decided to isolate.
+    pub isolates: BTreeSet<Name>,
+    /// Nothing is to be placed there.
+    pub drained: bool,
+    /// It is about to end, on purpose.
+    pub ending: bool,
+    pub catalogue: Arc<Catalogue>,
+    pub jobs: BTreeMap<Name, JobCopy>,
+    pub wishes: Wishes,
+    pub failures: FailureQueue,
+    /// What was asked of it and is not answered.
+    pub requests: BTreeMap<RequestId, FleetRequest>,
+    /// What the master has in hand; only the master says so.
+    pub work: Option<Arc<Work>>,
+}
+
+impl NodeFacts {
+    /// Whether they say the same, whenever they are said.
+    #[must_use]
+    pub fn is_same(&self, other: &NodeFacts) -> bool {
+        let other = NodeFacts { version: self.version, now: self.now, ..other.clone() };
+        *self == other
+    }
+}
+
+/// A placed job on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobCopy {
+    pub state: CopyState,
+    pub incarnation: u64,
+    /// When this process was started, by the clock of the node.
+    pub since: Mono,
+    pub args: Vec<String>,
+    /// Somebody has started it on this node alone, whatever the fleet says.
+    pub by_hand: bool,
+    /// The last order for it that was taken.
+    pub order: Option<Number>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyState {
+    Stopped,
+    /// Its `when` keeps it.
+    Waiting,
+    Starting,
+    Running,
+    Backoff,
+    Stopping,
+    Exited {
+        well: bool,
+    },
+    Fatal,
+}
+
+impl CopyState {
+    /// It runs, in a broad sense: another copy would be one too many.
+    #[must_use]
+    pub fn is_active(self) -> bool {
+        match self {
+            CopyState::Waiting
+            | CopyState::Starting
+            | CopyState::Running
+            | CopyState::Backoff
+            | CopyState::Stopping => true,
+            CopyState::Stopped | CopyState::Exited { .. } | CopyState::Fatal => false,
+        }
+    }
+
+    /// It runs and is not on its way out.
+    #[must_use]
+    pub fn is_up(self) -> bool {
+        self.is_active() && self != CopyState::Stopping
+    }
+}
+
+impl JobCopy {
+    /// Nothing of it has been there yet.
+    #[must_use]
+    pub fn none() -> JobCopy {
+        JobCopy {
+            state: CopyState::Stopped,
+            incarnation: 0,
+            since: Mono(0),
+            args: Vec::new(),
+            by_hand: false,
+            order: None,
+        }
+    }
+}
+
+/// What is sent to one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    Order(JobOrder),
+}
+
+/// What a master wants of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobOrder {
+    pub number: Number,
+    pub job: Name,
+    pub what: OrderKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrderKind {
+    Start {
+        args: Vec<String>,
+        /// It ran elsewhere: that is a restart by policy.
+        fails_over: bool,
+    },
+    Stop,
+}

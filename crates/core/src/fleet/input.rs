@@ -1,0 +1,125 @@
+//! What a node tells its fleet machine, what that wants, and what outlives a boot.
+
+use super::{
+    Catalogue, EngineCommand, EngineEvent, FailureKey, FailureQueue, FleetRequest, FleetStage,
+    JobCopy, NotPlaced, Number, RequestAnswer, RequestId, RunId, Term, Wishes,
+};
+use crate::{clock::Mono, name::Name};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// What a node tells its fleet machine.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FleetInput {
+    Engine(EngineEvent),
+    /// How the placed jobs are here.
+    Jobs(BTreeMap<Name, JobCopy>),
+    /// Another plan is in force here.
+    Known(Arc<Catalogue>),
+    /// A user asks, here.
+    Asked(FleetRequest),
+    /// A user wants an isolated node back.
+    Readmit {
+        node: Name,
+    },
+    /// Nothing is to be placed here, or it may be again.
+    Drain {
+        on: bool,
+    },
+    /// This node is about to end, on purpose.
+    Ending,
+    /// Time has passed: at the time of [`FleetOutcome::wake`], at the latest.
+    Tick,
+}
+
+/// What this node is to do with its jobs. The copy shows the order once it is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FleetCommand {
+    Start {
+        order: Number,
+        job: Name,
+        args: Vec<String>,
+        fails_over: bool,
+    },
+    Stop {
+        order: Number,
+        job: Name,
+    },
+    /// The fleet ends, or begins anew.
+    EndRun {
+        again: bool,
+    },
+}
+
+/// For observers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FleetEvent {
+    Joined {
+        node: Name,
+    },
+    Lost {
+        node: Name,
+    },
+    Isolated {
+        node: Name,
+    },
+    Refused {
+        node: Name,
+        run: RunId,
+    },
+    Master {
+        term: Term,
+    },
+    Stage {
+        stage: FleetStage,
+    },
+    Placed {
+        job: Name,
+        node: Name,
+    },
+    NotPlaced {
+        job: Name,
+        why: NotPlaced,
+    },
+    /// The master answers the loss of a job.
+    Failure {
+        failure: FailureKey,
+    },
+    Conflict {
+        job: Name,
+        nodes: Vec<Name>,
+    },
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FleetOutcome {
+    /// In this order: what is said comes before what is sent.
+    pub engine: Vec<EngineCommand>,
+    pub commands: Vec<FleetCommand>,
+    pub events: Vec<FleetEvent>,
+    pub answers: Vec<(RequestId, RequestAnswer)>,
+    /// The number of the request that was asked, if one was.
+    pub request: Option<RequestId>,
+    /// When the node is to come back with [`FleetInput::Tick`].
+    pub wake: Option<Mono>,
+}
+
+/// What outlives a boot.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Kept {
+    pub highest_term: Option<Term>,
+    pub isolates: BTreeSet<Name>,
+    pub drained: bool,
+    pub wishes: Wishes,
+    pub failures: FailureQueue,
+}
+
+/// Who a node is.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub name: Name,
+    pub run: RunId,
+    pub machine: String,
+}

@@ -1,0 +1,265 @@
+//! Apps of a fleet: facts about their jobs, wherever they run, go into [`crate::app`], its orders
+//! become orders to nodes.
+
+use super::{AskedBy, Desired, JobStanding, Master, MasterCtx, OrderKey, OrderKind, members_of};
+use crate::{
+    app::{App, AppInput, AppOrder, Facts as AppFacts, Member, MemberProcess, MemberState},
+    fleet::CopyState,
+    name::Name,
+    plan::AppPlan,
+};
+use std::collections::BTreeSet;
+
+impl Master {
+    /// One decision of an app, and whatever it decides because of what has come of that.
+    pub(super) fn step_app(
+        &mut self,
+        ctx: &mut MasterCtx<'_>,
+        app: &Name,
+        input: AppInput<'_>,
+        asked: Option<AskedBy>,
+    ) {
+        let mut next = Some(input);
+        while let Some(input) = next.take() {
+            for order in self.decide_app(ctx, app, input) {
+                match order {
+                    AppOrder::Prepare { .. } => {}
+                    AppOrder::Start { job } => {
+                        self.start(ctx, &job, false, asked, None);
+                        next = Some(AppInput::Moved);
+                    }
+                    AppOrder::FailOver { job } => self.start(ctx, &job, true, asked, None),
+                    AppOrder::Stop { job } => self.stop(ctx, &job, asked),
+                    AppOrder::Wake { at } => drop(self.wakes.insert(app.clone(), at)),
+                }
+            }
+        }
+    }
+
+    fn decide_app(
+        &mut self,
+        ctx: &MasterCtx<'_>,
+        app: &Name,
+        input: AppInput<'_>,
+    ) -> Vec<AppOrder> {
+        let Some(rules) = ctx.catalogue.app(app) else { return Vec::new() };
+        let mut machine = self.apps.remove(app).unwrap_or_else(|| new_app(ctx, app));
+        let starts = machine.starting().is_some() && self.boot.starts_now(&rules.plan);
+        let in_step = starts || self.stage.is_ending();
+        let orders = self.with_facts(ctx, app, in_step, |facts| {
+            machine.step(ctx.now, &rules.plan, facts, input)
+        });
+        self.apps.insert(app.clone(), machine);
+        orders
+    }
+
+    fn with_facts<T>(
+        &self,
+        ctx: &MasterCtx<'_>,
+        app: &Name,
+        in_step: bool,
+        ask: impl FnOnce(&AppFacts<'_>) -> T,
+    ) -> T {
+        let member = |(name, rules)| {
+            let (state, process) = self.member(ctx, name);
+            let rules: &crate::fleet::JobRules = rules;
+            Member { name, place: &rules.place, state, process }
+        };
+        let members = ctx.catalogue.members(app).map(member).collect();
+        ask(&AppFacts { members, needed: &BTreeSet::new, in_step })
+    }
+
+    pub(super) fn awaits(&self, ctx: &MasterCtx<'_>, app: &Name) -> bool {
+        let machine = self.apps.get(app);
+        machine.is_some_and(|it| self.with_facts(ctx, app, true, |facts| it.awaits(facts)))
+    }
+
+    pub(super) fn has_process(&self, ctx: &MasterCtx<'_>, app: &Name) -> bool {
+        let mut members = ctx.catalogue.members(app);
+        members.any(|(job, _)| self.member(ctx, job).1 != MemberProcess::None)
+    }
+
+    /// A job as its app sees it.
+    fn member(&self, ctx: &MasterCtx<'_>, job: &Name) -> (MemberState, MemberProcess) {
+        let mut orders = self.orders.iter().filter(|(key, _)| key.job == *job);
+        let ordered = orders.any(|(_, order)| match order.what {
+            OrderKind::Start { .. } => !order.taken,
+            OrderKind::Stop => false,
+        });
+        if ordered {
+            return (MemberState::UnderWay, MemberProcess::Up);
+        }
+        let copies: Vec<(&Name, CopyState)> = ctx.active(job).collect();
+        if copies.is_empty() {
+            return (self.at_rest(job), MemberProcess::None);
+        }
+        if self.is_going(ctx, job) {
+            return (MemberState::UnderWay, MemberProcess::Stopping);
+        }
+        let runs = copies.iter().any(|(_, state)| *state == CopyState::Running);
+        match (runs, self.is_overdue(ctx, job)) {
+            // It was to exit, and has not in its time.
+            (true, true) => (MemberState::Ended { well: false }, MemberProcess::Up),
+            (true, false) => (MemberState::Up, MemberProcess::Up),
+            (false, _) => (MemberState::UnderWay, MemberProcess::Up),
+        }
+    }
+
+    /// All of its copies are on their way out.
+    pub(super) fn is_going(&self, ctx: &MasterCtx<'_>, job: &Name) -> bool {
+        ctx.active(job).all(|(node, state)| {
+            let key = OrderKey { job: job.clone(), node: node.clone() };
+            let stopped = self.orders.get(&key).is_some_and(|it| it.what == OrderKind::Stop);
+            stopped || state == CopyState::Stopping
+        })
+    }
+
+    fn at_rest(&self, job: &Name) -> MemberState {
+        match self.jobs.get(job) {
+            None | Some(JobStanding::Rest) => MemberState::AtRest,
+            Some(JobStanding::Ended { well }) => MemberState::Ended { well: *well },
+            Some(
+                JobStanding::Lost { .. }
+                | JobStanding::NotPlaced(_)
+                | JobStanding::OrderFailed { .. },
+            ) => MemberState::Ended { well: false },
+            // Its node is gone, and that has not been answered yet.
+            Some(JobStanding::Up { .. }) => MemberState::UnderWay,
+        }
+    }
+
+    fn is_overdue(&self, ctx: &MasterCtx<'_>, job: &Name) -> bool {
+        let Some(rules) = ctx.catalogue.jobs.get(job).filter(|it| it.place.wait_exit) else {
+            return false;
+        };
+        match self.jobs.get(job) {
+            Some(JobStanding::Up { since, .. }) => ctx.now.since(*since) >= rules.wait_timeout,
+            None
+            | Some(
+                JobStanding::Rest
+                | JobStanding::Ended { .. }
+                | JobStanding::Lost { .. }
+                | JobStanding::NotPlaced(_)
+                | JobStanding::OrderFailed { .. },
+            ) => false,
+        }
+    }
+
+    /// Apps of which something runs that this master has not started are up.
+    pub(super) fn recover_apps(&mut self, ctx: &MasterCtx<'_>) {
+        for app in &ctx.catalogue.apps {
+            let name = &app.plan.name;
+            if self.apps.contains_key(name) {
+                continue;
+            }
+            let mut members = ctx.catalogue.members(name);
+            if members.any(|(job, _)| ctx.active(job).next().is_some()) {
+                let mut machine = App::default();
+                machine.recover_up(ctx.now);
+                self.apps.insert(name.clone(), machine);
+            }
+        }
+        self.apps.retain(|name, _| ctx.catalogue.app(name).is_some());
+        self.jobs.retain(|job, _| ctx.catalogue.jobs.contains_key(job));
+    }
+
+    pub(super) fn wake_apps(&mut self, ctx: &mut MasterCtx<'_>) {
+        let due: Vec<Name> = self
+            .wakes
+            .iter()
+            .filter(|(_, at)| **at <= ctx.now)
+            .map(|(app, _)| app.clone())
+            .collect();
+        for app in due {
+            self.wakes.remove(&app);
+            self.step_app(ctx, &app, AppInput::Due, Some(AskedBy::Rule));
+        }
+        // One that was taken over from another master.
+        for (app, machine) in &self.apps {
+            if let Some(at) = machine.comes_back_at() {
+                self.wakes.entry(app.clone()).or_insert(at);
+            }
+        }
+    }
+
+    pub(super) fn go_on_with_apps(&mut self, ctx: &mut MasterCtx<'_>) {
+        let asked = (!self.stage.is_ending()).then_some(AskedBy::Rule);
+        let moving: Vec<Name> = self
+            .apps
+            .iter()
+            .filter(|(_, app)| app.is_moving())
+            .map(|(name, _)| name.clone())
+            .collect();
+        for app in moving {
+            self.step_app(ctx, &app, AppInput::Moved, asked);
+        }
+    }
+
+    /// The stopper: wherever it runs, and wherever it is about to.
+    pub(super) fn stop(&mut self, ctx: &mut MasterCtx<'_>, job: &Name, asked: Option<AskedBy>) {
+        let wanted = ctx.wishes.of(job).is_some_and(|it| it.desired == Desired::Run);
+        if wanted || asked == Some(AskedBy::User) {
+            self.wish(ctx, job, asked, Desired::Rest, None);
+        }
+        let ordered = self.orders.keys().filter(|key| key.job == *job).map(|key| key.node.clone());
+        let running = ctx.active(job).map(|(node, _)| node.clone());
+        let nodes: BTreeSet<Name> = ordered.chain(running).collect();
+        if nodes.is_empty() && asked == Some(AskedBy::User) {
+            self.jobs.insert(job.clone(), JobStanding::Rest);
+        }
+        for node in nodes {
+            self.stop_there(ctx, job, &node);
+        }
+    }
+
+    /// What nobody wants and no app has in hand: it ran on the other side of a cut.
+    pub(super) fn stop_unwanted(&mut self, ctx: &MasterCtx<'_>) {
+        let mut unwanted = Vec::new();
+        for (node, facts) in ctx.nodes {
+            for (job, _) in facts.jobs.iter().filter(|(_, it)| it.state.is_up() && !it.by_hand) {
+                let known = ctx.catalogue.jobs.contains_key(job);
+                let rests = ctx.wishes.of(job).is_some_and(|it| it.desired != Desired::Run);
+                let ordered = self.orders.keys().any(|key| key.job == *job && key.node == *node);
+                if known && rests && !ordered {
+                    unwanted.push((job.clone(), node.clone()));
+                }
+            }
+        }
+        for (job, node) in unwanted {
+            self.stop_there(ctx, &job, &node);
+        }
+    }
+
+    pub(super) fn stop_there(&mut self, ctx: &MasterCtx<'_>, job: &Name, node: &Name) {
+        let key = OrderKey { job: job.clone(), node: node.clone() };
+        let told = self.orders.get(&key).is_some_and(|it| it.what == OrderKind::Stop);
+        if !told {
+            self.order(ctx, job, node, OrderKind::Stop);
+        }
+    }
+
+    pub(super) fn plans(ctx: &MasterCtx<'_>) -> Vec<AppPlan> {
+        ctx.catalogue.apps.iter().map(|app| app.plan.clone()).collect()
+    }
+}
+
+/// Its members rest until their sequence has come.
+fn new_app(ctx: &MasterCtx<'_>, app: &Name) -> App {
+    let mut machine = App::default();
+    members_of(ctx.catalogue, app).into_iter().for_each(|job| machine.admit(job));
+    machine
+}
+
+impl<'a> MasterCtx<'a> {
+    /// Where a job runs, in a broad sense.
+    pub(super) fn active<'b>(
+        &'b self,
+        job: &'b Name,
+    ) -> impl Iterator<Item = (&'a Name, CopyState)> + 'b {
+        let nodes: &'a std::collections::BTreeMap<_, _> = self.nodes;
+        nodes.iter().filter_map(move |(node, facts)| {
+            let state = facts.jobs.get(job)?.state;
+            state.is_active().then_some((node, state))
+        })
+    }
+}

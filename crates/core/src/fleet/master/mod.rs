@@ -1,0 +1,344 @@
+//! The master: the one node that acts for the fleet.
+//!
+//! After everything that is heard it goes the same way, until nothing moves any more:
+//!
+//! 1. **observe**: what has become of orders and jobs, by the facts of the nodes that take part;
+//! 2. **lost**: what stands in the failure queues, each once;
+//! 3. **apps**: crashes and losses go to the apps they concern, the others go on with their sequences
+//!    ([`crate::app`] decides, as on a node alone);
+//! 4. **stage**: deploy, conciliate, end.
+//!
+//! What an app orders becomes an order to a node (`start`, `stop`): the starter chooses where, the
+//! stopper finds where it runs. An order is sent again until its node shows that it has taken it; one
+//! that is not taken within `order_timeout` has failed.
+
+mod members;
+mod observe;
+mod stages;
+mod starter;
+mod work;
+
+pub use work::{JobStanding, OpenOrder, OrderKey, Work};
+
+use super::{
+    Afterwards, Answered, AskedBy, Catalogue, FleetEvent, FleetRequest, FleetRules, FleetStage,
+    JobOrder, Message, NodeFacts, Number, OrderKind, RequestAnswer, RequestId, Term, Wishes,
+    conciliation::Conciliation,
+};
+use crate::{
+    app::{App, AppInput, BootSequence},
+    clock::Mono,
+    job::Desired,
+    name::Name,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+/// An order that was not taken is sent again after so long.
+const SEND_AGAIN: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone)]
+pub(super) struct Master {
+    term: Term,
+    counter: u64,
+    stage: FleetStage,
+    boot: BootSequence,
+    apps: BTreeMap<Name, App>,
+    jobs: BTreeMap<Name, JobStanding>,
+    orders: BTreeMap<OrderKey, OpenOrder>,
+    then: BTreeMap<Name, Afterwards>,
+    answered: Answered,
+    answers: BTreeMap<RequestId, RequestAnswer>,
+    repair: bool,
+    /// When apps want to be woken.
+    wakes: BTreeMap<Name, Mono>,
+    sent: BTreeMap<OrderKey, Mono>,
+    /// What was said last.
+    said: Option<Arc<Work>>,
+}
+
+/// What the master sees while it decides, and what it wants.
+#[derive(Debug)]
+pub(super) struct MasterCtx<'a> {
+    pub(super) now: Mono,
+    pub(super) me: &'a Name,
+    pub(super) rules: &'a FleetRules,
+    pub(super) catalogue: &'a Catalogue,
+    /// Those that take part, this node among them.
+    pub(super) nodes: &'a BTreeMap<Name, Arc<NodeFacts>>,
+    /// How long ago they have said so.
+    pub(super) ages: BTreeMap<Name, Duration>,
+    pub(super) wishes: &'a mut Wishes,
+    pub(super) sends: Vec<(Name, Message)>,
+    pub(super) events: Vec<FleetEvent>,
+}
+
+impl Master {
+    /// A new master goes on with what the last one had in hand.
+    pub(super) fn new(term: Term, last: Option<&Work>, now: Mono) -> Master {
+        let stage = last.map(|work| work.stage).filter(|stage| stage.is_ending());
+        let mut jobs = last.map(|work| work.jobs.clone()).unwrap_or_default();
+        for standing in jobs.values_mut() {
+            if let JobStanding::Up { since, .. } = standing {
+                *since = now;
+            }
+        }
+        let mut master = Master {
+            term,
+            counter: 0,
+            stage: stage.unwrap_or(FleetStage::Deployment),
+            boot: BootSequence::default(),
+            apps: last.map(|work| work.take_apps(now)).unwrap_or_default(),
+            jobs,
+            orders: last.map(|work| work.orders.clone()).unwrap_or_default(),
+            then: last.map(|work| work.then.clone()).unwrap_or_default(),
+            answered: last.map(|work| work.answered.clone()).unwrap_or_default(),
+            answers: last.map(|work| work.answers.clone()).unwrap_or_default(),
+            repair: true,
+            wakes: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            said: None,
+        };
+        master.order_anew(now);
+        master
+    }
+
+    /// What was ordered under an earlier term is ordered again: nobody obeys that any more.
+    fn order_anew(&mut self, now: Mono) {
+        for key in self.orders.keys().cloned().collect::<Vec<_>>() {
+            let number = self.next_number();
+            if let Some(order) = self.orders.get_mut(&key) {
+                (order.number, order.since, order.taken) = (number, now, false);
+            }
+        }
+        self.sent.clear();
+    }
+
+    pub(super) fn term(&self) -> &Term {
+        &self.term
+    }
+
+    pub(super) fn stage(&self) -> FleetStage {
+        self.stage
+    }
+
+    /// The same node under a later term: a cut has healed, and this master stays.
+    pub(super) fn reign_on(&mut self, term: Term, other: Option<&Work>, now: Mono) {
+        (self.term, self.counter) = (term, 0);
+        self.order_anew(now);
+        if let Some(other) = other {
+            self.answered.merge(&other.answered);
+        }
+        self.repair = true;
+    }
+
+    /// A node has joined: what waits for one is looked at again.
+    pub(super) fn joined(&mut self) {
+        self.repair = true;
+    }
+
+    /// Whatever follows from what is known now.
+    pub(super) fn go_on(&mut self, ctx: &mut MasterCtx<'_>) {
+        self.recover_apps(ctx);
+        let crashed = self.observe(ctx);
+        for job in crashed {
+            if let Some(app) = ctx.catalogue.jobs.get(&job).map(|it| it.app.clone()) {
+                self.step_app(ctx, &app, AppInput::Failed { job: &job }, Some(AskedBy::Rule));
+            }
+        }
+        self.answer_losses(ctx);
+        if !self.stage.is_ending() {
+            self.stop_unwanted(ctx);
+            self.follow_up(ctx);
+        }
+        self.wake_apps(ctx);
+        self.go_on_with_apps(ctx);
+        self.go_on_with_stage(ctx);
+        self.send_orders(ctx);
+    }
+
+    /// What a user has asked for, once.
+    pub(super) fn take_request(
+        &mut self,
+        ctx: &mut MasterCtx<'_>,
+        id: &RequestId,
+        request: &FleetRequest,
+    ) {
+        if self.answers.contains_key(id) {
+            return;
+        }
+        let answer = self.requested(ctx, request);
+        self.answers.insert(id.clone(), answer);
+    }
+
+    /// Those who asked have their answers.
+    pub(super) fn forget_answers(&mut self, is_open: impl Fn(&RequestId) -> bool) {
+        self.answers.retain(|id, _| is_open(id));
+    }
+
+    fn requested(&mut self, ctx: &mut MasterCtx<'_>, request: &FleetRequest) -> RequestAnswer {
+        let starts_nothing = match self.stage {
+            FleetStage::Initialization
+            | FleetStage::Conciliation
+            | FleetStage::Restarting
+            | FleetStage::ShuttingDown
+            | FleetStage::Shutdown { .. } => true,
+            FleetStage::Deployment | FleetStage::Operation => false,
+        };
+        match request {
+            FleetRequest::StartApp { app }
+            | FleetRequest::StopApp { app }
+            | FleetRequest::RestartApp { app }
+                if ctx.catalogue.app(app).is_none() =>
+            {
+                return RequestAnswer::NoSuchApp;
+            }
+            FleetRequest::StartJob { job, .. } | FleetRequest::StopJob { job }
+                if !ctx.catalogue.jobs.contains_key(job) =>
+            {
+                return RequestAnswer::NoSuchJob;
+            }
+            FleetRequest::StartApp { .. }
+            | FleetRequest::RestartApp { .. }
+            | FleetRequest::StartJob { .. }
+                if starts_nothing =>
+            {
+                return RequestAnswer::NotNow;
+            }
+            FleetRequest::StartApp { app } => {
+                self.want_all(ctx, app);
+                self.step_app(ctx, app, AppInput::Start, Some(AskedBy::User));
+            }
+            FleetRequest::StopApp { app } => {
+                self.step_app(ctx, app, AppInput::Stop, Some(AskedBy::User));
+            }
+            FleetRequest::RestartApp { app } => {
+                self.want_all(ctx, app);
+                self.step_app(ctx, app, AppInput::Restart, Some(AskedBy::Rule));
+            }
+            FleetRequest::StartJob { job, args } => {
+                self.release(ctx, job);
+                self.start(ctx, job, false, Some(AskedBy::User), args.clone());
+            }
+            FleetRequest::StopJob { job } => {
+                self.release(ctx, job);
+                self.stop(ctx, job, Some(AskedBy::User));
+            }
+            FleetRequest::Conciliate { job, rule } => self.conciliate(ctx, job.as_ref(), *rule),
+            FleetRequest::EndFleet { again } => {
+                if !self.stage.is_ending() {
+                    self.stage =
+                        if *again { FleetStage::Restarting } else { FleetStage::ShuttingDown };
+                }
+            }
+        }
+        RequestAnswer::Begun
+    }
+
+    /// A user wants an app: also those of its jobs that a user had stopped.
+    fn want_all(&mut self, ctx: &mut MasterCtx<'_>, app: &Name) {
+        for job in members_of(ctx.catalogue, app) {
+            let rules = ctx.catalogue.jobs.get(&job);
+            if rules.is_some_and(|it| it.place.start_sequence > 0) {
+                self.wish(ctx, &job, Some(AskedBy::User), Desired::Run, None);
+            }
+        }
+    }
+
+    /// A user decides about a job itself: its app has no reason for it any more.
+    fn release(&mut self, ctx: &MasterCtx<'_>, job: &Name) {
+        let app = ctx.catalogue.jobs.get(job).map(|it| &it.app);
+        if let Some(app) = app.and_then(|app| self.apps.get_mut(app)) {
+            app.release(job);
+        }
+    }
+
+    fn next_number(&mut self) -> Number {
+        self.counter += 1;
+        Number { term: self.term.clone(), counter: self.counter }
+    }
+
+    fn order(&mut self, ctx: &MasterCtx<'_>, job: &Name, node: &Name, what: OrderKind) {
+        let key = OrderKey { job: job.clone(), node: node.clone() };
+        let number = self.next_number();
+        self.sent.remove(&key);
+        self.orders.insert(key, OpenOrder { number, what, since: ctx.now, taken: false });
+    }
+
+    fn wish(
+        &mut self,
+        ctx: &mut MasterCtx<'_>,
+        job: &Name,
+        asked: Option<AskedBy>,
+        desired: Desired,
+        args: Option<Vec<String>>,
+    ) {
+        let Some(asked) = asked else { return };
+        let same =
+            ctx.wishes.of(job).is_some_and(|it| it.desired == desired && it.waits_for.is_none());
+        if same && asked == AskedBy::Rule && args.is_none() {
+            return;
+        }
+        let number = self.next_number();
+        ctx.wishes.write(number, job, asked, desired, args);
+    }
+
+    /// What is not taken yet, in time and again.
+    fn send_orders(&mut self, ctx: &mut MasterCtx<'_>) {
+        for (key, order) in &self.orders {
+            let due = self.sent.get(key).is_none_or(|at| ctx.now.since(*at) >= SEND_AGAIN);
+            if order.taken || !due {
+                continue;
+            }
+            self.sent.insert(key.clone(), ctx.now);
+            let (number, job, what) = (order.number.clone(), key.job.clone(), order.what.clone());
+            ctx.sends.push((key.node.clone(), Message::Order(JobOrder { number, job, what })));
+        }
+        self.sent.retain(|key, _| self.orders.contains_key(key));
+    }
+
+    /// What it has in hand, under a new number if that has changed.
+    pub(super) fn work(&mut self, now: Mono) -> Arc<Work> {
+        let mut work = Work {
+            number: Number { term: self.term.clone(), counter: self.counter },
+            now,
+            stage: self.stage,
+            boot: self.boot,
+            apps: self.apps.iter().map(|(name, app)| (name.clone(), app.hand_over())).collect(),
+            jobs: self.jobs.clone(),
+            orders: self.orders.clone(),
+            then: self.then.clone(),
+            answered: self.answered.clone(),
+            answers: self.answers.clone(),
+            repair: self.repair,
+        };
+        if let Some(said) = &self.said
+            && said.number.term == self.term
+            && said.is_same(&work)
+        {
+            return said.clone();
+        }
+        work.number = self.next_number();
+        let work = Arc::new(work);
+        self.said = Some(work.clone());
+        work
+    }
+
+    /// When something is to happen without anybody saying anything.
+    pub(super) fn next_wake(&self, ctx_now: Mono) -> Option<Mono> {
+        let again = (!self.orders.is_empty()).then(|| ctx_now.after(SEND_AGAIN));
+        self.wakes.values().copied().chain(again).min()
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.orders.is_empty() || self.apps.values().any(App::is_moving)
+    }
+}
+
+/// What concerns all members of an app.
+fn members_of(catalogue: &Catalogue, app: &Name) -> BTreeSet<Name> {
+    catalogue.members(app).map(|(job, _)| job.clone()).collect()
+}

@@ -1,0 +1,280 @@
+//! How the master leads the fleet from one stage to the next.
+
+use super::{AskedBy, Conciliation, JobStanding, Master, MasterCtx};
+use crate::{
+    app::{App, AppInput, AppPhase, RestReason},
+    fleet::{Afterwards, FleetEvent, FleetStage, Settlement, conciliate},
+    name::Name,
+};
+use std::{collections::BTreeSet, time::Duration};
+
+impl Master {
+    pub(super) fn go_on_with_stage(&mut self, ctx: &mut MasterCtx<'_>) {
+        let before = self.stage;
+        match self.stage {
+            FleetStage::Initialization => self.stage = FleetStage::Deployment,
+            FleetStage::Deployment => self.go_on_deploying(ctx),
+            FleetStage::Operation => {
+                if self.is_busy() {
+                    return;
+                }
+                if !self.conflicts(ctx).is_empty() {
+                    self.stage = FleetStage::Conciliation;
+                    self.conciliate(ctx, None, ctx.rules.conciliation);
+                } else if self.start_stopped(ctx) {
+                    // On its way.
+                } else if self.repair {
+                    self.stage = FleetStage::Deployment;
+                    self.go_on_deploying(ctx);
+                }
+            }
+            FleetStage::Conciliation => {
+                if self.is_busy() {
+                    return;
+                }
+                if self.conflicts(ctx).is_empty() {
+                    self.stage = FleetStage::Operation;
+                } else {
+                    self.conciliate(ctx, None, ctx.rules.conciliation);
+                }
+            }
+            FleetStage::Restarting | FleetStage::ShuttingDown => self.go_on_ending(ctx),
+            FleetStage::Shutdown { .. } => {}
+        }
+        if self.stage != before {
+            ctx.events.push(FleetEvent::Stage { stage: self.stage });
+        }
+    }
+
+    /// Apps start one sequence after the other; what waits for a node gets it.
+    fn go_on_deploying(&mut self, ctx: &mut MasterCtx<'_>) {
+        let plans = Master::plans(ctx);
+        if std::mem::take(&mut self.repair) {
+            self.boot.begin(&plans);
+            self.mend(ctx);
+        }
+        loop {
+            while self.go_on_in_step(ctx) {}
+            let mut boot = self.boot;
+            let is_starting =
+                |app: &Name| self.apps.get(app).is_some_and(|it| it.starting().is_some());
+            let due = boot.step(&plans, is_starting);
+            self.boot = boot;
+            let Some(due) = due else { break };
+            for app in due {
+                if self.is_to_start(ctx, &app) || self.is_to_be_mended(ctx, &app) {
+                    self.step_app(ctx, &app, AppInput::Start, Some(AskedBy::Rule));
+                }
+            }
+        }
+        if self.boot == crate::app::BootSequence::default() && !self.is_busy() {
+            self.stage = FleetStage::Operation;
+        }
+    }
+
+    fn go_on_in_step(&mut self, ctx: &mut MasterCtx<'_>) -> bool {
+        let plans = Master::plans(ctx);
+        let starting = |app: &Name| self.apps.get(app).is_some_and(|it| it.starting().is_some());
+        let group = plans.iter().filter(|plan| self.boot.starts_now(plan) && starting(&plan.name));
+        let group: Vec<Name> = group.map(|plan| plan.name.clone()).collect();
+        if group.is_empty() || group.iter().any(|app| self.awaits(ctx, app)) {
+            return false;
+        }
+        for app in &group {
+            self.step_app(ctx, app, AppInput::Next, Some(AskedBy::Rule));
+        }
+        true
+    }
+
+    /// It is down, and nobody has ever said anything about it, or it is wanted: the whole fleet was
+    /// off.
+    fn is_to_start(&self, ctx: &MasterCtx<'_>, app: &Name) -> bool {
+        let down = self.apps.get(app).is_none_or(|it| it.phase() == AppPhase::Stopped);
+        let members = || ctx.catalogue.members(app).map(|(job, _)| job);
+        let untold = members().all(|job| ctx.wishes.of(job).is_none());
+        down && (untold || members().any(|job| ctx.wishes.is_wanted(job)))
+    }
+
+    /// Its start was aborted for want of a home, which has come since.
+    fn is_to_be_mended(&self, ctx: &MasterCtx<'_>, app: &Name) -> bool {
+        let Some(machine) = self.apps.get(app) else { return false };
+        let mut members = ctx.catalogue.members(app);
+        let aborted = members.any(|(job, _)| machine.reason(job) == Some(RestReason::StartAborted));
+        let failed = |job: &Name| match self.jobs.get(job) {
+            Some(JobStanding::Ended { well }) => !well,
+            Some(
+                JobStanding::NotPlaced(_)
+                | JobStanding::OrderFailed { .. }
+                | JobStanding::Lost { .. },
+            ) => !self.orders.keys().any(|key| key.job == *job),
+            None | Some(JobStanding::Rest | JobStanding::Up { .. }) => false,
+        };
+        let mut required = ctx.catalogue.members(app).filter(|(_, it)| it.place.required);
+        aborted && !machine.is_moving() && !required.any(|(job, _)| failed(job))
+    }
+
+    /// What waits for a home, or for a node that is there again.
+    fn mend(&mut self, ctx: &mut MasterCtx<'_>) {
+        let waits = |(job, standing): (&Name, &JobStanding)| {
+            let wish = ctx.wishes.of(job)?;
+            let waits = match (standing, &wish.waits_for) {
+                (JobStanding::NotPlaced(_), None) => true,
+                (JobStanding::Lost { .. } | JobStanding::NotPlaced(_), Some(node)) => {
+                    ctx.nodes.contains_key(node)
+                }
+                (JobStanding::Lost { .. }, None)
+                | (
+                    JobStanding::Rest
+                    | JobStanding::Up { .. }
+                    | JobStanding::Ended { .. }
+                    | JobStanding::OrderFailed { .. },
+                    _,
+                ) => false,
+            };
+            (waits && ctx.wishes.is_wanted(job)).then(|| job.clone())
+        };
+        let waiting: Vec<Name> = self.jobs.iter().filter_map(waits).collect();
+        for job in waiting {
+            let number = self.next_number();
+            ctx.wishes.wait_for(number, &job, None);
+            self.start(ctx, &job, true, Some(AskedBy::Rule), None);
+        }
+    }
+
+    /// What is wanted and was stopped by a master that is none any more: of two masters both may have
+    /// stopped the copy that the other one kept. `true`: there was some.
+    fn start_stopped(&mut self, ctx: &mut MasterCtx<'_>) -> bool {
+        let stopped = |(job, rules): (&Name, &crate::fleet::JobRules)| {
+            let rests = matches!(self.jobs.get(job), Some(JobStanding::Rest));
+            let by_hand =
+                ctx.nodes.values().filter_map(|it| it.jobs.get(job)).any(|copy| copy.by_hand);
+            let app = self.apps.get(&rules.app);
+            let up =
+                app.is_some_and(|it| it.phase() == AppPhase::Running && it.reason(job).is_none());
+            let free = ctx.active(job).next().is_none() && !by_hand;
+            (rests && up && free && ctx.wishes.is_wanted(job)).then(|| job.clone())
+        };
+        let stopped: Vec<Name> = ctx.catalogue.jobs.iter().filter_map(stopped).collect();
+        for job in &stopped {
+            self.start(ctx, job, true, Some(AskedBy::Rule), None);
+        }
+        !stopped.is_empty()
+    }
+
+    /// Jobs that run more than once, and where.
+    pub(super) fn conflicts(&self, ctx: &MasterCtx<'_>) -> BTreeSet<Name> {
+        let twice = |job: &&Name| ctx.active(job).filter(|(_, state)| state.is_up()).count() > 1;
+        ctx.catalogue.jobs.keys().filter(twice).cloned().collect()
+    }
+
+    pub(super) fn conciliate(
+        &mut self,
+        ctx: &mut MasterCtx<'_>,
+        only: Option<&Name>,
+        rule: Conciliation,
+    ) {
+        for job in self.conflicts(ctx) {
+            if only.is_some_and(|only| *only != job) {
+                continue;
+            }
+            let uptime = |node: &Name| {
+                let facts = ctx.nodes.get(node)?;
+                let up = facts.now.since(facts.jobs.get(&job)?.since);
+                Some(up + ctx.ages.get(node).copied().unwrap_or_default())
+            };
+            let copies = ctx.active(&job).filter(|(_, state)| state.is_up());
+            let copies: Vec<(Name, Duration)> =
+                copies.map(|(node, _)| (node.clone(), uptime(node).unwrap_or_default())).collect();
+            let nodes: Vec<Name> = copies.iter().map(|(node, _)| node.clone()).collect();
+            ctx.events.push(FleetEvent::Conflict { job: job.clone(), nodes });
+            let stop = match conciliate(rule, &copies) {
+                Settlement::Wait => Vec::new(),
+                Settlement::Keep { stop, node } => {
+                    self.keep_args(ctx, &job, &node);
+                    stop
+                }
+                Settlement::StopAll { stop, then } => {
+                    self.then.insert(job.clone(), then);
+                    stop
+                }
+            };
+            for node in stop {
+                self.stop_there(ctx, &job, &node);
+            }
+        }
+    }
+
+    /// Of two copies the arguments of the one that stays.
+    fn keep_args(&mut self, ctx: &mut MasterCtx<'_>, job: &Name, node: &Name) {
+        let args = ctx.nodes.get(node).and_then(|it| it.jobs.get(job)).map(|it| it.args.clone());
+        let differs = ctx.wishes.of(job).is_some_and(|it| Some(&it.args) != args.as_ref());
+        if let (Some(args), true) = (args, differs) {
+            self.wish(ctx, job, Some(AskedBy::Rule), crate::job::Desired::Run, Some(args));
+        }
+    }
+
+    /// All copies of a job that was in conflict are gone.
+    pub(super) fn follow_up(&mut self, ctx: &mut MasterCtx<'_>) {
+        let gone = |job: &Name| {
+            ctx.active(job).next().is_none() && !self.orders.keys().any(|key| key.job == *job)
+        };
+        let due: Vec<(Name, Afterwards)> = self
+            .then
+            .iter()
+            .filter(|(job, _)| gone(job))
+            .map(|(job, it)| (job.clone(), *it))
+            .collect();
+        for (job, then) in due {
+            self.then.remove(&job);
+            match then {
+                Afterwards::Rest => {
+                    self.wish(ctx, &job, Some(AskedBy::Rule), crate::job::Desired::Rest, None);
+                    self.jobs.insert(job, JobStanding::Rest);
+                }
+                Afterwards::Start => self.start(ctx, &job, false, Some(AskedBy::Rule), None),
+                Afterwards::Fail => {
+                    if let Some(app) = ctx.catalogue.jobs.get(&job).map(|it| it.app.clone()) {
+                        self.jobs.insert(job.clone(), JobStanding::Ended { well: false });
+                        let jobs = BTreeSet::from([job]);
+                        self.step_app(
+                            ctx,
+                            &app,
+                            AppInput::Lost { jobs: &jobs },
+                            Some(AskedBy::Rule),
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// All apps go down, lowest stop_sequence first, those of one sequence in lock-step.
+    fn go_on_ending(&mut self, ctx: &mut MasterCtx<'_>) {
+        let there: Vec<_> =
+            Master::plans(ctx).into_iter().filter(|it| self.has_process(ctx, &it.name)).collect();
+        let Some(level) = there.iter().map(|plan| plan.stop_sequence).min() else {
+            self.stage = FleetStage::Shutdown { again: self.stage == FleetStage::Restarting };
+            return;
+        };
+        let group: Vec<Name> =
+            there.into_iter().filter(|it| it.stop_sequence == level).map(|it| it.name).collect();
+        let told =
+            |app: &Name| self.apps.get(app).is_some_and(|it| it.phase() == AppPhase::Stopping);
+        let (told, untold): (Vec<Name>, Vec<Name>) = group.into_iter().partition(told);
+        for app in &untold {
+            self.step_app(ctx, app, AppInput::Stop, None);
+        }
+        if untold.is_empty() && !told.iter().any(|app| self.awaits(ctx, app)) {
+            for app in &told {
+                self.step_app(ctx, app, AppInput::Next, None);
+            }
+        }
+    }
+}
+
+impl Master {
+    /// For those who ask how the apps are.
+    pub(in crate::fleet) fn app_phases(&self) -> impl Iterator<Item = (&Name, AppPhase)> {
+        self.apps.iter().map(|(name, app): (&Name, &App)| (name, app.phase()))
+    }
+}

@@ -1,0 +1,201 @@
+//! The starter: where a job that is to start goes, and why it goes nowhere.
+
+use super::{AskedBy, Desired, JobStanding, Master, MasterCtx, OrderKind};
+use crate::{
+    fleet::{
+        Afterwards, FleetEvent, JobRules, NotPlaced, Strategy,
+        placement::{Loads, Seat},
+        rules::Distribution,
+    },
+    name::Name,
+};
+
+impl Master {
+    /// A job is to run, somewhere. One that runs already, or is about to, is left alone.
+    pub(super) fn start(
+        &mut self,
+        ctx: &mut MasterCtx<'_>,
+        job: &Name,
+        fails_over: bool,
+        asked: Option<AskedBy>,
+        args: Option<Vec<String>>,
+    ) {
+        let Some(rules) = ctx.catalogue.jobs.get(job) else { return };
+        let wish = ctx.wishes.of(job);
+        let stays_down = wish.is_some_and(|it| match it.desired {
+            Desired::Run => false,
+            Desired::Rest => it.is_by_user(),
+            Desired::Disabled => true,
+        });
+        if stays_down && asked != Some(AskedBy::User) {
+            return;
+        }
+        let awaited = wish.and_then(|it| it.waits_for.clone());
+        self.wish(ctx, job, asked, Desired::Run, args);
+        self.then.remove(job);
+        let starting = |what: &OrderKind| matches!(what, OrderKind::Start { .. });
+        let ordered = self.orders.iter().any(|(key, it)| key.job == *job && starting(&it.what));
+        if ordered {
+            return;
+        }
+        if ctx.active(job).next().is_some() {
+            if self.is_going(ctx, job) {
+                self.then.insert(job.clone(), Afterwards::Start);
+            }
+            return;
+        }
+        match self.choose(ctx, job, rules, awaited.as_ref()) {
+            Ok(node) => {
+                let args = ctx.wishes.of(job).map(|it| it.args.clone()).unwrap_or_default();
+                self.order(ctx, job, &node, OrderKind::Start { args, fails_over });
+                ctx.events.push(FleetEvent::Placed { job: job.clone(), node });
+            }
+            Err(why) => {
+                let standing = JobStanding::NotPlaced(why.clone());
+                if self.jobs.insert(job.clone(), standing.clone()).as_ref() != Some(&standing) {
+                    ctx.events.push(FleetEvent::NotPlaced { job: job.clone(), why });
+                }
+            }
+        }
+    }
+
+    fn choose(
+        &self,
+        ctx: &MasterCtx<'_>,
+        job: &Name,
+        rules: &JobRules,
+        awaited: Option<&Name>,
+    ) -> Result<Name, NotPlaced> {
+        let mut loads = self.loads(ctx);
+        let candidates = self.candidates(ctx, &loads, job, rules);
+        let names = |seats: &[Seat]| -> Vec<(Name, u32)> {
+            let named = ctx.nodes.keys().filter_map(|node| {
+                let seat = loads.seat(node)?;
+                seats.contains(&seat).then(|| (node.clone(), loads.of(seat).1))
+            });
+            named.collect()
+        };
+        if candidates.is_empty() {
+            return Err(match awaited {
+                Some(node) if !ctx.nodes.contains_key(node) => {
+                    NotPlaced::WaitsFor { node: node.clone() }
+                }
+                Some(_) | None => NotPlaced::NoCandidate,
+            });
+        }
+        let full = NotPlaced::NoRoom { loads: names(&candidates) };
+        let app = ctx.catalogue.app(&rules.app);
+        let strategy = app.and_then(|app| app.strategy).unwrap_or(ctx.rules.strategy);
+        let local = loads.seat(ctx.me);
+        let is_local =
+            strategy == Strategy::Local && !candidates.iter().any(|it| Some(*it) == local);
+        let seat = loads.place(strategy, rules.load, &candidates, local);
+        let node = seat.and_then(|seat| ctx.nodes.keys().find(|it| loads.seat(it) == Some(seat)));
+        match node {
+            Some(node) => Ok(node.clone()),
+            None if is_local => Err(NotPlaced::NotLocal),
+            None => Err(full),
+        }
+    }
+
+    /// What runs everywhere, and what was ordered and does not run yet.
+    fn loads(&self, ctx: &MasterCtx<'_>) -> Loads {
+        let mut loads = Loads::default();
+        let load = |job: &Name| ctx.catalogue.jobs.get(job).map_or(0, |rules| rules.load);
+        for (node, facts) in ctx.nodes {
+            let seat = loads.add_node(node, &facts.machine);
+            let active = facts.jobs.iter().filter(|(_, copy)| copy.state.is_active());
+            active.for_each(|(job, _)| loads.count(seat, load(job)));
+        }
+        for (key, order) in &self.orders {
+            let runs = ctx.nodes.get(&key.node).and_then(|facts| facts.jobs.get(&key.job));
+            let runs = runs.is_some_and(|copy| copy.state.is_active());
+            if let (OrderKind::Start { .. }, false, Some(seat)) =
+                (&order.what, runs, loads.seat(&key.node))
+            {
+                loads.count(seat, load(&key.job));
+            }
+        }
+        loads
+    }
+
+    /// Those that may have the job, in the order of its rules.
+    fn candidates(
+        &self,
+        ctx: &MasterCtx<'_>,
+        loads: &Loads,
+        job: &Name,
+        rules: &JobRules,
+    ) -> Vec<Seat> {
+        let may = |node: &Name| {
+            ctx.nodes.get(node).is_some_and(|facts| {
+                let known = facts.catalogue.jobs.get(job);
+                let same = known.is_some_and(|it| it.definition == rules.definition);
+                same && !facts.drained && !facts.ending
+            })
+        };
+        let order = match (rules.nodes.is_empty(), ctx.rules.nodes.is_empty()) {
+            (false, _) => rules.nodes.clone(),
+            (true, false) => ctx.rules.nodes.clone(),
+            (true, true) => ctx.nodes.keys().cloned().collect(),
+        };
+        let seats = order.iter().filter(|node| may(node)).filter_map(|node| loads.seat(node));
+        let seats: Vec<Seat> = seats.collect();
+        let app = ctx.catalogue.app(&rules.app);
+        match app.map_or(Distribution::Any, |app| app.distribution) {
+            Distribution::Any => seats,
+            Distribution::OneNode => {
+                self.beside(ctx, loads, job, rules, seats, |one, other| one == other)
+            }
+            Distribution::OneMachine => self.beside(ctx, loads, job, rules, seats, |one, other| {
+                loads.is_same_machine(one, other)
+            }),
+        }
+    }
+
+    /// Those that are together with the other jobs of its app; before the first of them, those that
+    /// have room for all.
+    fn beside(
+        &self,
+        ctx: &MasterCtx<'_>,
+        loads: &Loads,
+        job: &Name,
+        rules: &JobRules,
+        seats: Vec<Seat>,
+        together: impl Fn(Seat, Seat) -> bool,
+    ) -> Vec<Seat> {
+        let mates = ctx.catalogue.members(&rules.app).filter(|(mate, _)| *mate != job);
+        let ordered = |mate: &Name| {
+            let mut keys = self
+                .orders
+                .iter()
+                .filter(|(key, it)| key.job == *mate && it.what != OrderKind::Stop);
+            keys.next().map(|(key, _)| key.node.clone())
+        };
+        let mut homes = mates.filter_map(|(mate, _)| {
+            let runs = ctx.active(mate).next().map(|(node, _)| node.clone());
+            loads.seat(&runs.or_else(|| ordered(mate))?)
+        });
+        match homes.next() {
+            Some(home) => seats.into_iter().filter(|seat| together(*seat, home)).collect(),
+            None => {
+                let all: Vec<_> = ctx.catalogue.members(&rules.app).collect();
+                let sum: u32 = all
+                    .iter()
+                    .filter(|(_, it)| it.place.start_sequence > 0)
+                    .map(|(_, it)| it.load)
+                    .sum();
+                let knows_all = |seat: &Seat| {
+                    all.iter().all(|(mate, _)| {
+                        ctx.nodes.iter().any(|(node, facts)| {
+                            loads.seat(node).is_some_and(|it| together(it, *seat))
+                                && facts.catalogue.jobs.contains_key(*mate)
+                        })
+                    })
+                };
+                let fits = |seat: &Seat| loads.of(*seat).1 + sum <= crate::fleet::placement::FULL;
+                seats.into_iter().filter(|seat| fits(seat) && knows_all(seat)).collect()
+            }
+        }
+    }
+}

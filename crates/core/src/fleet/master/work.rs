@@ -1,0 +1,91 @@
+//! What a master has in hand. It says so before it does anything of it: the next master goes on
+//! there.
+
+use crate::{
+    app::{App, AppState, BootSequence},
+    clock::Mono,
+    fleet::{
+        Afterwards, Answered, FleetStage, NotPlaced, Number, OrderKind, RequestAnswer, RequestId,
+        RunId,
+    },
+    name::Name,
+};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    pub number: Number,
+    /// The clock of the master that says so.
+    pub now: Mono,
+    pub stage: FleetStage,
+    pub boot: BootSequence,
+    pub apps: BTreeMap<Name, AppState>,
+    pub jobs: BTreeMap<Name, JobStanding>,
+    pub orders: BTreeMap<OrderKey, OpenOrder>,
+    /// What follows once all copies of a job are gone.
+    pub then: BTreeMap<Name, Afterwards>,
+    pub answered: Answered,
+    pub answers: BTreeMap<RequestId, RequestAnswer>,
+    /// A node has joined since the last deployment.
+    pub repair: bool,
+}
+
+/// An order is for one job on one node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OrderKey {
+    pub job: Name,
+    pub node: Name,
+}
+
+/// An order that is not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOrder {
+    pub number: Number,
+    pub what: OrderKind,
+    pub since: Mono,
+    /// Its node has taken it.
+    pub taken: bool,
+}
+
+/// Where a placed job is, as far as that is decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobStanding {
+    /// Nobody has started it, or it was stopped.
+    Rest,
+    /// It runs there, in a broad sense.
+    Up {
+        node: Name,
+        run: RunId,
+        incarnation: u64,
+        since: Mono,
+    },
+    /// It has ended by itself.
+    Ended {
+        well: bool,
+    },
+    /// It ran there, and that node is gone.
+    Lost {
+        node: Name,
+    },
+    NotPlaced(NotPlaced),
+    /// It was ordered, and nothing came of it.
+    OrderFailed {
+        node: Name,
+    },
+}
+
+impl Work {
+    /// Apps as the next master has them, on its own clock.
+    pub(super) fn take_apps(&self, now: Mono) -> BTreeMap<Name, App> {
+        let apps = self.apps.iter();
+        apps.map(|(name, state)| (name.clone(), App::taken_over(state, self.now, now))).collect()
+    }
+
+    /// Whether it says the same, whenever it is said.
+    pub(super) fn is_same(&self, other: &Work) -> bool {
+        let Work { stage, boot, apps, jobs, orders, then, answered, answers, repair, .. } = self;
+        (stage, boot, apps, jobs) == (&other.stage, &other.boot, &other.apps, &other.jobs)
+            && (orders, then, answered) == (&other.orders, &other.then, &other.answered)
+            && (answers, repair) == (&other.answers, &other.repair)
+    }
+}

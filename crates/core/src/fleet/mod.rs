@@ -1,0 +1,490 @@
+//! Many nodes act as one.
+//!
+//! ```text
+//!  what users ask ─┐                ┌─ Peers: who takes part ─────────┐
+//!  facts of others ├─► Fleet::step ─┤  wishes, failures, requests     ├─► what to say, what to send,
+//!  own jobs, time ─┘                └─ Master, on the node that is it ┘   what this node is to do
+//! ```
+//!
+//! Every node runs one [`Fleet`]. It takes part as soon as it is in sync with the others: all that
+//! are expected are there or isolated, or all core nodes are, or the time is up, or somebody who is
+//! there is in sync already: then this one is late. The engine says who is master ([`engine`]); that node decides for
+//! all of them (`master`), by what they say of themselves ([`NodeFacts`]).
+//!
+//! Each part owns its state and knows no other: peers, election, placement, wishes, failures,
+//! conciliation, requests, orders. What outlives a boot is in [`Kept`].
+
+pub mod conciliation;
+pub mod election;
+pub mod engine;
+pub mod facts;
+pub mod failures;
+pub mod input;
+mod master;
+pub mod number;
+pub mod orders;
+pub mod peers;
+pub mod placement;
+pub mod requests;
+pub mod rules;
+pub mod stage;
+pub mod wishes;
+
+pub use conciliation::{Afterwards, Conciliation, Settlement, conciliate};
+pub use election::Election;
+pub use engine::{EngineCommand, EngineEvent, FleetMember, MemberId, Role};
+pub use facts::{CopyState, JobCopy, JobOrder, Message, NodeFacts, OrderKind};
+pub use failures::{Answered, FailureKey, FailureQueue};
+pub use input::{FleetCommand, FleetEvent, FleetInput, FleetOutcome, Identity, Kept};
+pub use master::{JobStanding, OpenOrder, OrderKey, Work};
+pub use number::{Number, RunId, Term};
+pub use orders::TakenOrders;
+pub use peers::{PeerChange, PeerState, Peers};
+pub use placement::{Loads, NotPlaced, Seat, Strategy};
+pub use requests::{FleetRequest, OpenRequests, RequestAnswer, RequestId};
+pub use rules::{AppRules, Catalogue, Distribution, FleetRules, JobRules};
+pub use stage::FleetStage;
+pub use wishes::{AskedBy, JobWish, Wishes};
+
+use crate::{app::AppPhase, clock::Mono, name::Name};
+use master::{Master, MasterCtx};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+/// Of two masters the one that is to yield does so in this time.
+const YIELD: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone)]
+pub struct Fleet {
+    me: Identity,
+    rules: FleetRules,
+    peers: Peers,
+    stage: FleetStage,
+    /// When those that never come are given up.
+    sync_until: Mono,
+    in_sync: bool,
+    term: Option<Term>,
+    highest_term: Option<Term>,
+    master: Option<Master>,
+    /// The last work of the master before, for whoever comes next.
+    last_work: Option<Arc<Work>>,
+    catalogue: Arc<Catalogue>,
+    jobs: BTreeMap<Name, JobCopy>,
+    wishes: Wishes,
+    failures: FailureQueue,
+    requests: OpenRequests,
+    orders: TakenOrders,
+    drained: bool,
+    ending: bool,
+    /// Another master was first heard of then.
+    rival_since: Option<Mono>,
+    /// What was said and campaigned for last.
+    said: Option<Arc<NodeFacts>>,
+    among: BTreeSet<Name>,
+}
+
+impl Fleet {
+    #[must_use]
+    pub fn new(
+        me: Identity,
+        rules: FleetRules,
+        catalogue: Arc<Catalogue>,
+        kept: Kept,
+        now: Mono,
+    ) -> Fleet {
+        let who = (me.name.clone(), me.run.clone());
+        let peers = Peers::new(who, &rules.nodes, rules.auto_fence, &kept.isolates);
+        Fleet {
+            peers,
+            stage: FleetStage::Initialization,
+            sync_until: now.after(rules.sync_timeout),
+            in_sync: false,
+            term: None,
+            highest_term: kept.highest_term,
+            master: None,
+            last_work: None,
+            catalogue,
+            jobs: BTreeMap::new(),
+            wishes: kept.wishes,
+            failures: kept.failures,
+            requests: OpenRequests::default(),
+            orders: TakenOrders::default(),
+            drained: kept.drained,
+            ending: false,
+            rival_since: None,
+            said: None,
+            among: BTreeSet::new(),
+            me,
+            rules,
+        }
+    }
+
+    /// What is to be on disk before anything of it becomes visible.
+    #[must_use]
+    pub fn kept(&self) -> Kept {
+        Kept {
+            highest_term: self.highest_term.clone(),
+            isolates: self.peers.isolates(),
+            drained: self.drained,
+            wishes: self.wishes.clone(),
+            failures: self.failures.clone(),
+        }
+    }
+
+    #[must_use]
+    pub fn stage(&self) -> FleetStage {
+        self.stage
+    }
+
+    /// The master that this node follows.
+    #[must_use]
+    pub fn term(&self) -> Option<&Term> {
+        self.term.as_ref()
+    }
+
+    #[must_use]
+    pub fn is_master(&self) -> bool {
+        self.master.is_some()
+    }
+
+    pub fn peers(&self) -> impl Iterator<Item = (&Name, PeerState)> {
+        self.peers.iter()
+    }
+
+    /// What this node has said last.
+    #[must_use]
+    pub fn said(&self) -> Option<&Arc<NodeFacts>> {
+        self.said.as_ref()
+    }
+
+    #[must_use]
+    pub fn wishes(&self) -> &Wishes {
+        &self.wishes
+    }
+
+    /// How the apps are; only the master knows.
+    pub fn apps(&self) -> impl Iterator<Item = (&Name, AppPhase)> {
+        self.master.iter().flat_map(Master::app_phases)
+    }
+
+    pub fn step(&mut self, now: Mono, input: FleetInput) -> FleetOutcome {
+        let mut out = FleetOutcome::default();
+        match input {
+            FleetInput::Engine(event) => self.engine_said(now, &mut out, event),
+            FleetInput::Jobs(jobs) => self.jobs = jobs,
+            FleetInput::Known(catalogue) => self.catalogue = catalogue,
+            FleetInput::Asked(request) => {
+                let id = self.requests.take(&self.me.name, &self.me.run, request);
+                out.request = Some(id);
+            }
+            FleetInput::Readmit { node } => self.peers.readmit(&node),
+            FleetInput::Drain { on } => self.drained = on,
+            FleetInput::Ending => self.ending = true,
+            FleetInput::Tick => {}
+        }
+        self.go_on(now, &mut out);
+        out
+    }
+
+    fn engine_said(&mut self, now: Mono, out: &mut FleetOutcome, event: EngineEvent) {
+        match event {
+            EngineEvent::Members(members) => {
+                let expected = &self.rules.nodes;
+                let allowed =
+                    |it: &&FleetMember| expected.is_empty() || expected.contains(&it.node);
+                let members: Vec<FleetMember> = members.iter().filter(allowed).cloned().collect();
+                let changes = self.peers.members_are(&members);
+                self.follow_peers(out, changes);
+            }
+            EngineEvent::Said { node, facts } => {
+                let changes = self.peers.heard(now, &node, &facts);
+                self.follow_peers(out, changes);
+                self.listen(&node);
+            }
+            EngineEvent::Sent { from, message: Message::Order(order) } => {
+                self.ordered(out, &from, &order);
+            }
+            EngineEvent::Leader { role: Role::Master, term } => self.follow_master(now, out, term),
+        }
+    }
+
+    fn follow_peers(&mut self, out: &mut FleetOutcome, changes: Vec<PeerChange>) {
+        for change in changes {
+            match change {
+                PeerChange::Joined { node } => {
+                    if let Some(facts) = self.peers.facts(&node) {
+                        self.failures.cancel(&node, &facts.run);
+                    }
+                    self.master.iter_mut().for_each(Master::joined);
+                    out.events.push(FleetEvent::Joined { node });
+                }
+                PeerChange::Lost { node, facts } => {
+                    // The end of a node on purpose is no failure.
+                    if !facts.ending && !facts.stage.is_ending() {
+                        self.failures.add(lost_with(&node, &facts));
+                    }
+                    self.remember_work(facts.work.as_ref());
+                    if self.term.as_ref().is_some_and(|term| term.master == node) {
+                        self.term = None;
+                    }
+                    out.events.push(FleetEvent::Lost { node });
+                }
+                PeerChange::Isolated { node } => out.events.push(FleetEvent::Isolated { node }),
+                PeerChange::Refused { node, run } => {
+                    out.events.push(FleetEvent::Refused { node, run });
+                }
+            }
+        }
+    }
+
+    /// What a node that takes part says of things that are everybody's.
+    fn listen(&mut self, node: &Name) {
+        let Some(facts) = self.peers.facts(node).cloned() else { return };
+        self.wishes.merge(&facts.wishes);
+        self.see_term(facts.highest_term.as_ref());
+        self.remember_work(facts.work.as_ref());
+    }
+
+    fn see_term(&mut self, term: Option<&Term>) {
+        if term > self.highest_term.as_ref() {
+            self.highest_term = term.cloned();
+        }
+    }
+
+    /// The work of the master that this node follows counts more than any other.
+    fn remember_work(&mut self, work: Option<&Arc<Work>>) {
+        let Some(work) = work else { return };
+        let followed = |work: &Work| Some(&work.number.term) == self.term.as_ref();
+        let rank = |work: &Work| (followed(work), work.number.clone());
+        if self.last_work.as_ref().is_none_or(|last| rank(work) > rank(last)) {
+            self.last_work = Some(work.clone());
+        }
+    }
+
+    fn ordered(&mut self, out: &mut FleetOutcome, from: &Name, order: &JobOrder) {
+        let takes_part = *from == self.me.name || self.peers.state(from) == PeerState::Running;
+        let known = self.catalogue.jobs.contains_key(&order.job);
+        let older = self.term.as_ref().is_some_and(|term| order.number.term.number < term.number);
+        if !takes_part || !known || older || !self.orders.take(order) {
+            return;
+        }
+        let (number, job) = (order.number.clone(), order.job.clone());
+        out.commands.push(match &order.what {
+            OrderKind::Start { args, fails_over } => {
+                let (args, fails_over) = (args.clone(), *fails_over);
+                FleetCommand::Start { order: number, job, args, fails_over }
+            }
+            OrderKind::Stop => FleetCommand::Stop { order: number, job },
+        });
+    }
+
+    fn follow_master(&mut self, now: Mono, out: &mut FleetOutcome, term: Term) {
+        if self.term.as_ref() == Some(&term) {
+            return;
+        }
+        self.see_term(Some(&term));
+        let mine = term.master == self.me.name;
+        match (&mut self.master, mine) {
+            (Some(master), true) => {
+                let other = self.last_work.as_deref().filter(|it| it.number.term != *master.term());
+                master.reign_on(term.clone(), other, now);
+            }
+            (None, true) => {
+                self.master = Some(Master::new(term.clone(), self.last_work.as_deref(), now));
+            }
+            (Some(_), false) => self.master = None,
+            (None, false) => {}
+        }
+        out.events.push(FleetEvent::Master { term: term.clone() });
+        self.term = Some(term);
+    }
+
+    /// Whatever follows from what is known now.
+    fn go_on(&mut self, now: Mono, out: &mut FleetOutcome) {
+        self.synchronize(now, out);
+        if self.in_sync {
+            self.campaign(out);
+        }
+        self.lead(now, out);
+        self.follow_work(out);
+        self.say(now, out);
+        let sync = (!self.in_sync).then_some(self.sync_until);
+        let work = self.master.as_ref().and_then(|it| it.next_wake(now));
+        out.wake = sync.into_iter().chain(work).min();
+    }
+
+    /// Whether those that are waited for have come.
+    fn synchronize(&mut self, now: Mono, out: &mut FleetOutcome) {
+        if self.in_sync {
+            return;
+        }
+        let state = |node: &Name| match *node == self.me.name {
+            true => PeerState::Running,
+            false => self.peers.state(node),
+        };
+        let is_there = |node: &Name| match state(node) {
+            PeerState::Running | PeerState::Isolated => true,
+            PeerState::Unknown | PeerState::Checking | PeerState::Silent => false,
+        };
+        let nodes = &self.rules.nodes;
+        let all = !nodes.is_empty() && nodes.iter().all(is_there);
+        let core = &self.rules.core;
+        let core = !core.is_empty() && core.iter().all(|node| state(node) == PeerState::Running);
+        // Somebody is in sync already, with nobody whom this node has not met.
+        let late = self.peers.running().any(|(_, facts)| {
+            let met = facts.peers.iter().all(|node| state(node) == PeerState::Running);
+            facts.term.is_some() || (facts.in_sync && met)
+        });
+        let time_is_up = now >= self.sync_until;
+        if time_is_up && !all {
+            let changes = self.peers.give_up_waiting();
+            self.follow_peers(out, changes);
+        }
+        self.in_sync = all || core || late || time_is_up;
+    }
+
+    fn campaign(&mut self, out: &mut FleetOutcome) {
+        let mut among: BTreeSet<Name> =
+            self.peers.running().map(|(node, _)| node.clone()).collect();
+        among.insert(self.me.name.clone());
+        if among != self.among {
+            self.among = among.clone();
+            out.engine.push(EngineCommand::Campaign { role: Role::Master, among });
+        }
+    }
+
+    /// After a cut: neither master does anything before nobody follows the other any more, or it has
+    /// had its time to yield.
+    fn awaits_rival(&mut self, now: Mono) -> bool {
+        let another = |(_, facts): (&Name, &Arc<NodeFacts>)| {
+            facts.term.as_ref().is_some_and(|term| term.master != self.me.name)
+        };
+        if !self.peers.running().any(another) {
+            self.rival_since = None;
+            return false;
+        }
+        now.since(*self.rival_since.get_or_insert(now)) < YIELD
+    }
+
+    fn lead(&mut self, now: Mono, out: &mut FleetOutcome) {
+        if self.master.is_none() || self.awaits_rival(now) {
+            return;
+        }
+        let Some(mut master) = self.master.take() else { return };
+        let mut nodes: BTreeMap<Name, Arc<NodeFacts>> =
+            self.peers.running().map(|(node, facts)| (node.clone(), facts.clone())).collect();
+        nodes.insert(self.me.name.clone(), Arc::new(self.facts(now, None)));
+        let ages = nodes.keys().map(|node| (node.clone(), self.peers.age(node, now))).collect();
+        let catalogue = self.catalogue_of_all();
+        let requests: BTreeMap<RequestId, FleetRequest> =
+            nodes.values().flat_map(|facts| facts.requests.clone()).collect();
+        let mut ctx = MasterCtx {
+            now,
+            me: &self.me.name,
+            rules: &self.rules,
+            catalogue: &catalogue,
+            nodes: &nodes,
+            ages,
+            wishes: &mut self.wishes,
+            sends: Vec::new(),
+            events: Vec::new(),
+        };
+        for (id, request) in &requests {
+            master.take_request(&mut ctx, id, request);
+        }
+        let asks = |id: &RequestId| {
+            let facts = nodes.get(&id.node);
+            facts.is_some_and(|it| it.run == id.run && it.requests.contains_key(id))
+        };
+        master.forget_answers(asks);
+        master.go_on(&mut ctx);
+        let MasterCtx { sends, events, .. } = ctx;
+        out.events.extend(events);
+        self.stage = master.stage();
+        self.last_work = Some(master.work(now));
+        self.master = Some(master);
+        // Before anything of it is done.
+        self.say(now, out);
+        for (to, message) in sends {
+            match (to == self.me.name, message) {
+                (true, Message::Order(order)) => self.ordered(out, &to, &order),
+                (false, message) => out.engine.push(EngineCommand::Send { to, message }),
+            }
+        }
+    }
+
+    /// The rules of this node hold, for jobs that only others know theirs.
+    fn catalogue_of_all(&self) -> Catalogue {
+        let mut all = Catalogue::clone(&self.catalogue);
+        self.peers.running().for_each(|(_, facts)| all.add(&facts.catalogue));
+        all
+    }
+
+    /// What the master says holds here as well.
+    fn follow_work(&mut self, out: &mut FleetOutcome) {
+        let term = self.term.clone();
+        let work = self.last_work.clone().filter(|work| Some(&work.number.term) == term.as_ref());
+        let Some(work) = work else { return };
+        self.failures.drop_answered(&work.answered);
+        out.answers.extend(self.requests.settle_by(&work.answers));
+        if self.master.is_none() && self.stage != work.stage {
+            self.stage = work.stage;
+            out.events.push(FleetEvent::Stage { stage: work.stage });
+        }
+        if let FleetStage::Shutdown { again } = work.stage
+            && !self.ending
+        {
+            self.ending = true;
+            out.commands.push(FleetCommand::EndRun { again });
+        }
+    }
+
+    fn facts(&self, now: Mono, work: Option<Arc<Work>>) -> NodeFacts {
+        NodeFacts {
+            run: self.me.run.clone(),
+            version: self.said.as_ref().map_or(0, |said| said.version) + 1,
+            now,
+            machine: self.me.machine.clone(),
+            in_sync: self.in_sync,
+            peers: self.peers.running().map(|(node, _)| node.clone()).collect(),
+            accepts: self.peers.accepts(),
+            term: self.term.clone(),
+            highest_term: self.highest_term.clone(),
+            stage: self.stage,
+            isolates: self.peers.isolates(),
+            drained: self.drained,
+            ending: self.ending,
+            catalogue: self.catalogue.clone(),
+            jobs: self.jobs.clone(),
+            wishes: self.wishes.clone(),
+            failures: self.failures.clone(),
+            requests: self.requests.open().clone(),
+            work,
+        }
+    }
+
+    fn say(&mut self, now: Mono, out: &mut FleetOutcome) {
+        let work = self.master.as_mut().map(|master| master.work(now));
+        let facts = self.facts(now, work);
+        if self.said.as_ref().is_some_and(|said| said.is_same(&facts)) {
+            return;
+        }
+        let facts = Arc::new(facts);
+        self.said = Some(facts.clone());
+        out.engine.push(EngineCommand::Say(facts));
+    }
+}
+
+/// What ran there, and is gone with it.
+fn lost_with<'a>(node: &'a Name, facts: &'a NodeFacts) -> impl Iterator<Item = FailureKey> + 'a {
+    let active = facts.jobs.iter().filter(|(_, copy)| copy.state.is_active());
+    active.map(move |(job, copy)| FailureKey {
+        node: node.clone(),
+        run: facts.run.clone(),
+        job: job.clone(),
+        incarnation: copy.incarnation,
+    })
+}

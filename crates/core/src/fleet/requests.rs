@@ -1,0 +1,91 @@
+//! What users ask of a fleet, at any of its nodes.
+//!
+//! The node that takes a request gives it a number, says it with its facts until it is answered, and
+//! so hands it to every new master. The master does it once, and says the answer with its work; the
+//! node that asked drops it then, and the master forgets the answer when it has.
+
+use super::{Conciliation, RunId};
+use crate::name::Name;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RequestId {
+    pub node: Name,
+    pub run: RunId,
+    pub number: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FleetRequest {
+    StartApp {
+        app: Name,
+    },
+    StopApp {
+        app: Name,
+    },
+    RestartApp {
+        app: Name,
+    },
+    StartJob {
+        job: Name,
+        args: Option<Vec<String>>,
+    },
+    StopJob {
+        job: Name,
+    },
+    /// Solve the conflicts of one job, or all.
+    Conciliate {
+        job: Option<Name>,
+        rule: Conciliation,
+    },
+    /// Stop all apps in order, then end every node, or have it begin a new run.
+    EndFleet {
+        again: bool,
+    },
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestAnswer {
+    /// The master has begun it.
+    Begun,
+    NoSuchApp,
+    NoSuchJob,
+    /// The fleet starts nothing now: it conciliates, or ends.
+    NotNow,
+}
+
+/// Those that were asked here.
+#[derive(Debug, Clone, Default)]
+pub struct OpenRequests {
+    last: u64,
+    open: BTreeMap<RequestId, FleetRequest>,
+}
+
+impl OpenRequests {
+    pub fn take(&mut self, node: &Name, run: &RunId, request: FleetRequest) -> RequestId {
+        self.last += 1;
+        let id = RequestId { node: node.clone(), run: run.clone(), number: self.last };
+        self.open.insert(id.clone(), request);
+        id
+    }
+
+    #[must_use]
+    pub fn open(&self) -> &BTreeMap<RequestId, FleetRequest> {
+        &self.open
+    }
+
+    /// Those that the master has answered.
+    pub fn settle_by(
+        &mut self,
+        answers: &BTreeMap<RequestId, RequestAnswer>,
+    ) -> Vec<(RequestId, RequestAnswer)> {
+        let answered = |id: &RequestId| Some((id.clone(), answers.get(id)?.clone()));
+        let settled: Vec<_> = self.open.keys().filter_map(answered).collect();
+        settled.iter().for_each(|(id, _)| drop(self.open.remove(id)));
+        settled
+    }
+}

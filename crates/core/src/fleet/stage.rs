@@ -1,0 +1,41 @@
+//! How far a fleet is, as its master says and the others repeat.
+//!
+//! ```text
+//!  INITIALIZATION ──in sync, a master──► DEPLOYMENT ──apps started──► OPERATION ◄──► CONCILIATION
+//!                                            ▲ a node has joined ─────────┘
+//!  from each of them: RESTARTING or SHUTTING_DOWN ──all apps down──► SHUTDOWN
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum FleetStage {
+    /// Nodes wait for each other.
+    Initialization,
+    /// The master starts apps.
+    Deployment,
+    Operation,
+    /// Some job runs more than once.
+    Conciliation,
+    /// All apps are stopped; then every node begins a new run.
+    Restarting,
+    /// All apps are stopped; then every node ends.
+    ShuttingDown,
+    Shutdown {
+        again: bool,
+    },
+}
+
+impl FleetStage {
+    #[must_use]
+    pub fn is_ending(self) -> bool {
+        match self {
+            FleetStage::Restarting | FleetStage::ShuttingDown | FleetStage::Shutdown { .. } => true,
+            FleetStage::Initialization
+            | FleetStage::Deployment
+            | FleetStage::Operation
+            | FleetStage::Conciliation => false,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What is wanted of each placed job, apart from what has become of it.
+//!
+//! One record a job, written by the master, kept by every node. Of two records the one wins that
+//! comes later from the latest thing a user has said: so a later record of the same side replaces an
+//! earlier one, and when a cut heals what a user wanted on one side beats what the other did by
+//! itself. That is an order of all records: it does not matter who hears which first.
+
+use super::Number;
+use crate::{job::Desired, name::Name};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobWish {
+    /// The last thing that a user has said, which this one follows from.
+    user: Option<Number>,
+    number: Number,
+    pub desired: Desired,
+    /// Behind the plan's arguments, until it is stopped on purpose.
+    pub args: Vec<String>,
+    /// The node that it waits for, while it does.
+    pub waits_for: Option<Name>,
+}
+
+/// Who wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskedBy {
+    User,
+    /// The fleet does, by its rules.
+    Rule,
+}
+
+impl JobWish {
+    #[must_use]
+    pub fn is_by_user(&self) -> bool {
+        self.user.as_ref() == Some(&self.number)
+    }
+
+    #[must_use]
+    pub fn number(&self) -> &Number {
+        &self.number
+    }
+
+    fn beats(&self, other: &JobWish) -> bool {
+        (&self.user, &self.number) > (&other.user, &other.number)
+    }
+}
+
+/// The wishes of all placed jobs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Wishes(BTreeMap<Name, JobWish>);
+
+impl Wishes {
+    #[must_use]
+    pub fn of(&self, job: &Name) -> Option<&JobWish> {
+        self.0.get(job)
+    }
+
+    #[must_use]
+    pub fn is_wanted(&self, job: &Name) -> bool {
+        self.of(job).is_some_and(|wish| wish.desired == Desired::Run)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&Name, &JobWish)> {
+        self.0.iter()
+    }
+
+    /// The master writes one. Without arguments those of before are kept, unless it rests on purpose.
+    pub fn write(
+        &mut self,
+        number: Number,
+        job: &Name,
+        asked: AskedBy,
+        desired: Desired,
+        args: Option<Vec<String>>,
+    ) {
+        let before = self.0.get(job);
+        let user = match asked {
+            AskedBy::User => Some(number.clone()),
+            AskedBy::Rule => before.and_then(|it| it.user.clone()),
+        };
+        let kept = || before.map(|it| it.args.clone()).unwrap_or_default();
+        let args = match (args, asked, desired) {
+            (Some(args), _, _) => args,
+            (None, AskedBy::User, Desired::Rest | Desired::Disabled) => Vec::new(),
+            (None, AskedBy::User, Desired::Run) | (None, AskedBy::Rule, _) => kept(),
+        };
+        self.0.insert(job.clone(), JobWish { user, number, desired, args, waits_for: None });
+    }
+
+    /// It waits for this node, or for none any more.
+    pub fn wait_for(&mut self, number: Number, job: &Name, node: Option<Name>) {
+        if let Some(wish) = self.0.get_mut(job) {
+            (wish.number, wish.waits_for) = (number, node);
+        }
+    }
+
+    /// What another node has. `true`: something is new here.
+    pub fn merge(&mut self, other: &Wishes) -> bool {
+        let mut changed = false;
+        for (job, wish) in &other.0 {
+            if self.0.get(job).is_none_or(|mine| wish.beats(mine)) {
+                self.0.insert(job.clone(), wish.clone());
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Jobs that nobody knows any more are forgotten.
+    pub fn retain(&mut self, is_known: impl Fn(&Name) -> bool) {
+        self.0.retain(|job, _| is_known(job));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::Term;
+
+    fn number(term: u64, master: &str, counter: u64) -> Number {
+        let master = Name::new(master).expect("a name");
+        Number { term: Term { number: term, master }, counter }
+    }
+
+    fn job() -> Name {
+        Name::new("web").expect("a name")
+    }
+
+    fn args(text: &str) -> Option<Vec<String>> {
+        Some(text.split_whitespace().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn the_later_record_of_one_side_wins() {
+        let mut one = Wishes::default();
+        one.write(number(1, "a", 1), &job(), AskedBy::User, Desired::Run, args("-v"));
+        let before = one.clone();
+        one.write(number(1, "a", 2), &job(), AskedBy::Rule, Desired::Rest, None);
+        let mut other = before;
+        assert!(other.merge(&one));
+        assert_eq!(other, one);
+        assert!(!other.merge(&one), "nothing is new");
+    }
+
+    #[test]
+    fn what_a_user_wanted_beats_what_the_other_side_did_by_itself() {
+        let mut one = Wishes::default();
+        one.write(number(1, "a", 1), &job(), AskedBy::User, Desired::Run, args("-v"));
+        let mut other = one.clone();
+        one.write(number(2, "a", 1), &job(), AskedBy::User, Desired::Rest, None);
+        for counter in 1..9 {
+            other.write(number(7, "b", counter), &job(), AskedBy::Rule, Desired::Run, None);
+        }
+        let mut merged = other.clone();
+        merged.merge(&one);
+        one.merge(&other);
+        assert_eq!(merged, one, "whoever hears whom first");
+        assert_eq!(one.of(&job()).map(|it| it.desired), Some(Desired::Rest));
+    }
+
+    #[test]
+    fn arguments_stay_until_it_is_stopped_on_purpose() {
+        let mut wishes = Wishes::default();
+        let kept =
+            |wishes: &Wishes| wishes.of(&job()).map(|it| it.args.join(" ")).unwrap_or_default();
+        wishes.write(number(1, "a", 1), &job(), AskedBy::User, Desired::Run, args("-v"));
+        wishes.write(number(1, "a", 2), &job(), AskedBy::Rule, Desired::Run, None);
+        wishes.wait_for(number(1, "a", 3), &job(), Name::new("b").ok());
+        assert_eq!(kept(&wishes), "-v");
+        wishes.write(number(2, "b", 1), &job(), AskedBy::User, Desired::Run, None);
+        assert_eq!(kept(&wishes), "-v");
+        wishes.write(number(2, "b", 2), &job(), AskedBy::User, Desired::Rest, None);
+        assert_eq!(kept(&wishes), "");
+    }
+}
