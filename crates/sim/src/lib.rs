@@ -2,9 +2,10 @@
 //!
 //! The tests of this crate walk through it by chance (`properties`) and exhaustively
 //! (`exhaustive`), and compare what a reload comes to with its preview (`preview`). Only tests use
-//! it; `core` does not know it.
+//! it; `core` does not know it. Whole fleets are in [`fleet`].
 #![forbid(unsafe_code)]
 
+pub mod fleet;
 pub mod plans;
 pub mod sleeper;
 pub mod world;

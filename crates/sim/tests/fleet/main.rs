@@ -1,0 +1,4 @@
+//! Fleets in virtual time.
+
+mod seeds;
+mod stories;
