@@ -2,13 +2,13 @@
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use std::{
-    collections::HashSet,
     io,
     os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
     sync::Mutex,
 };
 
-static TAKEN: Mutex<Option<HashSet<RawFd>>> = Mutex::new(None);
+/// By number. There may be thousands, and output waits for some of them.
+static TAKEN: Mutex<Vec<bool>> = Mutex::new(Vec::new());
 
 /// Takes a descriptor that this process was started with, closed on exec from now on.
 /// Each number can be taken once.
@@ -17,14 +17,19 @@ static TAKEN: Mutex<Option<HashSet<RawFd>>> = Mutex::new(None);
 /// When it is not open or was taken before.
 pub fn take(fd: RawFd) -> io::Result<OwnedFd> {
     let mut taken = TAKEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if fd < 0 || !taken.get_or_insert_default().insert(fd) {
-        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    let place = usize::try_from(fd).map_err(|_| io::ErrorKind::InvalidInput)?;
+    if taken.get(place) == Some(&true) {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
     // SAFETY: fcntl on any number is harmless; it says whether the descriptor is open.
     if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it is open, and nobody else in this process owns it: it was inherited, and the set
+    // It is open: no number is larger than there can be descriptors.
+    let length = taken.len().max(place + 1);
+    taken.resize(length, false);
+    taken[place] = true;
+    // SAFETY: it is open, and nobody else in this process owns it: it was inherited, and the table
     // above lets each number through once.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -58,6 +58,8 @@ use std::{
 const FILE: &str = "journal";
 const MODE: u32 = 0o600;
 const LIMIT: u64 = 4 << 20;
+/// The memory of a line no longer than that is used for the next one.
+const LINE: usize = 16 << 10;
 /// A change of so many events and records is as good as none.
 const SHORT: usize = 100;
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
@@ -126,6 +128,8 @@ pub(crate) struct Journal {
     failure_told: bool,
     /// Said once as well: there was room for everything but the plan.
     planless_told: bool,
+    /// Memory for the next line.
+    line: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -201,6 +205,7 @@ impl Journal {
             snapshots: SnapshotWriter::new(),
             failure_told: false,
             planless_told: false,
+            line: Vec::new(),
         }
     }
 
@@ -239,7 +244,8 @@ impl Journal {
             Some(file) if !self.anew => file,
             Some(_) | None => return self.rebase(&moment()),
         };
-        let mut bytes = Vec::with_capacity(512);
+        let mut bytes = std::mem::take(&mut self.line);
+        bytes.clear();
         let added = encode(&mut bytes, &Written::Change(change)).and_then(|()| file.append(&bytes));
         match added {
             Ok(()) => {}
@@ -253,6 +259,9 @@ impl Journal {
             }
         }
         self.snapshots.add(&bytes);
+        if bytes.capacity() <= LINE {
+            self.line = bytes;
+        }
         let size = file.length();
         // A long change takes its time by itself: the snapshot is left to the next one.
         if size > self.limit && (change.is_short() || size > 2 * self.limit) {

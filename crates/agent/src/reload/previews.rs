@@ -89,10 +89,10 @@ fn preview(node: &Node, now: Now, plan: Encoded<Plan>) -> Result<Tried, PreviewE
     Ok((plan, view::changes(&preview), Box::new(preview)))
 }
 
-/// As [`preview`], of a plan that is journaled next, unless it is in force already.
+/// As [`preview`], of a plan that is journaled next, unless there is nothing new in it.
 fn preview_to_apply(node: &Node, now: Now, plan: Encoded<Plan>) -> Result<Tried, PreviewError> {
     let (plan, changes, preview) = preview(node, now, plan)?;
-    let plan = if *plan == *node.plan() { plan } else { plan.encode() };
+    let plan = if preview.is_unchanged() { plan } else { plan.encode() };
     Ok((plan, changes, preview))
 }
 

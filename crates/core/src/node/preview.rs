@@ -32,6 +32,14 @@ pub struct ReloadPreview {
     pub(super) revision: u64,
 }
 
+impl ReloadPreview {
+    /// Nothing differs of what it tells.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.node == NodeDiff::default() && !self.jobs.iter().any(differs)
+    }
+}
+
 /// What a new plan will do to a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobPreview {
