@@ -1,6 +1,6 @@
 //! Verdicts are true: of a check that cannot be ended, and beside names that nobody answers for.
 
-use mainstay_tests::{Command, Setup, needs, needs_root, proc, until, within};
+use mainstay_tests::{Command, Setup, needs, needs_root, own_names, proc, until, within};
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, TcpListener, UdpSocket},
@@ -127,12 +127,8 @@ fn names_whose_servers_are_silent_delay_no_other_check() {
     let dead: String =
         (0..DEAD).map(|n| check(&format!("dead{n}"), &format!("dead{n}.test"))).collect();
     let known = check("web", "known.test");
-    let mounts = format!(
-        "echo nameserver {silent} >resolv.conf\nmount --bind resolv.conf /etc/resolv.conf\n\
-         cp /etc/hosts hosts\necho 127.0.0.1 known.test >>hosts\nmount --bind hosts /etc/hosts"
-    );
     let node = Setup::config(format!("[node]\nexit = \"never\"\n{known}{dead}"))
-        .with_mounts(&mounts)
+        .with_mounts(&own_names(&silent.to_string(), "known.test"))
         .start();
     let mut events = node.events();
     events.wait_for("web", "healthy");

@@ -1,7 +1,7 @@
 //! The machine under a node, and what can be wrong with it: each fault comes, lasts a moment, and
 //! goes. What this machine has no means for is told and left out.
 
-use mainstay_tests::{Node, Random, Setup};
+use mainstay_tests::{Node, Random, Setup, own_names};
 use std::{
     fmt,
     fs::{self, File, OpenOptions},
@@ -124,10 +124,9 @@ impl Machine {
         setup.with_mounts(&format!(
             "{enter}mkdir -p \"$MAINSTAY_STATE_DIR\" \"$MAINSTAY_RUN_DIR\"
              mount -t tmpfs -o size=24m,mode=711 none \"$MAINSTAY_RUN_DIR\"
-             echo nameserver {} >resolv.conf; mount --bind resolv.conf /etc/resolv.conf
-             cp /etc/hosts hosts; echo 127.0.0.1 known.test >>hosts; mount --bind hosts /etc/hosts
+             {}
              {state}",
-            self.name_server
+            own_names(&self.name_server.to_string(), "known.test")
         ))
     }
 
