@@ -207,7 +207,7 @@ mod tests {
     use std::{
         io::{BufRead, BufReader},
         os::unix::process::CommandExt,
-        process::{Child, Command, Stdio},
+        process::{Child, Command, Stdio, id},
     };
 
     fn run(leaders: Vec<Leader>, alive_at: u64) -> DeadRun {
@@ -274,16 +274,18 @@ mod tests {
             command.arg("1000").env(cookie::RUN, run).env(cookie::JOB, "job");
             command.spawn().expect("sleep")
         };
-        let (mut ours, mut other) = (carrier("0123456789abcdef"), carrier("fedcba9876543210"));
+        // No other test sweeps these.
+        let [our_run, other_run] = [1, 2].map(|n| format!("{:016x}", u64::from(id()) << 8 | n));
+        let (mut ours, mut other) = (carrier(&our_run), carrier(&other_run));
         // Until exec the environment is that of the test.
         let known = |pid: u32, run: &str| {
             while !cookie::of_run(pid, run) {
                 thread::yield_now()
             }
         };
-        known(ours.id(), "0123456789abcdef");
-        known(other.id(), "fedcba9876543210");
-        let swept = run(Vec::new(), 0).kill();
+        known(ours.id(), &our_run);
+        known(other.id(), &other_run);
+        let swept = DeadRun { run: our_run, ..run(Vec::new(), 0) }.kill();
         assert_eq!(swept.iter().map(|it| it.pid).collect::<Vec<_>>(), [ours.id()]);
         assert_eq!(swept[0].command, "sleep 1000");
         assert!(is_there(other.id()));
