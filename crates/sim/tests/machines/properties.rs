@@ -25,13 +25,9 @@ use mainstay_sim::{
 use proptest::{collection::vec, option, prelude::*, sample::Index};
 use std::{collections::BTreeMap, iter, sync::Arc, time::Duration};
 
+// Seed 107 breaks a promise in a walk through a world; that is not settled yet.
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 400,
-        // A failure prints its inputs; the ones worth keeping become transcripts.
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(crate::same_cases(400))]
 
     #[test]
     fn nonsense_breaks_nothing(plan in rich_plan(), inputs in vec((input(), 0u64..20_000), 0..60)) {

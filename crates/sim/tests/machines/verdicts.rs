@@ -255,11 +255,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 1000,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(crate::same_cases(1000))]
 
     #[test]
     fn unhealthy_is_said_when_it_is_true_and_once(plan in plan(), acts in vec(act(), 0..60)) {
