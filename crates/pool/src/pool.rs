@@ -1,5 +1,6 @@
 //! One pool: so many threads, a queue of so many questions, and a time limit for each answer.
 
+use mainstay_sys::latency;
 use std::{
     collections::VecDeque,
     io,
@@ -190,6 +191,7 @@ impl Pool {
     }
 
     fn serve(&self) {
+        latency::give_way();
         loop {
             let work = self.next();
             // A broken work ends with its question, which is told; the thread is needed.

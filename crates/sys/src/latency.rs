@@ -5,6 +5,8 @@ use std::mem;
 /// Asked for; the kernel's own is some milliseconds.
 const SLICE_NS: u64 = 100_000;
 const RESET_ON_FORK: u64 = 1;
+/// The nice value of a thread whose work can wait.
+const GIVING_WAY: libc::c_int = 10;
 
 /// `struct sched_attr`, as far as every kernel has it.
 #[repr(C)]
@@ -39,5 +41,14 @@ pub fn ask_for_short_slices() {
         attributes.flags |= RESET_ON_FORK;
         attributes.runtime = SLICE_NS;
         libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0 as libc::c_uint);
+    }
+}
+
+/// Runs this thread below the others of this process: what waits for it can wait, and a processor
+/// goes to whoever answers somebody first.
+pub fn give_way() {
+    // SAFETY: two numbers go in, and nothing comes out; 0 is this thread.
+    unsafe {
+        libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, 0, GIVING_WAY);
     }
 }
