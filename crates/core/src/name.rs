@@ -1,9 +1,7 @@
 //! Names of jobs, as a person writes them in the file: `[A-Za-z0-9][A-Za-z0-9_-]{0,62}`.
 
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{self, Visitor},
-};
+use crate::text;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{borrow::Borrow, fmt, sync::Arc};
 
 /// A valid name. Cheap to clone.
@@ -66,21 +64,7 @@ impl Serialize for Name {
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
-        deserializer.deserialize_str(NameVisitor)
-    }
-}
-
-struct NameVisitor;
-
-impl Visitor<'_> for NameVisitor {
-    type Value = Name;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Name, E> {
-        Name::new(text).map_err(E::custom)
+        text::parse(deserializer, "a name", Name::new)
     }
 }
 

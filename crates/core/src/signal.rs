@@ -1,9 +1,7 @@
 //! Signals by their Linux names and numbers.
 
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{self, Visitor},
-};
+use crate::text;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{fmt, str::FromStr};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,21 +76,7 @@ impl Serialize for Signal {
 
 impl<'de> Deserialize<'de> for Signal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Signal, D::Error> {
-        deserializer.deserialize_str(SignalVisitor)
-    }
-}
-
-struct SignalVisitor;
-
-impl Visitor<'_> for SignalVisitor {
-    type Value = Signal;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a signal")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Signal, E> {
-        text.parse().map_err(E::custom)
+        text::parse(deserializer, "a signal", str::parse)
     }
 }
 

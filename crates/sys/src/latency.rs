@@ -5,7 +5,7 @@ use std::mem;
 /// Asked for; the kernel's own is some milliseconds.
 const SLICE_NS: u64 = 100_000;
 const RESET_ON_FORK: u64 = 1;
-/// The nice value of a thread whose work can wait.
+/// How much nicer a thread is whose work can wait.
 const GIVING_WAY: libc::c_int = 10;
 
 /// `struct sched_attr`, as far as every kernel has it.
@@ -47,8 +47,8 @@ pub fn ask_for_short_slices() {
 /// Runs this thread below the others of this process: what waits for it can wait, and a processor
 /// goes to whoever answers somebody first.
 pub fn give_way() {
-    // SAFETY: two numbers go in, and nothing comes out; 0 is this thread.
+    // SAFETY: one number goes in. On Linux it is this thread's alone.
     unsafe {
-        libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, 0, GIVING_WAY);
+        libc::nice(GIVING_WAY);
     }
 }

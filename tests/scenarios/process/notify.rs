@@ -63,7 +63,7 @@ fn systemd_notify_works_as_everywhere() {
 #[test]
 fn a_new_incarnation_begins_without_the_words_of_the_old_one() {
     let node = start(
-        "[jobs.one]\nexec = [\"sh\", \"-c\", \"[ -e again ] || python3 say.py STATUS=first; touch again; exec sleep 1000\"]\nnotify = true\n",
+        "[jobs.one]\nexec = [\"sh\", \"-c\", \"[ -e again ] || { touch again; python3 say.py STATUS=first; }; exec sleep 1000\"]\nnotify = true\n",
     );
     until_said(&node, "STATUS", "first");
     node.must(&["restart", "one"]);

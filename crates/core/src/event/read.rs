@@ -4,7 +4,7 @@
 //! `flatten` and `untagged` would put each into a tree of values first.
 
 use super::{Event, GlobalWord, Kind, Source, WatchWord};
-use crate::name::Name;
+use crate::{name::Name, text};
 use serde::{
     Deserialize, Deserializer,
     de::{
@@ -125,27 +125,15 @@ impl<K> FieldSeed<'_, K> {
 
 impl<'de> Deserialize<'de> for Source {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Source, D::Error> {
-        deserializer.deserialize_str(SourceVisitor)
-    }
-}
-
-struct SourceVisitor;
-
-impl Visitor<'_> for SourceVisitor {
-    type Value = Source;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a job, global, or watch.NAME")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Source, E> {
-        if text == Source::NODE.as_str() {
-            return Ok(Source::Node(GlobalWord::Global));
-        }
-        match Name::new(text) {
-            Ok(job) => Ok(Source::Job(job)),
-            Err(_) => WatchWord::try_from(text.to_owned()).map(Source::Watch).map_err(E::custom),
-        }
+        text::parse(deserializer, "the name of a job, global, or watch.NAME", |text| {
+            if text == Source::NODE.as_str() {
+                return Ok(Source::Node(GlobalWord::Global));
+            }
+            match Name::new(text) {
+                Ok(job) => Ok(Source::Job(job)),
+                Err(_) => WatchWord::try_from(text.to_owned()).map(Source::Watch),
+            }
+        })
     }
 }
 

@@ -33,8 +33,7 @@ impl Job {
 
     /// What the last agent may not have got to tell.
     fn tell_again(&mut self, ctx: &mut JobCtx<'_>, found: Takeover) {
-        let rests = self.phase().is_at_rest() && self.desired() != Desired::Run;
-        if found.is_open() && rests {
+        if found.is_open() && !self.run.is_of_this_life(self.incarnation()) {
             ctx.rest(self.incarnation());
         }
         let presence = self.presence(ctx.plan);

@@ -158,13 +158,14 @@ impl Job {
     }
 
     /// No restart follows. A job with a trigger is still wanted: the next one starts it, in the same
-    /// life. So is one that runs for another's end, if there is another end to come.
+    /// life; while the node stops, only another's end that has come already does. So is one that
+    /// runs for another's end, if there is another end to come.
     fn end_run(&mut self, ctx: &mut JobCtx<'_>, end: State) {
         if end != (State::Exited { well: true }) {
             self.checks.give_up(ctx);
         }
         match self.desired() {
-            Desired::Run if is_triggered(ctx.plan) && ctx.shutting.is_none() => {
+            Desired::Run if is_triggered(ctx.plan) && self.awaits_trigger(ctx) => {
                 self.checks.rest();
                 self.pause(ctx, end);
             }
@@ -176,6 +177,10 @@ impl Job {
             }
             Desired::Run | Desired::Rest | Desired::Disabled => self.end_desire(ctx, end),
         }
+    }
+
+    fn awaits_trigger(&self, ctx: &JobCtx<'_>) -> bool {
+        ctx.shutting.is_none() || (ctx.is_hook && self.gate.has_trigger())
     }
 
     /// Nothing follows, and nothing is left to be stopped.

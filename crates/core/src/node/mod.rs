@@ -99,6 +99,8 @@ struct StepState {
     restarted: bool,
     /// The jobs that have come up (`true`) or gone down for those who follow them, in this order.
     followed: VecDeque<(JobId, bool)>,
+    /// The jobs that wait for the end of a life that has begun, and may have met it already.
+    hooks_set: Vec<JobId>,
 }
 
 impl Node {

@@ -26,6 +26,9 @@ impl Node {
         let mut heard = 0;
         loop {
             self.end_with_job(out);
+            for hook in std::mem::take(&mut self.step.hooks_set) {
+                self.try_launch(out, hook);
+            }
             while let Some((id, is_up)) = self.step.followed.pop_front() {
                 self.take_along(out, id, is_up);
             }
@@ -43,7 +46,9 @@ impl Node {
                 self.go_on_with_apps(out);
             }
             self.go_on_stopping(out);
-            let all_heard = heard == out.events.len() && self.step.followed.is_empty();
+            let all_heard = heard == out.events.len()
+                && self.step.followed.is_empty()
+                && self.step.hooks_set.is_empty();
             if all_heard && !self.end_if_stuck(out) {
                 return;
             }
@@ -241,7 +246,7 @@ impl Node {
         for hook in self.wiring.hooks(id).to_vec() {
             if hook != id && !self.wiring.descends_from(id, hook) {
                 self.step_job(out, hook, JobInput::SourceBegins);
-                self.try_launch(out, hook);
+                self.step.hooks_set.push(hook);
             }
         }
     }

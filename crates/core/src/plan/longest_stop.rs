@@ -311,14 +311,15 @@ mod tests {
         assert_eq!(longest(&plan(jobs)), (vec!["proxy", "web"], 51));
     }
 
+    fn member(name: &str, stop: u64, app: &str, sequence: u32) -> JobPlan {
+        let mut job = job(name, stop);
+        job.app = Some(Name::new(app).expect("a name"));
+        job.place.stop_sequence = sequence;
+        job
+    }
+
     #[test]
     fn apps_stop_one_after_the_other_and_jobs_without_one_last() {
-        let member = |name, stop, app: &str, sequence| {
-            let mut job = job(name, stop);
-            job.app = Some(Name::new(app).expect("a name"));
-            job.place.stop_sequence = sequence;
-            job
-        };
         let mut plan = plan(vec![
             job("log", 7),
             member("a1", 10, "a", 1),
@@ -337,12 +338,6 @@ mod tests {
 
     #[test]
     fn apps_of_one_sequence_stop_in_lock_step() {
-        let member = |name, stop, app: &str, sequence| {
-            let mut job = job(name, stop);
-            job.app = Some(Name::new(app).expect("a name"));
-            job.place.stop_sequence = sequence;
-            job
-        };
         let mut plan = plan(vec![
             member("a1", 10, "a", 1),
             member("a2", 40, "a", 2),

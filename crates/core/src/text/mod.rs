@@ -9,10 +9,12 @@
 
 pub mod bytes;
 mod json;
+mod parse;
 pub mod path;
 mod secret;
 mod visible;
 
 pub use json::Json;
+pub(crate) use parse::parse;
 pub use secret::Secret;
 pub use visible::visible;

@@ -207,9 +207,6 @@ fn gate(job: &mut JobPlan, source: &str, how: u32) {
     }
 }
 
-// Seeds 5 and 13 find an end that is not settled yet: a job is stopped through its control socket,
-// dies before an agent hears of it, and the node is shut down then; its `stopping` hook does not
-// run for that end.
 proptest! {
     #![proptest_config(crate::same_cases(400))]
 

@@ -25,7 +25,6 @@ use mainstay_sim::{
 use proptest::{collection::vec, option, prelude::*, sample::Index};
 use std::{collections::BTreeMap, iter, sync::Arc, time::Duration};
 
-// Seed 107 breaks a promise in a walk through a world; that is not settled yet.
 proptest! {
     #![proptest_config(crate::same_cases(400))]
 
