@@ -2,6 +2,7 @@
 
 use super::{App, AppRestarts, AppStage, RestReason};
 use crate::{clock::Mono, name::Name, record::Journaled};
+use serde::{Deserialize, Serialize};
 
 impl App {
     /// An app as an earlier agent left it.
@@ -57,7 +58,7 @@ impl App {
 }
 
 /// All of an app, for whoever runs it next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppState {
     stage: AppStage,
     restarts: AppRestarts,

@@ -7,13 +7,14 @@
 use super::{
     Catalogue, FailureQueue, FleetRequest, FleetStage, Number, RequestId, RunId, Term, Wishes, Work,
 };
-use crate::{clock::Mono, name::Name};
+use crate::{clock::Mono, name::Name, text::pairs};
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeFacts {
     pub run: RunId,
     /// Later facts of a run have a higher one: what comes late is passed over.
@@ -44,6 +45,7 @@ pub struct NodeFacts {
     pub wishes: Wishes,
     pub failures: FailureQueue,
     /// What was asked of it and is not answered.
+    #[serde(with = "pairs")]
     pub requests: BTreeMap<RequestId, FleetRequest>,
     /// What the master has in hand; only the master says so.
     pub work: Option<Arc<Work>>,
@@ -59,7 +61,7 @@ impl NodeFacts {
 }
 
 /// A placed job on one node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobCopy {
     pub state: CopyState,
     pub incarnation: u64,
@@ -72,7 +74,8 @@ pub struct JobCopy {
     pub order: Option<Number>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CopyState {
     Stopped,
     /// Its `when` keeps it.
@@ -124,20 +127,22 @@ impl JobCopy {
 }
 
 /// What is sent to one node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Message {
     Order(JobOrder),
 }
 
 /// What a master wants of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOrder {
     pub number: Number,
     pub job: Name,
     pub what: OrderKind,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OrderKind {
     Start {
         args: Vec<String>,

@@ -13,13 +13,15 @@ use mainstay_core::{
     clock::Mono,
     fleet::{
         EngineCommand, EngineEvent, FailureKey, Fleet, FleetCommand, FleetEvent, FleetInput,
-        FleetMember, Identity, JobStanding, MemberId, Number, RequestAnswer, RequestId, RunId,
+        FleetMember, Identity, JobStanding, MemberId, NodeFacts, Number, RequestAnswer, RequestId,
+        RunId,
     },
     name::Name,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt::Write as _,
+    sync::Arc,
     time::Duration,
 };
 
@@ -402,6 +404,11 @@ impl FleetWorld {
         };
         let jobs = work.flat_map(|work| work.jobs.iter().filter(|(_, it)| ended(it)));
         jobs.map(|(job, _)| job.clone()).collect()
+    }
+
+    /// What the nodes that run have said last.
+    pub fn facts(&self) -> impl Iterator<Item = &Arc<NodeFacts>> {
+        self.nodes.values().filter_map(|node| node.running.as_ref()?.fleet.said())
     }
 
     #[must_use]

@@ -1,4 +1,5 @@
 //! Fleets in virtual time.
 
 mod seeds;
+mod sent;
 mod stories;

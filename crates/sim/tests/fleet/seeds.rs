@@ -20,6 +20,14 @@ fn scenario() -> Scenario {
         .job("mail", 1, 10)
 }
 
+/// The fleet of a seed, which has not begun.
+pub(crate) fn world(seed: u64) -> FleetWorld {
+    let scenario = scenario();
+    let (apps, jobs) = scenario.names();
+    let script = Script::random(seed, &scenario.nodes, &apps, &jobs);
+    FleetWorld::new(scenario, script)
+}
+
 /// What is broken in the fleet of a seed, and the story of it.
 fn play(seed: u64) -> Option<String> {
     let scenario = scenario();
@@ -52,10 +60,7 @@ fn one_seed() {
     else {
         return;
     };
-    let scenario = scenario();
-    let (apps, jobs) = scenario.names();
-    let script = Script::random(seed, &scenario.nodes, &apps, &jobs);
-    let mut world = FleetWorld::new(scenario, script);
+    let mut world = world(seed);
     world.run_until(END);
     println!("{}", world.trace);
     assert_eq!(play(seed), None);

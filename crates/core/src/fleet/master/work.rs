@@ -9,10 +9,12 @@ use crate::{
         RunId,
     },
     name::Name,
+    text::pairs,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Work {
     pub number: Number,
     /// The clock of the master that says so.
@@ -21,24 +23,26 @@ pub struct Work {
     pub boot: BootSequence,
     pub apps: BTreeMap<Name, AppState>,
     pub jobs: BTreeMap<Name, JobStanding>,
+    #[serde(with = "pairs")]
     pub orders: BTreeMap<OrderKey, OpenOrder>,
     /// What follows once all copies of a job are gone.
     pub then: BTreeMap<Name, Afterwards>,
     pub answered: Answered,
+    #[serde(with = "pairs")]
     pub answers: BTreeMap<RequestId, RequestAnswer>,
     /// A node has joined since the last deployment.
     pub repair: bool,
 }
 
 /// An order is for one job on one node.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OrderKey {
     pub job: Name,
     pub node: Name,
 }
 
 /// An order that is not done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenOrder {
     pub number: Number,
     pub what: OrderKind,
@@ -48,7 +52,8 @@ pub struct OpenOrder {
 }
 
 /// Where a placed job is, as far as that is decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum JobStanding {
     /// Nobody has started it, or it was stopped.
     Rest,
