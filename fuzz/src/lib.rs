@@ -42,7 +42,8 @@ pub struct Broken {
 }
 
 /// The targets that read what a stranger can send or leave: another user, another machine, a disk.
-pub const EXPOSED: [&str; 5] = ["sse", "http", "notify", "state", "journal"];
+pub const EXPOSED: [&str; 7] =
+    ["sse", "http", "notify", "state", "journal", "datagram", "sealed-datagram"];
 
 #[must_use]
 pub fn target(name: &str) -> Option<&'static Target> {

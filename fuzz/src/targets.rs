@@ -253,6 +253,31 @@ pub static ALL: &[Target] = &[
         short: 700,
     },
     Target {
+        name: "datagram",
+        run: mainstay_engine::fuzz::datagram,
+        seeds: mainstay_engine::fuzz::sample_datagrams,
+        tokens: &["mf", "\u{1}", "\u{3}"],
+        short: 10_000,
+    },
+    Target {
+        name: "sealed-datagram",
+        run: mainstay_engine::fuzz::sealed,
+        seeds: mainstay_engine::fuzz::sample_contents,
+        tokens: &["\u{1}b", "\u{1}1", "\u{4}", "\u{7f}\0\0\u{1}", "\u{6}", "\0\u{1}"],
+        short: 4000,
+    },
+    Target {
+        name: "peer-frame",
+        run: mainstay_engine::fuzz::peer_frame,
+        seeds: texts![
+            "{\"v\":1,\"hello\":{\"node\":\"a\",\"run\":\"1\",\"oldest\":1,\"newest\":1}}",
+            "{\"v\":1,\"pull\":true}",
+            "{\"v\":1,\"sent\":{\"order\":{\"number\":{\"term\":{\"number\":1,\"master\":\"a\"},\"counter\":2},\"job\":\"web\",\"what\":\"stop\"}}}",
+        ],
+        tokens: JSON,
+        short: 20_000,
+    },
+    Target {
         name: "notify",
         run: notify,
         seeds: texts![

@@ -11,6 +11,15 @@ pub async fn tcp(address: &str) -> io::Result<TcpStream> {
     to(host, port, None).await
 }
 
+/// The addresses of `host:port`.
+///
+/// # Errors
+/// When the text is not `host:port`, or nobody knows the name.
+pub async fn addresses_of(address: &str) -> io::Result<Vec<SocketAddr>> {
+    let (host, port) = split(address)?;
+    addresses(host, port).await
+}
+
 /// # Errors
 /// When none of the host's addresses takes a connection, each within the limit.
 pub(crate) async fn to(host: &str, port: u16, each: Option<Duration>) -> io::Result<TcpStream> {

@@ -22,5 +22,5 @@ pub mod percent;
 mod stream;
 pub mod tls;
 
-pub use connect::tcp;
+pub use connect::{addresses_of, tcp};
 pub use stream::{BoxedStream, Stream};

@@ -15,7 +15,7 @@
 
 mod pool;
 
-pub use pool::{Pool, Unserved};
+pub use pool::{Pool, Unserved, own_thread};
 
 use pool::{Settings, WithoutThread};
 use std::time::Duration;

@@ -177,7 +177,7 @@ impl Pool {
         Ok(())
     }
 
-    /// The only place where this process gets a thread: one that cannot be had is no reason to end.
+    /// With [`own_thread`] the only place where this process gets a thread: one that cannot be had is no reason to end.
     fn fill(&'static self, inside: &mut Inside) -> bool {
         let Settings { name, threads, stack, .. } = self.settings;
         while inside.threads < threads {
@@ -215,6 +215,18 @@ impl Pool {
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A thread for one work that goes on until it ends by itself, from the start of whoever needs it.
+///
+/// # Errors
+/// There is no thread, and the work is not begun.
+pub fn own_thread(
+    name: &str,
+    stack: usize,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    thread::Builder::new().name(name.to_owned()).stack_size(stack).spawn(work).map(drop)
 }
 
 #[cfg(test)]

@@ -1,0 +1,145 @@
+//! What an engine has to say to core, until core has the time: a queue that does not grow, since of
+//! what is said again only the last counts.
+
+use mainstay_core::fleet::EngineEvent;
+use std::{
+    collections::VecDeque,
+    mem::discriminant,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::Notify;
+
+/// Beyond that the oldest goes: orders are given again.
+const SENT: usize = 1024;
+
+#[derive(Debug, Default)]
+struct Queue {
+    events: Mutex<VecDeque<EngineEvent>>,
+    added: Notify,
+}
+
+/// The end where events go in.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EventSink(Arc<Queue>);
+
+/// The end where they come out.
+#[derive(Debug)]
+pub struct EngineEvents(Arc<Queue>);
+
+impl EventSink {
+    pub(crate) fn events(&self) -> EngineEvents {
+        EngineEvents(self.0.clone())
+    }
+
+    pub(crate) fn push(&self, event: EngineEvent) {
+        add(&mut self.0.lock(), event);
+        self.0.added.notify_one();
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<EngineEvent>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EngineEvents {
+    /// The next one. May be dropped at any time.
+    pub async fn next(&mut self) -> EngineEvent {
+        loop {
+            if let Some(event) = self.0.lock().pop_front() {
+                return event;
+            }
+            self.0.added.notified().await;
+        }
+    }
+}
+
+fn add(events: &mut VecDeque<EngineEvent>, event: EngineEvent) {
+    match &event {
+        EngineEvent::Members(_) | EngineEvent::Said { .. } => {
+            // Where the earlier one waits: members come before what they say.
+            match events.iter_mut().find(|it| replaces(&event, it)) {
+                Some(earlier) => *earlier = event,
+                None => events.push_back(event),
+            }
+        }
+        EngineEvent::Leader { .. } => {
+            events.retain(|it| discriminant(it) != discriminant(&event));
+            events.push_back(event);
+        }
+        EngineEvent::Sent { .. } => {
+            let is_sent = |it: &EngineEvent| matches!(it, EngineEvent::Sent { .. });
+            if events.iter().filter(|it| is_sent(it)).count() >= SENT
+                && let Some(oldest) = events.iter().position(is_sent)
+            {
+                events.remove(oldest);
+            }
+            events.push_back(event);
+        }
+    }
+}
+
+fn replaces(later: &EngineEvent, earlier: &EngineEvent) -> bool {
+    match (later, earlier) {
+        (EngineEvent::Members(_), EngineEvent::Members(_)) => true,
+        (EngineEvent::Said { node, facts }, EngineEvent::Said { node: of, facts: before }) => {
+            node == of && facts.run == before.run
+        }
+        (
+            EngineEvent::Members(_)
+            | EngineEvent::Said { .. }
+            | EngineEvent::Leader { .. }
+            | EngineEvent::Sent { .. },
+            _,
+        ) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_core::{
+        fleet::{FleetMember, JobOrder, MemberId, Message, Number, OrderKind, Role, RunId, Term},
+        name::Name,
+    };
+
+    fn name(text: &str) -> Name {
+        Name::new(text).expect("a name")
+    }
+
+    fn members(count: u64) -> EngineEvent {
+        let member = |id| FleetMember { node: name("a"), run: RunId::new("1"), id: MemberId(id) };
+        EngineEvent::Members((0..count).map(member).collect())
+    }
+
+    fn leader(number: u64) -> EngineEvent {
+        EngineEvent::Leader { role: Role::Master, term: Term { number, master: name("a") } }
+    }
+
+    fn sent(counter: u64) -> EngineEvent {
+        let number = Number { term: Term { number: 1, master: name("a") }, counter };
+        let order = JobOrder { number, job: name("web"), what: OrderKind::Stop };
+        EngineEvent::Sent { from: name("a"), message: Message::Order(order) }
+    }
+
+    #[tokio::test]
+    async fn what_is_said_again_takes_the_place_of_what_still_waits() {
+        let sink = EventSink::default();
+        let mut events = sink.events();
+        for event in [members(1), leader(1), sent(1), members(2), leader(2), sent(2)] {
+            sink.push(event);
+        }
+        for expected in [members(2), sent(1), leader(2), sent(2)] {
+            assert_eq!(events.next().await, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn it_does_not_grow_without_end() {
+        let sink = EventSink::default();
+        (0..3000).for_each(|counter| sink.push(sent(counter)));
+        assert_eq!(sink.0.lock().len(), SENT);
+        assert_eq!(sink.events().next().await, sent(3000 - SENT as u64));
+    }
+}

@@ -1,0 +1,4 @@
+//! Whole engines in one process, on ports of 127.0.0.1.
+
+mod fixture;
+mod stories;
