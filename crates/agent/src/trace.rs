@@ -183,6 +183,23 @@ pub(crate) fn event(event: &Event, cause: EndCause, early: bool) {
             let (added, changed, removed) = (added.len(), changed.len(), removed.len());
             tracing::info!("reloaded: {added} jobs added, {changed} changed, {removed} removed");
         }
+        Kind::NodeJoined { node } => tracing::info!("fleet: {node} takes part"),
+        Kind::NodeLost { node } => tracing::warn!("fleet: {node} is gone"),
+        Kind::NodeIsolated { node } => {
+            tracing::warn!("fleet: {node} is left out until it is readmitted");
+        }
+        Kind::NodeRefused { node, run } => {
+            tracing::warn!("fleet: a second {node}, run {run}, wants in, and is refused");
+        }
+        Kind::MasterChanged { master, term } => {
+            tracing::info!("fleet: {master} is master, term {term}");
+        }
+        Kind::Placed { node } => tracing::info!("{source}: placed on {node}"),
+        Kind::NotPlaced { reason } => tracing::warn!("{source}: not placed: {reason}"),
+        Kind::Conflict { nodes } => {
+            let nodes: Vec<&str> = nodes.iter().map(|node| node.as_str()).collect();
+            tracing::warn!("{source}: runs on several nodes: {}", nodes.join(", "));
+        }
         Kind::Signal { signal } => tracing::info!("received {signal}"),
         Kind::Changed { instances } => tracing::info!("{source}: {instances} instances"),
         _ => tracing::debug!("{source}: {:?}", event.kind),

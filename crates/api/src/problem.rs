@@ -166,6 +166,7 @@ impl From<Refusal> for Problem {
             | Refusal::NoReload(_)
             | Refusal::Disabled(_)
             | Refusal::TaskUnderWay
+            | Refusal::NewRun(_)
             | Refusal::NodeStopping => StatusCode::CONFLICT,
             Refusal::NotKept(_) => StatusCode::INSUFFICIENT_STORAGE,
         };

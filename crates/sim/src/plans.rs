@@ -24,6 +24,7 @@ pub fn node() -> NodePlan {
         stop_timeout: Duration::from_secs(8),
         exit: ExitRule::Never,
         log_level: "info".to_owned(),
+        machine: None,
     }
 }
 

@@ -481,6 +481,7 @@ pub(crate) fn fuzz_sample() -> Vec<u8> {
         stop_timeout: Duration::from_secs(8),
         exit: ExitRule::Never,
         log_level: "info".to_owned(),
+        machine: None,
     };
     let jobs = vec![JobPlan::new(name.clone(), vec!["true".to_owned()])];
     let mut node = Node::new(Plan::new(node, jobs));

@@ -49,6 +49,7 @@ fn node() -> Node {
         stop_timeout: Duration::from_secs(8),
         exit: mainstay_core::plan::ExitRule::Never,
         log_level: "info".into(),
+        machine: None,
     };
     let jobs = ["a", "b"].map(|job| JobPlan::new(name(job), vec![job.into()]));
     Node::new(Plan::new(node, jobs.into()))

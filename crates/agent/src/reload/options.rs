@@ -5,6 +5,9 @@ use mainstay_core::environ::Environ;
 use mainstay_import::{Loaded, PlanSource};
 use mainstay_wire::{api::Invalid, run_dir::Dirs};
 
+const NO_FLEETS: &str = "[fleet] cannot be run yet: this version only checks what it says. Remove it \
+                         to run the jobs on this node alone";
+
 #[derive(Debug, Clone)]
 pub struct Options {
     pub dirs: Dirs,
@@ -19,6 +22,10 @@ impl Options {
     pub(crate) fn load(&self, environ: &Environ) -> Result<Loaded, Invalid> {
         let mut context = (self.context)();
         environ.lay_over(&mut context.env);
-        self.source.load(&context).map_err(Invalid)
+        let loaded = self.source.load(&context).map_err(Invalid)?;
+        if loaded.plan.fleet.is_some() {
+            return Err(Invalid(NO_FLEETS.to_owned()));
+        }
+        Ok(loaded)
     }
 }

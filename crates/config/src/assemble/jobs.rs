@@ -1,6 +1,9 @@
 //! `[jobs.NAME]` of all files: a job for each table, or one for each of its instances.
 
-use super::parts::{KeyName, Part, table};
+use super::{
+    digest,
+    parts::{KeyName, Part, table},
+};
 use crate::{
     keys::{
         health,
@@ -71,6 +74,7 @@ impl JobList {
             wrong(r, format!("more than {MOST_JOBS} jobs"), "split them between nodes");
             return None;
         }
+        let definition = digest::of(table);
         let before = r.errors();
         for number in numbers {
             let full = number.map_or_else(|| base.to_string(), |n| format!("{base}-{n}"));
@@ -93,6 +97,7 @@ impl JobList {
             let mut plan = JobPlan::new(full.clone(), Vec::new());
             plan.log = log.clone();
             plan.instance_of = number.map(|_| base.clone());
+            plan.definition = definition;
             let echo = number.is_some_and(|n| n > 1);
             // What is wrong with one instance is most often wrong with all: it is told once.
             let known = echo && r.errors() > before;
@@ -146,6 +151,12 @@ fn read<'t>(r: &mut Reader<'_>, plan: JobPlan, name: &KeyName<'t>, table: &'t De
     if let (Some(span), None) = (job.place, job.app) {
         r.within("place", |r| {
             r.wrong::<()>(span, "a job without app has no place in one", "add app = \"NAME\"")
+        });
+    }
+    if let (Some(span), Some(_)) = (job.autostart, job.app) {
+        r.within("autostart", |r| {
+            let help = "use place = { start_sequence = 0 } to leave it out of the start of its app";
+            r.wrong::<()>(span, "a job with app starts when its app does", help)
         });
     }
     if (job.plan.main || triggered || job.when.is_hook()) && !job.restart {

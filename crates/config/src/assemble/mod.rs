@@ -2,6 +2,7 @@
 
 mod conditions;
 pub mod cycle;
+mod digest;
 mod jobs;
 mod parts;
 mod references;
@@ -19,6 +20,7 @@ use crate::{
         app::APP,
         containerpilot::CONTAINERPILOT,
         discovery::{DISCOVERY, DiscoveryKeys, WATCH, Watch},
+        fleet::{FLEET, Fleet},
         job::PlacedJob,
         log::{LOG, Logging, NodeKeys},
         node::{self, NODE, Node},
@@ -29,7 +31,7 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    plan::{ApiPlan, AppPlan, ContainerPilotPlan, ExitRule, Log, Plan, WatchPlan},
+    plan::{ApiPlan, AppPlan, ContainerPilotPlan, ExitRule, FleetPlan, Log, Plan, WatchPlan},
 };
 use parts::{Part, merge, table};
 
@@ -48,7 +50,8 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
         .collect();
     let parts = parts::parts(&mut r, &trees);
 
-    let mut node = Node { plan: node::default(ctx), exit: None, stop_timeout: None };
+    r.in_fleet = !parts.fleet.is_empty();
+    let mut node = Node { plan: node::default(ctx), exit: None, stop_timeout: None, name: None };
     merge(&mut r, "node", &parts.node, |r, table| r.table(&NODE, table, &mut node));
     let own = NodeKeys::new(node.plan.log_level.clone());
     let mut log = Logging { log: Log::default(), node: Some(own) };
@@ -84,6 +87,7 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     merge(&mut r, "api", &parts.api, |r, table| r.table(&API, table, &mut api));
     let api = api::judge(&mut r, api);
 
+    let fleet = fleet(&mut r, &parts.fleet, &node);
     let apps = apps(&mut r, &parts.apps);
     let mut jobs = jobs::jobs(&mut r, &parts.jobs, &log.log);
     conditions::resolve(&mut r, &mut jobs, &watches);
@@ -99,12 +103,22 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     plan.log = node_log;
     plan.watches = watches.into_iter().map(|(watch, _)| watch).collect();
     plan.discovery = discovery;
+    plan.fleet = fleet.map(Box::new);
     Ok(Loaded { warnings: r.finish()?, plan, places, longest_stop })
 }
 
 fn place(r: &Reader<'_>, it: &PlacedJob) -> JobPlace {
     let line = |span: Span| r.file_line(it.at.file, span.start);
     JobPlace { job: it.job.plan.name.clone(), at: line(it.at.span), when: it.job.when_at.map(line) }
+}
+
+fn fleet(r: &mut Reader<'_>, parts: &[Part<'_>], node: &Node) -> Option<FleetPlan> {
+    let first = parts.first()?;
+    let mut fleet = Fleet::default();
+    merge(r, "fleet", parts, |r, table| r.table(&FLEET, table, &mut fleet));
+    r.known_nodes = fleet.node_names();
+    let at = Place { file: first.file, span: first.at };
+    r.within("fleet", |r| fleet.judge(r, node, at))
 }
 
 fn watches(r: &mut Reader<'_>, parts: &[Part<'_>]) -> Vec<(WatchPlan, Place)> {
@@ -197,7 +211,7 @@ fn judge(
     plan.exit = match node.exit {
         None if main => ExitRule::Main,
         // Somebody means to come and ask, also when nothing runs.
-        None if api.listen.is_some() => ExitRule::Never,
+        None if api.listen.is_some() || r.in_fleet => ExitRule::Never,
         None => ExitRule::All,
         Some((ExitRule::Main, at)) if !main => {
             r.file = at.file;

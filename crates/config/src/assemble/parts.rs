@@ -11,9 +11,19 @@ use toml::{
 /// A larger file that is no TOML gets one report: recovery would make one for nearly every byte.
 const RECOVERED: usize = 256 << 10;
 
-const TABLES: [&str; 9] =
-    ["node", "log", "jobs", "apps", "watches", "discovery", "telemetry", "containerpilot", "api"];
-const LATER: [&str; 5] = ["fleet", "rollout", "profiles", "templates", "services"];
+const TABLES: [&str; 10] = [
+    "node",
+    "log",
+    "jobs",
+    "apps",
+    "watches",
+    "discovery",
+    "telemetry",
+    "containerpilot",
+    "api",
+    "fleet",
+];
+const LATER: [&str; 4] = ["rollout", "profiles", "templates", "services"];
 
 pub(super) fn tree<'t>(r: &mut Reader<'_>, text: &'t str) -> DeTable<'t> {
     match DeTable::parse(text) {
@@ -52,6 +62,7 @@ pub(super) struct Parts<'t> {
     pub(super) watches: Vec<Part<'t>>,
     pub(super) discovery: Vec<Part<'t>>,
     pub(super) api: Vec<Part<'t>>,
+    pub(super) fleet: Vec<Part<'t>>,
 }
 
 pub(super) fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t> {
@@ -69,6 +80,7 @@ pub(super) fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -
                 "watches" => &mut parts.watches,
                 "discovery" => &mut parts.discovery,
                 "api" => &mut parts.api,
+                "fleet" => &mut parts.fleet,
                 later if LATER.contains(&later) => {
                     r.not_yet(later, name.span());
                     continue;

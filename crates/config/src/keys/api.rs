@@ -128,7 +128,7 @@ pub(crate) static TLS: Table<ApiTls> = Table {
     refused: &[],
 };
 
-fn tcp(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn tcp(text: &str) -> Result<SocketAddr, String> {
     let written = address::parse(text)?;
     let address: SocketAddr = written.parse().map_err(|_| "write ip:port or [ip6]:port")?;
     if address.port() == 0 {
@@ -138,7 +138,7 @@ fn tcp(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// A file beside the configuration, or wherever its path leads.
-fn file(v: Value<'_>, r: &mut Reader<'_>) -> Option<PathBuf> {
+pub(crate) fn file(v: Value<'_>, r: &mut Reader<'_>) -> Option<PathBuf> {
     let text = r.filled(v)?;
     let path = r.directory().join(text);
     Some(std::path::absolute(&path).unwrap_or(path))
@@ -157,7 +157,7 @@ fn present(v: Value<'_>, r: &mut Reader<'_>) -> Option<PathBuf> {
 /// What such a file holds is worth as much as the node.
 fn private(v: Value<'_>, r: &mut Reader<'_>) -> Option<PathBuf> {
     let path = present(v, r)?;
-    if is_open(&path) {
+    if is_accessible(&path, 0o007) {
         let shown = path.display();
         let help = format!("keep it to those who may use it: chmod o= {shown}");
         return r.wrong(v.span, format!("{shown} is accessible to everybody"), help);
@@ -165,8 +165,9 @@ fn private(v: Value<'_>, r: &mut Reader<'_>) -> Option<PathBuf> {
     Some(path)
 }
 
-fn is_open(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o007 != 0)
+/// Whether others may use it: those that the bits of a mode stand for.
+pub(crate) fn is_accessible(path: &Path, to: u32) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.permissions().mode() & to != 0)
 }
 
 /// What can only be said about the whole table.

@@ -5,7 +5,6 @@
 const OF_JOBS: &[(&str, &str)] = &[
     ("args", "put them into exec: exec = [\"program\", \"argument\"]"),
     ("autorestart", "use restart = \"always\", \"on-failure\" or \"never\""),
-    ("autostart", "use an app with start_sequence = 0, and app = \"NAME\" here"),
     ("availability", "use restart = { on, delay, limit }, and main = true for exit_on_end"),
     ("check", "use health = { exec = \"…\" }, { http = \"…\" } or { tcp = \"…\" }"),
     ("checks", "use health = { http = \"…\" }, or a list of such tables"),
@@ -13,7 +12,7 @@ const OF_JOBS: &[(&str, &str)] = &[
     ("command", "use exec; it is not run by a shell: exec = [\"sh\", \"-c\", \"…\"] is"),
     ("depends_on", "use when = { source = \"JOB\", once = \"healthy\" }"),
     ("directory", "use cwd"),
-    ("disabled", "use an app with start_sequence = 0, and app = \"NAME\" here"),
+    ("disabled", "use autostart = false"),
     ("dir", "use cwd"),
     ("entrypoint", "use exec"),
     ("environment", "use env = { NAME = \"value\" }"),

@@ -39,6 +39,7 @@ pub(crate) struct Job {
     pub(crate) advertise: Option<Span>,
     pub(crate) tty: Option<Span>,
     pub(crate) stop_timeout: Option<Span>,
+    pub(crate) autostart: Option<Span>,
 }
 
 /// A job, and where its name is.
@@ -69,6 +70,7 @@ impl Job {
             advertise: None,
             tty: None,
             stop_timeout: None,
+            autostart: None,
         }
     }
 }
@@ -380,6 +382,18 @@ pub(crate) static JOB: Table<Job> = Table {
             },
         ),
         key(
+            "autostart",
+            Kind::Bool,
+            "true",
+            Live,
+            "It starts by itself; false: by command only. A job with app starts when its app does.",
+            |job, v, r| {
+                job.plan.autostart = r.boolean(v)?;
+                job.autostart = Some(v.span);
+                Some(())
+            },
+        ),
+        key(
             "app",
             Kind::Text,
             "",
@@ -397,7 +411,8 @@ pub(crate) static JOB: Table<Job> = Table {
         ),
         key("place", Kind::Table, "", Live, "Where it stands in its app.", |job, v, r| {
             job.place = Some(v.span);
-            app::place(v, r).map(|it| job.plan.place = it)
+            let instances = job.plan.instance_of.is_some();
+            app::place(v, instances, r).map(|it| job.plan.place = it)
         }),
         key(
             "advertise",

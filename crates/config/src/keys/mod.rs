@@ -8,6 +8,7 @@ pub(crate) mod api;
 pub(crate) mod app;
 pub(crate) mod containerpilot;
 pub(crate) mod discovery;
+pub(crate) mod fleet;
 pub(crate) mod foreign;
 pub(crate) mod health;
 pub(crate) mod http;
@@ -129,6 +130,8 @@ pub enum Reload {
     Live,
     /// Restarts the job.
     Restart,
+    /// Nothing: only a new run of the node has it.
+    NewRun,
 }
 
 /// Reads a value into `T`; `None` when it was wrong and has been reported.
@@ -198,6 +201,7 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(discovery::TLS.listed("discovery.tls"))
         .chain(api::API.listed("api"))
         .chain(api::TLS.listed("api.tls"))
+        .chain(fleet::FLEET.listed("fleet"))
         .collect()
 });
 

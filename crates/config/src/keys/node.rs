@@ -2,7 +2,11 @@
 
 use crate::{
     Context,
-    keys::{Kind, Reload::Live, Table, key},
+    keys::{
+        Kind,
+        Reload::{Live, NewRun},
+        Table, key,
+    },
     reader::Place,
 };
 use mainstay_core::plan::{ExitRule, NodePlan, USUAL_SHUTDOWN};
@@ -14,6 +18,8 @@ pub(crate) struct Node {
     pub(crate) exit: Option<(ExitRule, Place)>,
     /// Where it is written; `None`: it follows from the jobs.
     pub(crate) stop_timeout: Option<Place>,
+    /// Where the name is written; `None`: it is that of the host.
+    pub(crate) name: Option<Place>,
 }
 
 pub(crate) static NODE: Table<Node> = Table {
@@ -32,6 +38,7 @@ pub(crate) static NODE: Table<Node> = Table {
                     return r.wrong(v.span, format!("'{name}' is not a name for a node"), help);
                 }
                 node.plan.name = name;
+                node.name = Some(r.here(v.span));
                 Some(())
             },
         ),
@@ -54,10 +61,26 @@ pub(crate) static NODE: Table<Node> = Table {
             Live,
             "When the node ends by itself: with a main job, with its last job, with the first that \
              ends, with the first that fails (else with the last), or never; default: main if some \
-             job is main, never with [api] listen, else all.",
+             job is main, never with [fleet] or [api] listen, else all.",
             |node, v, r| {
                 let rule = r.one_of(v)?;
                 node.exit = Some((rule, r.here(v.span)));
+                Some(())
+            },
+        ),
+        key(
+            "machine",
+            Kind::Text,
+            "",
+            NewRun,
+            "The machine that it runs on, where a fleet is to know: nodes of one machine share its \
+             load; default: the kernel's boot id.",
+            |node, v, r| {
+                let machine = r.filled(v)?;
+                if !r.in_fleet {
+                    r.lonely(v.span);
+                }
+                node.plan.machine = Some(machine);
                 Some(())
             },
         ),
@@ -74,6 +97,7 @@ pub(crate) fn default(ctx: &Context) -> NodePlan {
         stop_timeout: USUAL_SHUTDOWN,
         exit: ExitRule::All,
         log_level: "info".to_owned(),
+        machine: None,
     }
 }
 

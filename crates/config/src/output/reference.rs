@@ -17,7 +17,7 @@ the headers of a check and in the token of discovery `${file:/path}` stands for 
 line end. Relative paths of such files start at the configuration file.
 
 **On reload** says what `mainstay reload` does when a value has changed: *live* applies it to what
-runs, *restart* restarts the job.
+runs, *restart* restarts the job, *new run* leaves it to the next `mainstay run`.
 ";
 
 /// Every key with its type, default, reload and meaning, as Markdown.
@@ -66,6 +66,7 @@ fn row(key: &Key) -> String {
     let reload = match key.reload {
         Reload::Live => "live",
         Reload::Restart => "restart",
+        Reload::NewRun => "new run",
     };
     let meaning = key.doc.replace('|', "\\|");
     format!("| `{}` | {} | {default} | {reload} | {meaning} |\n", key.name, shape(key.kind))
@@ -126,6 +127,10 @@ fn about(table: &str) -> &'static str {
         "api" => {
             "Where the API can be reached beside its unix socket, and by whom: see \
              [The API](api.md). Relative paths start at the configuration file.\n\n"
+        }
+        "fleet" => {
+            "The nodes that act as one: the jobs of apps run on one of them, wherever there is room. \
+             Relative paths start at the configuration file. `nodes` or `join` has to be there.\n\n"
         }
         "telemetry" => {
             "What is shown to those who watch the node: see [telemetry](telemetry.md).\n\n"

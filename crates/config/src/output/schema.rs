@@ -39,6 +39,7 @@ pub fn schema() -> Value {
             "watches": named("Services that are watched, by name.", table("watches.NAME")),
             "discovery": described(table("discovery"), "Where services are found."),
             "api": described(table("api"), "Where the API can be reached, and by whom."),
+            "fleet": described(table("fleet"), "The nodes that act as one."),
         },
     })
 }

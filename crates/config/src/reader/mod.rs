@@ -15,7 +15,7 @@ use crate::{
     keys::{Table, foreign},
     source::Sources,
 };
-use mainstay_core::text::bytes;
+use mainstay_core::{name::Name, text::bytes};
 use outline::Mistake;
 use std::{
     collections::BTreeSet,
@@ -41,6 +41,10 @@ pub(crate) struct Reader<'a> {
     pub(crate) instance: Option<u32>,
     /// Whether a secret may be read here, and whether one was.
     pub(crate) secret: Secret,
+    /// There is a `[fleet]`.
+    pub(crate) in_fleet: bool,
+    /// The nodes that `[fleet]` lists; empty: it does not.
+    pub(crate) known_nodes: Vec<Name>,
     /// What is found now has been told before.
     quiet: bool,
     /// Lines that are no TOML. What was made of them says nothing about what was meant.
@@ -67,6 +71,8 @@ impl<'a> Reader<'a> {
             errors: 0,
             instance: None,
             secret: Secret::Refused,
+            in_fleet: false,
+            known_nodes: Vec::new(),
             quiet: false,
             broken: BTreeSet::new(),
         }
@@ -208,6 +214,11 @@ impl<'a> Reader<'a> {
     ) {
         let message = format!("{}: {}", self.path.join("."), message.as_ref());
         self.report(span.into(), Diagnostic::warning(message).help(help), None);
+    }
+
+    /// Warns of what means something in a fleet only.
+    pub(crate) fn lonely(&mut self, span: impl Into<Range<usize>>) {
+        self.warn(span, "it does nothing without [fleet]", "add [fleet], or remove it");
     }
 
     /// As [`Reader::warn`], with another place that has to do with it and what is there.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod files;
+mod fleet;
 mod golden;
 mod plans;
 mod published;
@@ -54,4 +55,10 @@ fn refused(text: &str) -> String {
         Ok(loaded) => panic!("it was accepted: {:?}", loaded.plan),
         Err(errors) => errors.render(false),
     }
+}
+
+/// A plan whatever the way in which its jobs are written.
+fn undefined(mut plan: Plan) -> Plan {
+    plan.jobs.iter_mut().for_each(|job| Arc::make_mut(job).definition = 0);
+    plan
 }

@@ -1,6 +1,6 @@
 //! What is written becomes what is meant.
 
-use super::{job, loaded, plan, refused};
+use super::{job, loaded, plan, refused, undefined};
 use mainstay_config::{Key, Kind, Reload as OnReload, keys};
 use mainstay_core::{
     event::EventName,
@@ -22,7 +22,9 @@ fn a_job_that_says_only_what_it_runs_has_every_default() {
     assert_eq!(plan.node.exit, ExitRule::All);
     assert_eq!(plan.node.log_level, "info");
     let exec = vec!["./web".to_owned(), "--port".to_owned(), "80".to_owned()];
-    assert_eq!(*plan.jobs[0], JobPlan::new(Name::new("web").unwrap(), exec));
+    let definition = plan.jobs[0].definition;
+    let default = JobPlan { definition, ..JobPlan::new(Name::new("web").unwrap(), exec) };
+    assert_eq!(*plan.jobs[0], default);
     assert_eq!(plan.jobs.len(), 1);
 }
 
@@ -48,7 +50,11 @@ fn with(table: &str, name: &str, value: &str) -> String {
     let exec = if (table, name) == ("jobs.NAME", "exec") { "" } else { "exec = \"true\"\n" };
     let line = if name.is_empty() { String::new() } else { format!("{name} = {value}\n") };
     let others = format!("{}[jobs.y]\nexec = \"true\"\n[apps.z]\n", discovery(table, name));
-    let app = if table == "jobs.NAME.place" { "app = \"z\"\n" } else { "" };
+    let app = match (table, name) {
+        ("jobs.NAME.place", "spread") => "app = \"z\"\ninstances = 2\n",
+        ("jobs.NAME.place", _) => "app = \"z\"\n",
+        _ => "",
+    };
     if table == "telemetry.metrics" {
         let kind = match name {
             "type" => "",
@@ -79,16 +85,21 @@ fn discovery(table: &str, name: &str) -> &'static str {
 
 #[test]
 fn every_key_accepts_its_documented_default_and_nothing_changes() {
-    for key in keys().iter().filter(|key| !key.default.is_empty()) {
-        let bare = plan(&with(key.table, "", ""));
+    for key in outside_fleets().filter(|key| !key.default.is_empty()) {
+        let bare = undefined(plan(&with(key.table, "", "")));
         let text = with(key.table, key.name, key.default);
-        assert_eq!(plan(&text), bare, "{}.{}", key.table, key.name);
+        assert_eq!(undefined(plan(&text)), bare, "{}.{}", key.table, key.name);
     }
+}
+
+/// Those of a fleet need a key, and are tried beside one.
+fn outside_fleets() -> impl Iterator<Item = &'static Key> {
+    keys().iter().filter(|key| key.table != "fleet")
 }
 
 #[test]
 fn every_word_of_a_choice_is_accepted() {
-    for key in keys() {
+    for key in outside_fleets() {
         let (Kind::OneOf(words) | Kind::OneOfOrTable(words)) = key.kind else { continue };
         for word in words {
             // The other engine needs a directory.
@@ -315,7 +326,8 @@ fn other_value(key: &Key) -> String {
 #[test]
 fn a_reload_does_with_each_key_what_the_registry_says() {
     // Tables are tried key by key, and these need more than themselves.
-    let apart = ["within", "env_file", "source", "once", "each", "cron", "tz", "instances"];
+    let apart =
+        ["within", "env_file", "source", "once", "each", "cron", "tz", "instances", "spread"];
     let mut tried = 0;
     for key in keys().iter().filter(|key| key.table.starts_with("jobs.NAME")) {
         let table = matches!(key.kind, Kind::Table | Kind::Tables);
@@ -329,6 +341,7 @@ fn a_reload_does_with_each_key_what_the_registry_says() {
         let expected = match key.reload {
             OnReload::Live => Change::Live,
             OnReload::Restart => Change::Restart,
+            OnReload::NewRun => panic!("a job waits for no run of its node"),
         };
         assert_eq!(x.change, expected, "{}.{}", key.table, key.name);
         tried += 1;

@@ -1,6 +1,6 @@
 //! What of an app is journaled: how far it is, its restarts, and each reason by itself.
 
-use super::{App, AppRestarts, AppStage, RestReason};
+use super::{App, AppPhase, AppRestarts, AppStage, RestReason};
 use crate::{clock::Mono, name::Name, record::Journaled};
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,13 @@ pub struct AppState {
     stage: AppStage,
     restarts: AppRestarts,
     resting: Vec<(Name, RestReason)>,
+}
+
+impl AppState {
+    #[must_use]
+    pub fn phase(&self) -> AppPhase {
+        App::restored(self.stage, self.restarts.clone()).phase()
+    }
 }
 
 impl App {

@@ -242,6 +242,24 @@ events! {
     LogGap { lines: u64 } = "logGap" { by: &[Job], tone: Tone::Bad }
     /// A process that belonged to no job was killed.
     StrayKilled { pid: u32, command: String } = "strayKilled" { by: &[Node] }
+    /// Another node of the fleet takes part.
+    NodeJoined { node: Name } = "nodeJoined" { by: &[Node], tone: Tone::Good }
+    /// Another node of the fleet is not there any more.
+    NodeLost { node: Name } = "nodeLost" { by: &[Node], tone: Tone::Bad }
+    /// Another node is left out until somebody lets it in again.
+    NodeIsolated { node: Name } = "nodeIsolated" { by: &[Node], tone: Tone::Bad }
+    /// A second run of a node that is there wants to take part.
+    NodeRefused { node: Name, run: String } = "nodeRefused" { by: &[Node], tone: Tone::Bad }
+    /// The node follows a master of the fleet: another one, or one that begins anew.
+    MasterChanged { master: Name, term: u64 } = "masterChanged" { by: &[Node] }
+    /// The fleet has come to another state.
+    FleetState { state: String } = "fleetState" { by: &[Node] }
+    /// The master has given it to a node.
+    Placed { node: Name } = "placed" { by: &[Job] }
+    /// The master finds no node for it.
+    NotPlaced { reason: String } = "notPlaced" { by: &[Job], tone: Tone::Bad }
+    /// It runs on several nodes of the fleet.
+    Conflict { nodes: Vec<Name> } = "conflict" { by: &[Job], tone: Tone::Bad }
 }
 
 /// How a run ended. One that ended by itself, and that nothing follows, is told twice: then

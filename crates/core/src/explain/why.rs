@@ -160,6 +160,9 @@ impl Question<'_> {
     fn resting(&self) -> Vec<String> {
         let app = self.plan.app.as_ref().map_or("", Name::as_str);
         let line = match self.node.rest_reason(self.plan.name.as_str()) {
+            None if self.is_unasked() => {
+                "it starts by command only: its autostart is false".to_owned()
+            }
             None => "it was stopped on request".to_owned(),
             Some(RestReason::StartAborted) => {
                 format!("the start of its app {app} was aborted{}", self.failed_mate(app))
@@ -170,6 +173,12 @@ impl Question<'_> {
             Some(RestReason::NotReached) => self.sequence(app),
         };
         std::iter::once(line).chain(self.app_to_come()).collect()
+    }
+
+    /// Nobody has started it yet, and it does not start by itself.
+    fn is_unasked(&self) -> bool {
+        let started = self.node.job(self.plan.name.as_str()).is_some_and(|it| it.incarnation() > 0);
+        !self.plan.autostart && !started
     }
 
     /// What comes next of an app that has failed.

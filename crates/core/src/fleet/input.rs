@@ -1,10 +1,11 @@
 //! What a node tells its fleet machine, what that wants, and what outlives a boot.
 
 use super::{
-    Catalogue, EngineCommand, EngineEvent, FailureKey, FailureQueue, FleetRequest, FleetStage,
-    JobCopy, NotPlaced, Number, RequestAnswer, RequestId, RunId, Term, Wishes,
+    Catalogue, EngineCommand, EngineEvent, FailureKey, FailureQueue, FleetRequest, FleetRules,
+    FleetStage, JobCopy, NotPlaced, Number, RequestAnswer, RequestId, RunId, Term, Wishes,
 };
 use crate::{clock::Mono, name::Name};
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -18,6 +19,8 @@ pub enum FleetInput {
     Jobs(BTreeMap<Name, JobCopy>),
     /// Another plan is in force here.
     Known(Arc<Catalogue>),
+    /// Its `[fleet]` is another one.
+    Rules(FleetRules),
     /// A user asks, here.
     Asked(FleetRequest),
     /// A user wants an isolated node back.
@@ -107,7 +110,8 @@ pub struct FleetOutcome {
 }
 
 /// What outlives a boot.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Kept {
     pub highest_term: Option<Term>,
     pub isolates: BTreeSet<Name>,

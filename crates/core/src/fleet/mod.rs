@@ -28,6 +28,7 @@ pub mod placement;
 pub mod requests;
 pub mod rules;
 pub mod stage;
+mod view;
 pub mod wishes;
 
 pub use conciliation::{Afterwards, Conciliation, Settlement, conciliate};
@@ -42,8 +43,9 @@ pub use orders::TakenOrders;
 pub use peers::{PeerChange, PeerState, Peers};
 pub use placement::{Loads, NotPlaced, Seat, Strategy};
 pub use requests::{FleetRequest, OpenRequests, RequestAnswer, RequestId};
-pub use rules::{AppRules, Catalogue, Distribution, FleetRules, JobRules};
+pub use rules::{Catalogue, FleetRules, JobRules};
 pub use stage::FleetStage;
+pub use view::{NodeView, PlacedView};
 pub use wishes::{AskedBy, JobWish, Wishes};
 
 use crate::{app::AppPhase, clock::Mono, name::Name};
@@ -81,8 +83,10 @@ pub struct Fleet {
     ending: bool,
     /// Another master was first heard of then.
     rival_since: Option<Mono>,
-    /// What was said and campaigned for last.
+    /// What was said and campaigned for last, and the version before the first of them: an agent
+    /// that takes over says something later than the one before.
     said: Option<Arc<NodeFacts>>,
+    version_before: u64,
     among: BTreeSet<Name>,
 }
 
@@ -110,12 +114,13 @@ impl Fleet {
             jobs: BTreeMap::new(),
             wishes: kept.wishes,
             failures: kept.failures,
-            requests: OpenRequests::default(),
+            requests: OpenRequests::after(now),
             orders: TakenOrders::default(),
             drained: kept.drained,
             ending: false,
             rival_since: None,
             said: None,
+            version_before: now.0,
             among: BTreeSet::new(),
             me,
             rules,
@@ -174,8 +179,16 @@ impl Fleet {
         let mut out = FleetOutcome::default();
         match input {
             FleetInput::Engine(event) => self.engine_said(now, &mut out, event),
-            FleetInput::Jobs(jobs) => self.jobs = jobs,
+            FleetInput::Jobs(jobs) => {
+                let taken = jobs.iter().filter_map(|(job, copy)| Some((job, copy.order.as_ref()?)));
+                taken.for_each(|(job, number)| self.orders.recall(job, number));
+                self.jobs = jobs;
+            }
             FleetInput::Known(catalogue) => self.catalogue = catalogue,
+            FleetInput::Rules(rules) => {
+                self.peers.expect(&rules.nodes, rules.auto_fence);
+                self.rules = rules;
+            }
             FleetInput::Asked(request) => {
                 let id = self.requests.take(&self.me.name, &self.me.run, request);
                 out.request = Some(id);
@@ -430,6 +443,10 @@ impl Fleet {
         let Some(work) = work else { return };
         self.failures.drop_answered(&work.answered);
         out.answers.extend(self.requests.settle_by(&work.answers));
+        if let Some(on) = work.drains.get(&self.me.name) {
+            self.drained = *on;
+        }
+        work.readmits.iter().for_each(|node| self.peers.readmit(node));
         if self.master.is_none() && self.stage != work.stage {
             self.stage = work.stage;
             out.events.push(FleetEvent::Stage { stage: work.stage });
@@ -445,7 +462,7 @@ impl Fleet {
     fn facts(&self, now: Mono, work: Option<Arc<Work>>) -> NodeFacts {
         NodeFacts {
             run: self.me.run.clone(),
-            version: self.said.as_ref().map_or(0, |said| said.version) + 1,
+            version: self.said.as_ref().map_or(self.version_before, |said| said.version) + 1,
             now,
             machine: self.me.machine.clone(),
             in_sync: self.in_sync,

@@ -22,6 +22,13 @@ impl TakenOrders {
         higher
     }
 
+    /// An earlier agent of this run has taken it.
+    pub fn recall(&mut self, job: &Name, number: &Number) {
+        if self.last.get(job).is_none_or(|last| number > last) {
+            self.last.insert(job.clone(), number.clone());
+        }
+    }
+
     #[must_use]
     pub fn last(&self, job: &Name) -> Option<&Number> {
         self.last.get(job)

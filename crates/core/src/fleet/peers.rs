@@ -17,13 +17,15 @@
 
 use super::{FleetMember, NodeFacts, RunId};
 use crate::{clock::Mono, name::Name};
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum PeerState {
     Unknown,
     Checking,
@@ -89,6 +91,18 @@ impl Peers {
         };
         let peers = known.map(|node| (node.clone(), peer(node))).collect();
         Peers { me, run, auto_fence, peers, reached: BTreeMap::new(), refused: BTreeSet::new() }
+    }
+
+    /// Other nodes are expected from now on. Those that are not any more go when they are not there.
+    pub fn expect(&mut self, nodes: &[Name], auto_fence: bool) {
+        self.auto_fence = auto_fence;
+        self.peers.retain(|node, peer| match peer {
+            Peer::Unknown | Peer::Silent => nodes.contains(node),
+            Peer::Checking { .. } | Peer::Running { .. } | Peer::Isolated { .. } => true,
+        });
+        for node in nodes.iter().filter(|node| **node != self.me) {
+            self.peers.entry(node.clone()).or_insert(Peer::Unknown);
+        }
     }
 
     #[must_use]

@@ -87,6 +87,12 @@ impl Loads {
         it.map_or((FULL, FULL), |it| (it.load, self.machines[it.machine as usize]))
     }
 
+    /// There is so much room on its machine.
+    #[must_use]
+    pub fn fits(&self, seat: Seat, load: u32) -> bool {
+        self.of(seat).1 + load <= FULL
+    }
+
     #[must_use]
     pub fn is_same_machine(&self, one: Seat, other: Seat) -> bool {
         let machine = |seat: Seat| self.seats.get(seat.0 as usize).map(|it| it.machine);
@@ -114,7 +120,7 @@ impl Loads {
         candidates: &[Seat],
         local: Option<Seat>,
     ) -> Option<Seat> {
-        let fits = |seat: &Seat| self.of(*seat).1 + load <= FULL;
+        let fits = |seat: &Seat| self.fits(*seat, load);
         let mut fitting = candidates.iter().copied().filter(fits);
         // Of equals the first counts, in both directions.
         match strategy {

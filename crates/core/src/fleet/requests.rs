@@ -4,8 +4,8 @@
 //! so hands it to every new master. The master does it once, and says the answer with its work; the
 //! node that asked drops it then, and the master forgets the answer when it has.
 
-use super::{Conciliation, RunId};
-use crate::name::Name;
+use super::{Conciliation, NotPlaced, RunId};
+use crate::{clock::Mono, name::Name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,6 +35,30 @@ pub enum FleetRequest {
     StopJob {
         job: Name,
     },
+    /// Stopped wherever it runs, then started where the rules say.
+    RestartJob {
+        job: Name,
+        args: Option<Vec<String>>,
+    },
+    /// Stopped where it runs, then started there.
+    MoveJob {
+        job: Name,
+        to: Name,
+    },
+    /// All of its jobs that run.
+    MoveApp {
+        app: Name,
+        to: Name,
+    },
+    /// Nothing is to be placed on a node, and what runs there goes elsewhere; or it may be again.
+    Drain {
+        node: Name,
+        on: bool,
+    },
+    /// An isolated node may take part again, for all nodes of this side.
+    Readmit {
+        node: Name,
+    },
     /// Solve the conflicts of one job, or all.
     Conciliate {
         job: Option<Name>,
@@ -56,6 +80,16 @@ pub enum RequestAnswer {
     NoSuchJob,
     /// The fleet starts nothing now: it conciliates, or ends.
     NotNow,
+    /// No node of this name takes part.
+    NoSuchNode,
+    /// What is to be moved does not run.
+    NotRunning,
+    /// It has no home there.
+    NotPlaced(NotPlaced),
+    /// The master has begun it; these have no other home and stay.
+    Stays {
+        jobs: Vec<Name>,
+    },
 }
 
 /// Those that were asked here.
@@ -66,6 +100,12 @@ pub struct OpenRequests {
 }
 
 impl OpenRequests {
+    /// Those of an agent that takes over have other numbers than those of the one before.
+    #[must_use]
+    pub fn after(now: Mono) -> OpenRequests {
+        OpenRequests { last: now.0, open: BTreeMap::new() }
+    }
+
     pub fn take(&mut self, node: &Name, run: &RunId, request: FleetRequest) -> RequestId {
         self.last += 1;
         let id = RequestId { node: node.clone(), run: run.clone(), number: self.last };

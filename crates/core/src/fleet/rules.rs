@@ -3,7 +3,7 @@
 use super::{Conciliation, Strategy};
 use crate::{
     name::Name,
-    plan::{AppPlan, Place},
+    plan::{AppPlan, FleetPlan, JobPlan, Place, Plan, nodes_in_order},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -44,26 +44,8 @@ impl Default for FleetRules {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Catalogue {
     /// In the order of the file.
-    pub apps: Vec<AppRules>,
+    pub apps: Vec<AppPlan>,
     pub jobs: BTreeMap<Name, JobRules>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AppRules {
-    pub plan: AppPlan,
-    /// `None`: the fleet's.
-    pub strategy: Option<Strategy>,
-    pub distribution: Distribution,
-}
-
-/// How far the jobs of an app may be from each other.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Distribution {
-    #[default]
-    Any,
-    OneNode,
-    OneMachine,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,18 +54,57 @@ pub struct JobRules {
     pub place: Place,
     /// A digest of its table as it is written: two nodes know the same job when it is equal.
     pub definition: u64,
-    /// What it takes of a machine, of 100.
-    pub load: u32,
-    /// Where it may run, in this order; empty: anywhere, in the order of the fleet.
-    pub nodes: Vec<Name>,
-    /// How long a start with `wait_exit` waits.
-    pub wait_timeout: Duration,
+    /// Which of the instances of a job it is, counted from 1; `None`: it is one job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<u32>,
+}
+
+impl FleetRules {
+    #[must_use]
+    pub fn of(plan: &FleetPlan) -> FleetRules {
+        FleetRules {
+            nodes: plan.nodes.iter().map(|node| node.name.clone()).collect(),
+            core: plan.core.iter().cloned().collect(),
+            sync_timeout: plan.sync_timeout,
+            order_timeout: plan.order_timeout,
+            auto_fence: plan.auto_fence,
+            strategy: plan.strategy,
+            conciliation: plan.conciliation,
+        }
+    }
+}
+
+impl JobRules {
+    /// The nodes that it may run on, in this order; `known`: those of the fleet, in theirs.
+    #[must_use]
+    pub fn nodes(&self, app: Option<&AppPlan>, known: &[Name]) -> Vec<Name> {
+        let own = Some(&self.place.nodes).filter(|it| !it.is_empty());
+        let patterns = own.or(app.map(|app| &app.nodes)).filter(|it| !it.is_empty());
+        let nodes = patterns.map_or_else(|| known.to_vec(), |it| nodes_in_order(it, known));
+        match (self.place.spread, self.instance) {
+            (Some(spread), Some(number)) => spread.of(number, nodes),
+            (Some(_) | None, _) => nodes,
+        }
+    }
 }
 
 impl Catalogue {
+    /// The jobs of a plan that are placed by the fleet: those of its apps.
     #[must_use]
-    pub fn app(&self, name: &Name) -> Option<&AppRules> {
-        self.apps.iter().find(|app| app.plan.name == *name)
+    pub fn of(plan: &Plan) -> Catalogue {
+        let rules = |job: &JobPlan| {
+            let app = plan.app_of(job)?.name.clone();
+            let (place, definition) = (job.place.clone(), job.definition);
+            let rules = JobRules { app, place, definition, instance: job.instance() };
+            Some((job.name.clone(), rules))
+        };
+        let jobs = plan.jobs.iter().filter_map(|job| rules(job)).collect();
+        Catalogue { apps: plan.apps.clone(), jobs }
+    }
+
+    #[must_use]
+    pub fn app(&self, name: &Name) -> Option<&AppPlan> {
+        self.apps.iter().find(|app| app.name == *name)
     }
 
     /// The jobs of an app, by name.
@@ -94,7 +115,7 @@ impl Catalogue {
     /// What only another node knows is added; what both know stays as it is here.
     pub fn add(&mut self, other: &Catalogue) {
         for app in &other.apps {
-            if self.app(&app.plan.name).is_none() {
+            if self.app(&app.name).is_none() {
                 self.apps.push(app.clone());
             }
         }

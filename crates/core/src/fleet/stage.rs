@@ -7,6 +7,7 @@
 //! ```
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -25,6 +26,20 @@ pub enum FleetStage {
     Shutdown {
         again: bool,
     },
+}
+
+impl fmt::Display for FleetStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            FleetStage::Initialization => "INITIALIZATION",
+            FleetStage::Deployment => "DEPLOYMENT",
+            FleetStage::Operation => "OPERATION",
+            FleetStage::Conciliation => "CONCILIATION",
+            FleetStage::Restarting => "RESTARTING",
+            FleetStage::ShuttingDown => "SHUTTING_DOWN",
+            FleetStage::Shutdown { .. } => "SHUTDOWN",
+        })
+    }
 }
 
 impl FleetStage {

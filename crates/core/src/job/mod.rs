@@ -114,11 +114,11 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job that has not run yet. The plan wants it to run, unless an app has to say when.
+    /// A job that has not run yet. The plan wants it to run, unless an app has to say when, or a user.
     pub(crate) fn new(plan: &JobPlan) -> Job {
-        match plan.app {
-            None => Job::with_wish(Desired::Run),
-            Some(_) => Job::with_wish(Desired::Rest),
+        match (&plan.app, plan.autostart) {
+            (None, true) => Job::with_wish(Desired::Run),
+            (None, false) | (Some(_), _) => Job::with_wish(Desired::Rest),
         }
     }
 

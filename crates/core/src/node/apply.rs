@@ -26,7 +26,9 @@ use crate::{
     job::{Desired, Job, JobInput, Phase, is_triggered},
     name::Name,
     outbox::Outbox,
-    plan::{AppPlan, Change, JobChange, JobPlan, OnLoss, Plan, PlanDiff, diff, diff_job},
+    plan::{
+        AppPlan, Change, JobChange, JobPlan, OnLoss, Plan, PlanDiff, diff, diff_job, wants_new_run,
+    },
     record::Encoded,
 };
 use std::{
@@ -77,9 +79,9 @@ impl Node {
             if known { self.is_ordered_at_once(plan) } else { by_itself }
         };
         match (&plan.app, new.plan.app_of(plan)) {
-            (None, _) => Effect::Start,
-            (Some(_), Some(app)) if starts(app) => Effect::Start,
-            (Some(_), _) => Effect::Later,
+            (None, _) if plan.autostart => Effect::Start,
+            (Some(_), Some(app)) if !new.plan.is_placed(plan) && starts(app) => Effect::Start,
+            (None | Some(_), _) => Effect::Later,
         }
     }
 
@@ -92,6 +94,7 @@ impl Node {
         if self.state.shutting().is_some() {
             return Err(Refusal::NodeStopping);
         }
+        self.may_have(&new)?;
         let changes = match preview {
             Some(preview) if self.is_current(&preview, &new) => preview.jobs,
             // What it was compared with is no longer there.
@@ -129,6 +132,12 @@ impl Node {
         out.command(Command::Applied);
         self.look_again(out);
         Ok(())
+    }
+
+    /// What a node has begun with in its fleet it keeps until it ends.
+    pub(super) fn may_have(&self, new: &Plan) -> Result<(), Refusal> {
+        let keys = wants_new_run(self.plan(), new);
+        if keys.is_empty() { Ok(()) } else { Err(Refusal::NewRun(keys.join(", "))) }
     }
 
     /// It has nothing to do but to run for the end of one of these, which is still to come.
@@ -232,6 +241,7 @@ impl Node {
         }
         let gone: Vec<Name> = gone.into_iter().map(|id| self.jobs.name(id).clone()).collect();
         self.jobs.forget(&gone);
+        self.placements.retain_known(|job| !gone.contains(job));
         self.wiring = Arc::new(Wiring::new(&self.jobs));
         self.revision += 1;
         self.step.gone = gone;

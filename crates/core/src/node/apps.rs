@@ -108,6 +108,9 @@ impl Node {
 
     /// The apps that start by themselves, lowest sequence first.
     pub(super) fn start_apps(&mut self, out: &mut Outbox) {
+        if self.plan().fleet.is_some() {
+            return;
+        }
         self.state.edit().boot.begin(&self.jobs.plan().apps);
         self.go_on_with_boot(out);
     }
@@ -176,7 +179,8 @@ impl Node {
     pub(super) fn tell_app_of_failure(&mut self, out: &mut Outbox, id: JobId) {
         let (plan, job) = self.jobs.both(id);
         let Some(app) = &plan.app else { return };
-        let failed = job.ended_for_good() == Some(false) && !self.jobs.is_leaving(id);
+        let here = !self.jobs.is_leaving(id) && !self.plan().is_placed(plan);
+        let failed = job.ended_for_good() == Some(false) && here;
         if failed && self.state.shutting().is_none() {
             let (app, job) = (app.clone(), plan.name.clone());
             self.step_app(out, &app, AppInput::Failed { job: &job });
@@ -249,6 +253,9 @@ impl Node {
     /// A new plan: new apps start, those that are gone are forgotten, and a new job of an app that
     /// is up starts with it.
     pub(super) fn change_apps(&mut self, out: &mut Outbox, before: &[AppPlan]) {
+        if self.plan().fleet.is_some() {
+            return;
+        }
         let apps: Vec<AppPlan> = self.jobs.plan().apps.clone();
         for app in &apps {
             let known = before.iter().any(|other| other.name == app.name);
@@ -299,8 +306,9 @@ impl Node {
     /// A job that is new in the plan is let go at once if its app has started.
     pub(super) fn is_ordered_at_once(&self, job: &JobPlan) -> bool {
         match (&job.app, self.jobs.plan().app_of(job)) {
-            (None, _) => true,
+            (None, _) => job.autostart,
             (Some(_), None) => false,
+            (Some(_), Some(_)) if self.plan().is_placed(job) => false,
             (Some(app), Some(_)) => {
                 self.app(app).is_some_and(|app| app.starts_newcomer(&job.place))
             }

@@ -6,6 +6,7 @@ use crate::{
     environ::Unfit,
     event,
     exit::{Asked, Exit, Usage},
+    fleet::{FleetEvent, Number, OrderKind},
     job::JobSummary,
     name::Name,
     plan::{Plan, SignalTarget},
@@ -55,6 +56,14 @@ pub enum Input {
         token: Token,
     },
     Request(Request),
+    /// The fleet wants something of a job that it places.
+    Ordered {
+        job: Name,
+        order: Number,
+        what: OrderKind,
+    },
+    /// Something has happened in the fleet, for observers.
+    Fleet(FleetEvent),
     /// A signal that the node itself received.
     Signalled {
         signal: Signal,
@@ -221,6 +230,8 @@ impl Input {
             | Input::Spawned { .. }
             | Input::Timer { .. }
             | Input::Request(_)
+            | Input::Ordered { .. }
+            | Input::Fleet(_)
             | Input::Signalled { .. }
             | Input::Notified { .. }
             | Input::CronDue { .. }
@@ -312,6 +323,8 @@ pub enum Refusal {
     TaskUnderWay,
     #[error("the node is stopping")]
     NodeStopping,
+    #[error("nothing is changed, since only a new run of the node can have another {0}")]
+    NewRun(String),
     #[error("nothing is changed, since it could not be kept: {0}")]
     NotKept(String),
 }

@@ -24,6 +24,7 @@ mod input;
 mod jobs;
 mod loss;
 mod order;
+mod placed;
 mod preview;
 mod propagate;
 mod records;
@@ -38,6 +39,7 @@ pub use blockers::{Blocker, Blockers, Cause, LeftAtRest, StuckJob, StuckWhy};
 pub use command::{Command, Outcome, Token, Wait};
 pub use input::{Held, Input, LostJournal, Refusal, Request};
 pub use jobs::Leaving;
+pub use placed::Placement;
 pub use preview::{Effect, JobPreview, MovedBy, ReloadPreview};
 pub use state::{JournalLoss, NodePhase, NodeState};
 
@@ -74,6 +76,8 @@ pub struct Node {
     /// Those of which there is something to know.
     apps: BTreeMap<Name, App>,
     watches: JournaledMap<Watch>,
+    /// What is known of jobs that the fleet places.
+    placements: JournaledMap<Placement>,
     wiring: Arc<Wiring>,
     step: StepState,
     /// Why nothing can progress any more, once that has ended the node.
@@ -200,6 +204,9 @@ impl Node {
             Input::Timer { token: Token::ShutdownDeadline } => self.shutdown_time_over(out),
             Input::Timer { token: Token::ShutdownOverdue } => self.shutdown_overdue(out),
             Input::Request(request) => return Some(self.requested(out, request)),
+            // What comes of it is seen at the copy, which shows the order.
+            Input::Ordered { job, order, what } => drop(self.ordered(out, &job, order, what)),
+            Input::Fleet(event) => self.fleet_said(out, event),
             Input::Signalled { signal } => self.signalled(out, signal),
             Input::Checked { job, incarnation, check, passed, output } => {
                 let output = &output;

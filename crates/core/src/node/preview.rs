@@ -143,6 +143,7 @@ impl Node {
     /// # Errors
     /// The plan would be refused.
     pub fn preview(&self, now: Now, new: &Plan) -> Result<ReloadPreview, Refusal> {
+        self.may_have(new)?;
         let mut preview = self.untried(new);
         let idle = self.state.shutting().is_none() && self.code_if_stuck().is_none();
         if idle && !preview.jobs.iter().any(differs) && self.is_like(new) {
@@ -200,6 +201,7 @@ impl Node {
             && plan.apps == new.apps
             && plan.watches == new.watches
             && plan.discovery == new.discovery
+            && plan.fleet == new.fleet
     }
 
     /// What has become of the job in `after`.

@@ -1,7 +1,7 @@
 //! What of a node is journaled: everything at one moment, and what one step has changed.
 
 use super::{
-    Node, NodeState, StepState,
+    Node, NodeState, Placement, StepState,
     jobs::{JobId, Jobs},
     wiring::Wiring,
 };
@@ -49,6 +49,7 @@ impl Node {
             tasks: Journaled::new(memory.tasks),
             apps: stages.into_iter().map(app).collect(),
             watches: JournaledMap::new(memory.watches),
+            placements: JournaledMap::new(memory.placements),
             step: StepState::default(),
             stuck: Vec::new(),
             revision: 0,
@@ -89,6 +90,8 @@ impl Node {
         }
         let watch = |(name, watch): (&Name, &Watch)| Record::Watch(name.clone(), watch.clone());
         records.extend(self.watches.iter().map(watch));
+        let placed = |(job, it): (&Name, &Placement)| Record::Placed(job.clone(), it.clone());
+        records.extend(self.placements.iter().map(placed));
         records
     }
 
@@ -124,6 +127,8 @@ impl Node {
         }
         let watches = self.watches.take_changes().into_iter();
         records.extend(watches.filter_map(|(name, watch)| Some(Record::Watch(name, watch?))));
+        let placements = self.placements.take_changes().into_iter();
+        records.extend(placements.filter_map(|(job, it)| Some(Record::Placed(job, it?))));
         records.extend(std::mem::take(&mut self.step.gone).into_iter().map(Record::JobGone));
         records
     }

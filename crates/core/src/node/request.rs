@@ -15,13 +15,20 @@ impl Node {
     pub(super) fn requested(&mut self, out: &mut Outbox, request: Request) -> Result<(), Refusal> {
         match request {
             Request::Start { jobs, args, now } => {
+                self.by_hand(&jobs);
                 let start = |_| JobInput::Start { args: args.clone(), now };
                 self.wanted(out, &jobs, start)
             }
-            Request::Restart { jobs, args } => self.wanted(out, &jobs, |alone| {
-                let args = args.clone();
-                if alone { JobInput::Restart { args } } else { JobInput::RestartInOrder { args } }
-            }),
+            Request::Restart { jobs, args } => {
+                self.by_hand(&jobs);
+                self.wanted(out, &jobs, |alone| {
+                    let args = args.clone();
+                    match alone {
+                        true => JobInput::Restart { args },
+                        false => JobInput::RestartInOrder { args },
+                    }
+                })
+            }
             Request::Stop { job } => self.asked_to_stop(out, &job, Force::Grace),
             Request::Kill { job } => self.asked_to_stop(out, &job, Force::Kill),
             Request::Signal { job, signal, to } => {
@@ -48,7 +55,7 @@ impl Node {
 
     /// Something that makes jobs run, which a node that stops does not do. One that cannot is a
     /// refusal for all. `input` is told if there is one job alone.
-    fn wanted<'a>(
+    pub(super) fn wanted<'a>(
         &mut self,
         out: &mut Outbox,
         names: &[Name],
@@ -88,7 +95,7 @@ impl Node {
     }
 
     /// From now on it rests because a user wants it to, whatever its app had in mind.
-    fn asked_to_stop(
+    pub(super) fn asked_to_stop(
         &mut self,
         out: &mut Outbox,
         name: &Name,

@@ -293,6 +293,8 @@ impl Node {
             | Input::TaskDone { .. }
             | Input::Timer { .. }
             | Input::Request(_)
+            | Input::Ordered { .. }
+            | Input::Fleet(_)
             | Input::Signalled { .. }
             | Input::Checked { .. }
             | Input::Notified { .. }

@@ -1,7 +1,9 @@
 //! Apps: jobs that start and stop together, in order. Here a fleet of one.
 
-use crate::name::Name;
+use super::{NodePattern, Spread};
+use crate::{fleet::Strategy, name::Name};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppPlan {
@@ -13,6 +15,24 @@ pub struct AppPlan {
     pub stop_order: StopOrder,
     pub on_start_failure: OnStartFailure,
     pub on_failure: OnFailure,
+    /// `None`: the fleet's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
+    /// Where its jobs may run, unless they say so themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodePattern>,
+    #[serde(default)]
+    pub distribution: Distribution,
+}
+
+/// How far the jobs of an app may be from each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    #[default]
+    Any,
+    OneNode,
+    OneMachine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +78,21 @@ pub struct Place {
     pub wait_exit: bool,
     /// `None`: the app's.
     pub on_failure: Option<OnFailure>,
+    /// Where it may run; empty: where the app says, else anywhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodePattern>,
+    /// What it takes of a machine, of 100.
+    #[serde(default)]
+    pub load: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
+    /// How long a start with `wait_exit` waits in a fleet.
+    #[serde(default = "wait_timeout")]
+    pub wait_timeout: Duration,
+}
+
+fn wait_timeout() -> Duration {
+    Place::WAIT_TIMEOUT
 }
 
 impl Default for Place {
@@ -68,8 +103,16 @@ impl Default for Place {
             required: false,
             wait_exit: false,
             on_failure: None,
+            nodes: Vec::new(),
+            load: 0,
+            spread: None,
+            wait_timeout: Place::WAIT_TIMEOUT,
         }
     }
+}
+
+impl Place {
+    pub const WAIT_TIMEOUT: Duration = Duration::from_secs(600);
 }
 
 impl AppPlan {
@@ -82,6 +125,9 @@ impl AppPlan {
             stop_order: StopOrder::Sequence,
             on_start_failure: OnStartFailure::Abort,
             on_failure: OnFailure::Continue,
+            strategy: None,
+            nodes: Vec::new(),
+            distribution: Distribution::Any,
         }
     }
 

@@ -72,9 +72,11 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
         ("stop_timeout", a.stop_timeout != b.stop_timeout),
         ("exit", a.exit != b.exit),
         ("log_level", a.log_level != b.log_level),
+        ("machine", a.machine != b.machine),
         ("telemetry", old.telemetry != new.telemetry),
         ("containerpilot", old.containerpilot != new.containerpilot),
         ("log", old.log != new.log),
+        ("fleet", old.fleet != new.fleet),
     ];
     let (a, b) = (&old.api, &new.api);
     let api = [
@@ -130,13 +132,15 @@ pub(crate) fn diff_job(old: &JobPlan, new: &JobPlan) -> JobChange {
         checks,
         timeout,
         reload,
+        autostart,
         app,
         place,
         instance_of,
         secrets,
         advertise,
-        // Lines that moved change nothing.
+        // Lines that moved change nothing, nor does another way to write the same.
         written: _,
+        definition: _,
     } = old;
     let anew = named(&[
         ("exec", *exec != new.exec),
@@ -171,6 +175,7 @@ pub(crate) fn diff_job(old: &JobPlan, new: &JobPlan) -> JobChange {
         ("health", *checks != new.checks && channels(checks) == channels(&new.checks)),
         ("timeout", *timeout != new.timeout),
         ("reload", *reload != new.reload),
+        ("autostart", *autostart != new.autostart),
         ("app", *app != new.app),
         ("place", *place != new.place),
         ("instances", *instance_of != new.instance_of),

@@ -267,6 +267,7 @@ mod tests {
             stop_timeout: USUAL_SHUTDOWN,
             exit: ExitRule::All,
             log_level: "info".to_owned(),
+            machine: None,
         };
         Plan::new(node, jobs)
     }

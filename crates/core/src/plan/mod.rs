@@ -8,17 +8,22 @@ mod app;
 mod check;
 mod diff;
 mod discovery;
+mod fleet;
 mod log;
 mod longest_stop;
 mod telemetry;
 mod when;
 
 pub use api::{ApiPlan, ApiTls, Listeners};
-pub use app::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder};
+pub use app::{AppPlan, Distribution, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, CheckOutput, Http, HttpTls, Probe};
 pub(crate) use diff::diff_job;
 pub use diff::{Change, JobChange, NodeDiff, PlanDiff, diff};
 pub use discovery::{Advertise, WatchPlan, Watched};
+pub use fleet::{
+    FLEET_PORT, FleetEngine, FleetNode, FleetPlan, NodePattern, Spread, nodes_in_order,
+    wants_new_run,
+};
 pub use log::{FileFormat, ForwardFormat, ForwardTo, Keep, Log, NodeLog};
 pub use longest_stop::{LongestStop, USUAL_SHUTDOWN};
 pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
@@ -47,6 +52,8 @@ pub struct Plan {
     pub containerpilot: Option<ContainerPilotPlan>,
     #[serde(default, skip_serializing_if = "NodeLog::is_default")]
     pub log: NodeLog,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Box<FleetPlan>>,
 }
 
 impl Plan {
@@ -63,6 +70,7 @@ impl Plan {
             containerpilot: None,
             api: ApiPlan::default(),
             log: NodeLog::default(),
+            fleet: None,
         }
     }
 
@@ -79,6 +87,12 @@ impl Plan {
     #[must_use]
     pub fn watch(&self, name: &str) -> Option<&WatchPlan> {
         self.watches.iter().find(|watch| watch.name.as_str() == name)
+    }
+
+    /// Its fleet says where the job runs: it starts and stops by order alone.
+    #[must_use]
+    pub fn is_placed(&self, job: &JobPlan) -> bool {
+        self.fleet.is_some() && self.app_of(job).is_some()
     }
 
     /// The app that the job belongs to.
@@ -108,6 +122,9 @@ pub struct NodePlan {
     pub exit: ExitRule,
     /// Level of our own log: error, warn, info, debug, trace.
     pub log_level: String,
+    /// Nodes of one machine share its load; `None`: the machine that it runs on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
 }
 
 /// When the node ends by itself.
@@ -173,6 +190,9 @@ pub struct JobPlan {
     /// The longest run: past it the tree is killed, which counts as a failure.
     pub timeout: Option<Duration>,
     pub reload: Option<Reload>,
+    /// It starts by itself; else by command only. Of a job with `app` its app decides.
+    #[serde(default = "yes")]
+    pub autostart: bool,
     pub app: Option<Name>,
     pub place: Place,
     /// The name in the file that this job is an instance of.
@@ -184,6 +204,10 @@ pub struct JobPlan {
     /// `None`: in no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,
+    /// A digest of its table as it is written, before variables are put in: two nodes know the same
+    /// job when it is equal.
+    #[serde(default)]
+    pub definition: u64,
 }
 
 /// Where a job is written, as `file:line`, for those who ask why it is as it is.
@@ -361,6 +385,13 @@ impl JobPlan {
         longest.unwrap_or_default().saturating_add(self.start_seconds)
     }
 
+    /// Which of the instances of a job it is, counted from 1.
+    #[must_use]
+    pub fn instance(&self) -> Option<u32> {
+        let number = self.name.as_str().strip_prefix(self.instance_of.as_ref()?.as_str())?;
+        number.strip_prefix('-')?.parse().ok()
+    }
+
     /// A job with every default in place.
     #[must_use]
     pub fn new(name: Name, exec: Vec<String>) -> JobPlan {
@@ -394,12 +425,14 @@ impl JobPlan {
             checks: Vec::new(),
             timeout: None,
             reload: None,
+            autostart: true,
             app: None,
             place: Place::default(),
             instance_of: None,
             secrets: Vec::new(),
             advertise: None,
             written: None,
+            definition: 0,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     environ::Environ,
     job::{Desired, Job},
     name::Name,
-    node::{Leaving, Node, NodeState},
+    node::{Leaving, Node, NodeState, Placement},
     plan::Plan,
     task::Tasks,
 };
@@ -60,6 +60,8 @@ pub enum Record {
     /// Why its app has a job at rest, if it has.
     Rest(Name, Option<RestReason>),
     Watch(Name, Watch),
+    /// What is known of a job that the fleet places.
+    Placed(Name, Placement),
     /// Of a newer binary.
     #[serde(skip)]
     Unknown,
@@ -81,6 +83,7 @@ enum RecordKind {
     AppRestarts,
     Rest,
     Watch,
+    Placed,
     #[serde(other)]
     Unknown,
 }
@@ -116,6 +119,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
             RecordKind::AppRestarts => named(map.next_value()?, Record::AppRestarts),
             RecordKind::Rest => named(map.next_value()?, Record::Rest),
             RecordKind::Watch => named(map.next_value()?, Record::Watch),
+            RecordKind::Placed => named(map.next_value()?, Record::Placed),
             RecordKind::Unknown => map.next_value().map(|IgnoredAny| Record::Unknown)?,
         };
         // Nothing else belongs to it; a newer binary may know better.
@@ -152,6 +156,7 @@ pub struct Memory {
     pub(crate) app_restarts: BTreeMap<Name, AppRestarts>,
     pub(crate) rests: BTreeMap<Name, RestReason>,
     pub(crate) watches: BTreeMap<Name, Watch>,
+    pub(crate) placements: BTreeMap<Name, Placement>,
     passed_over: usize,
 }
 
@@ -170,6 +175,7 @@ impl Memory {
             Record::JobGone(name) => {
                 self.jobs.remove(&name);
                 self.rests.remove(&name);
+                self.placements.remove(&name);
                 self.leaving.retain(|it| *it.name() != name);
                 self.out_of_plan.insert(name, OutOfPlan::Gone);
             }
@@ -178,6 +184,7 @@ impl Memory {
             Record::Rest(name, Some(reason)) => drop(self.rests.insert(name, reason)),
             Record::Rest(name, None) => drop(self.rests.remove(&name)),
             Record::Watch(name, watch) => drop(self.watches.insert(name, watch)),
+            Record::Placed(name, it) => drop(self.placements.insert(name, it)),
             Record::Unknown => self.passed_over += 1,
         }
     }

@@ -462,6 +462,7 @@ pub(crate) fn default_node() -> NodePlan {
         stop_timeout: Duration::from_secs(8),
         exit: ExitRule::Never,
         log_level: "info".to_owned(),
+        machine: None,
     }
 }
 

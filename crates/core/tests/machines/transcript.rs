@@ -350,6 +350,18 @@ fn event_line(event: &Event) -> String {
             format!("{source} journalLost ({reason}) {}", unknown.join(" ")).trim_end().to_owned()
         }
         Kind::StrayKilled { pid, command } => format!("{source} strayKilled {pid} {command}"),
+        Kind::NodeJoined { node } => format!("{source} nodeJoined {node}"),
+        Kind::NodeLost { node } => format!("{source} nodeLost {node}"),
+        Kind::NodeIsolated { node } => format!("{source} nodeIsolated {node}"),
+        Kind::NodeRefused { node, run } => format!("{source} nodeRefused {node} {run}"),
+        Kind::MasterChanged { master, term } => format!("{source} masterChanged {master} {term}"),
+        Kind::FleetState { state } => format!("{source} fleetState {state}"),
+        Kind::Placed { node } => format!("{source} placed {node}"),
+        Kind::NotPlaced { reason } => format!("{source} notPlaced {reason}"),
+        Kind::Conflict { nodes } => {
+            let nodes: Vec<&str> = nodes.iter().map(Name::as_str).collect();
+            format!("{source} conflict {}", nodes.join(" "))
+        }
         Kind::Startup => format!("{source} startup"),
         Kind::Healthy => format!("{source} healthy"),
         Kind::Unhealthy => format!("{source} unhealthy"),

@@ -1,11 +1,11 @@
 //! What is written down of a simulated fleet.
 
 use mainstay_core::{
-    fleet::{AppRules, Catalogue, Conciliation, Distribution, FleetRules, JobRules},
+    fleet::{Catalogue, Conciliation, FleetRules, JobRules},
     name::Name,
     plan::{AppPlan, OnFailure, Place},
 };
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -43,8 +43,7 @@ impl Scenario {
 
     #[must_use]
     pub fn app_of(mut self, plan: AppPlan) -> Scenario {
-        let (strategy, distribution) = (None, Distribution::Any);
-        self.catalogue.apps.push(AppRules { plan, strategy, distribution });
+        self.catalogue.apps.push(plan);
         self
     }
 
@@ -56,19 +55,23 @@ impl Scenario {
 
     #[must_use]
     pub fn job_of(mut self, job: &str, load: u32, place: Place) -> Scenario {
-        let Some(app) = self.catalogue.apps.last().map(|app| app.plan.name.clone()) else {
+        let Some(app) = self.catalogue.apps.last().map(|app| app.name.clone()) else {
             return self;
         };
-        let rules = JobRules {
-            app,
-            place,
-            definition: 1,
-            load,
-            nodes: Vec::new(),
-            wait_timeout: Duration::from_secs(600),
-        };
+        let place = Place { load, ..place };
+        let rules = JobRules { app, place, definition: 1, instance: None };
         self.catalogue.jobs.insert(name(job), rules);
         self
+    }
+
+    /// One of the instances of a job of the last app.
+    #[must_use]
+    pub fn instance(self, job: &str, number: u32, place: Place) -> Scenario {
+        let mut scenario = self.job_of(job, 0, place);
+        if let Some(rules) = scenario.catalogue.jobs.get_mut(&name(job)) {
+            rules.instance = Some(number);
+        }
+        scenario
     }
 
     #[must_use]
@@ -83,13 +86,13 @@ impl Scenario {
 
     #[must_use]
     pub fn loads(&self) -> BTreeMap<Name, u32> {
-        self.catalogue.jobs.iter().map(|(job, rules)| (job.clone(), rules.load)).collect()
+        self.catalogue.jobs.iter().map(|(job, rules)| (job.clone(), rules.place.load)).collect()
     }
 
     /// The names of its apps, and of its jobs.
     #[must_use]
     pub fn names(&self) -> (Vec<Name>, Vec<Name>) {
-        let apps = self.catalogue.apps.iter().map(|app| app.plan.name.clone()).collect();
+        let apps = self.catalogue.apps.iter().map(|app| app.name.clone()).collect();
         (apps, self.catalogue.jobs.keys().cloned().collect())
     }
 }

@@ -301,6 +301,15 @@ impl Seen {
             | Kind::LogGap { .. }
             | Kind::JournalLost { .. }
             | Kind::TaskEnded { .. }
+            | Kind::NodeJoined { .. }
+            | Kind::NodeLost { .. }
+            | Kind::NodeIsolated { .. }
+            | Kind::NodeRefused { .. }
+            | Kind::MasterChanged { .. }
+            | Kind::FleetState { .. }
+            | Kind::Placed { .. }
+            | Kind::NotPlaced { .. }
+            | Kind::Conflict { .. }
             | Kind::StrayKilled { .. } => {}
         }
     }

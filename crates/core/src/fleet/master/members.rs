@@ -4,7 +4,7 @@
 use super::{AskedBy, Desired, JobStanding, Master, MasterCtx, OrderKey, OrderKind, members_of};
 use crate::{
     app::{App, AppInput, AppOrder, Facts as AppFacts, Member, MemberProcess, MemberState},
-    fleet::CopyState,
+    fleet::{Afterwards, CopyState},
     name::Name,
     plan::AppPlan,
 };
@@ -44,11 +44,10 @@ impl Master {
     ) -> Vec<AppOrder> {
         let Some(rules) = ctx.catalogue.app(app) else { return Vec::new() };
         let mut machine = self.apps.remove(app).unwrap_or_else(|| new_app(ctx, app));
-        let starts = machine.starting().is_some() && self.boot.starts_now(&rules.plan);
+        let starts = machine.starting().is_some() && self.boot.starts_now(rules);
         let in_step = starts || self.stage.is_ending();
-        let orders = self.with_facts(ctx, app, in_step, |facts| {
-            machine.step(ctx.now, &rules.plan, facts, input)
-        });
+        let orders =
+            self.with_facts(ctx, app, in_step, |facts| machine.step(ctx.now, rules, facts, input));
         self.apps.insert(app.clone(), machine);
         orders
     }
@@ -133,7 +132,9 @@ impl Master {
             return false;
         };
         match self.jobs.get(job) {
-            Some(JobStanding::Up { since, .. }) => ctx.now.since(*since) >= rules.wait_timeout,
+            Some(JobStanding::Up { since, .. }) => {
+                ctx.now.since(*since) >= rules.place.wait_timeout
+            }
             None
             | Some(
                 JobStanding::Rest
@@ -148,7 +149,7 @@ impl Master {
     /// Apps of which something runs that this master has not started are up.
     pub(super) fn recover_apps(&mut self, ctx: &MasterCtx<'_>) {
         for app in &ctx.catalogue.apps {
-            let name = &app.plan.name;
+            let name = &app.name;
             if self.apps.contains_key(name) {
                 continue;
             }
@@ -212,6 +213,22 @@ impl Master {
         }
     }
 
+    /// A user wants it anew: it is started once nothing of it is left.
+    pub(super) fn restart(
+        &mut self,
+        ctx: &mut MasterCtx<'_>,
+        job: &Name,
+        args: Option<Vec<String>>,
+    ) {
+        let running: Vec<Name> = ctx.active(job).map(|(node, _)| node.clone()).collect();
+        if running.is_empty() {
+            return self.start(ctx, job, false, Some(AskedBy::User), args);
+        }
+        self.wish(ctx, job, Some(AskedBy::User), Desired::Run, args);
+        running.iter().for_each(|node| self.stop_there(ctx, job, node));
+        self.then.insert(job.clone(), Afterwards::Start);
+    }
+
     /// What nobody wants and no app has in hand: it ran on the other side of a cut.
     pub(super) fn stop_unwanted(&mut self, ctx: &MasterCtx<'_>) {
         let mut unwanted = Vec::new();
@@ -239,7 +256,7 @@ impl Master {
     }
 
     pub(super) fn plans(ctx: &MasterCtx<'_>) -> Vec<AppPlan> {
-        ctx.catalogue.apps.iter().map(|app| app.plan.clone()).collect()
+        ctx.catalogue.apps.clone()
     }
 }
 

@@ -13,6 +13,7 @@
 //! that is not taken within `order_timeout` has failed.
 
 mod members;
+mod moves;
 mod observe;
 mod stages;
 mod starter;
@@ -53,6 +54,9 @@ pub(super) struct Master {
     answered: Answered,
     answers: BTreeMap<RequestId, RequestAnswer>,
     repair: bool,
+    moves: BTreeMap<Name, Option<Name>>,
+    drains: BTreeMap<Name, bool>,
+    readmits: BTreeSet<Name>,
     /// When apps want to be woken.
     wakes: BTreeMap<Name, Mono>,
     sent: BTreeMap<OrderKey, Mono>,
@@ -98,6 +102,9 @@ impl Master {
             answered: last.map(|work| work.answered.clone()).unwrap_or_default(),
             answers: last.map(|work| work.answers.clone()).unwrap_or_default(),
             repair: true,
+            moves: last.map(|work| work.moves.clone()).unwrap_or_default(),
+            drains: last.map(|work| work.drains.clone()).unwrap_or_default(),
+            readmits: last.map(|work| work.readmits.clone()).unwrap_or_default(),
             wakes: BTreeMap::new(),
             sent: BTreeMap::new(),
             said: None,
@@ -143,6 +150,8 @@ impl Master {
     /// Whatever follows from what is known now.
     pub(super) fn go_on(&mut self, ctx: &mut MasterCtx<'_>) {
         self.recover_apps(ctx);
+        self.drains.retain(|node, on| ctx.nodes.get(node).is_none_or(|it| it.drained != *on));
+        self.readmits.retain(|node| ctx.nodes.values().any(|it| it.isolates.contains(node)));
         let crashed = self.observe(ctx);
         for job in crashed {
             if let Some(app) = ctx.catalogue.jobs.get(&job).map(|it| it.app.clone()) {
@@ -192,11 +201,15 @@ impl Master {
             FleetRequest::StartApp { app }
             | FleetRequest::StopApp { app }
             | FleetRequest::RestartApp { app }
+            | FleetRequest::MoveApp { app, .. }
                 if ctx.catalogue.app(app).is_none() =>
             {
                 return RequestAnswer::NoSuchApp;
             }
-            FleetRequest::StartJob { job, .. } | FleetRequest::StopJob { job }
+            FleetRequest::StartJob { job, .. }
+            | FleetRequest::StopJob { job }
+            | FleetRequest::RestartJob { job, .. }
+            | FleetRequest::MoveJob { job, .. }
                 if !ctx.catalogue.jobs.contains_key(job) =>
             {
                 return RequestAnswer::NoSuchJob;
@@ -204,6 +217,9 @@ impl Master {
             FleetRequest::StartApp { .. }
             | FleetRequest::RestartApp { .. }
             | FleetRequest::StartJob { .. }
+            | FleetRequest::RestartJob { .. }
+            | FleetRequest::MoveJob { .. }
+            | FleetRequest::MoveApp { .. }
                 if starts_nothing =>
             {
                 return RequestAnswer::NotNow;
@@ -227,6 +243,18 @@ impl Master {
                 self.release(ctx, job);
                 self.stop(ctx, job, Some(AskedBy::User));
             }
+            FleetRequest::RestartJob { job, args } => {
+                self.release(ctx, job);
+                self.restart(ctx, job, args.clone());
+            }
+            FleetRequest::MoveJob { job, to } => {
+                return self.move_all(ctx, &BTreeSet::from([job.clone()]), to);
+            }
+            FleetRequest::MoveApp { app, to } => {
+                return self.move_all(ctx, &members_of(ctx.catalogue, app), to);
+            }
+            FleetRequest::Readmit { node } => drop(self.readmits.insert(node.clone())),
+            FleetRequest::Drain { node, on } => return self.drain(ctx, node, *on),
             FleetRequest::Conciliate { job, rule } => self.conciliate(ctx, job.as_ref(), *rule),
             FleetRequest::EndFleet { again } => {
                 if !self.stage.is_ending() {
@@ -314,6 +342,9 @@ impl Master {
             answered: self.answered.clone(),
             answers: self.answers.clone(),
             repair: self.repair,
+            moves: self.moves.clone(),
+            drains: self.drains.clone(),
+            readmits: self.readmits.clone(),
         };
         if let Some(said) = &self.said
             && said.number.term == self.term

@@ -5,9 +5,9 @@ use crate::{
     fleet::{
         Afterwards, FleetEvent, JobRules, NotPlaced, Strategy,
         placement::{Loads, Seat},
-        rules::Distribution,
     },
     name::Name,
+    plan::Distribution,
 };
 
 impl Master {
@@ -44,7 +44,9 @@ impl Master {
             }
             return;
         }
-        match self.choose(ctx, job, rules, awaited.as_ref()) {
+        let chosen = self.choose(ctx, job, rules, awaited.as_ref());
+        self.moves.remove(job);
+        match chosen {
             Ok(node) => {
                 let args = ctx.wishes.of(job).map(|it| it.args.clone()).unwrap_or_default();
                 self.order(ctx, job, &node, OrderKind::Start { args, fails_over });
@@ -59,7 +61,7 @@ impl Master {
         }
     }
 
-    fn choose(
+    pub(super) fn choose(
         &self,
         ctx: &MasterCtx<'_>,
         job: &Name,
@@ -83,13 +85,21 @@ impl Master {
                 Some(_) | None => NotPlaced::NoCandidate,
             });
         }
+        // Where somebody wants it, if that is still possible.
+        let there = self.moves.get(job).and_then(Option::as_ref).filter(|node| {
+            let seat = loads.seat(node).filter(|seat| candidates.contains(seat));
+            seat.is_some_and(|seat| loads.fits(seat, rules.place.load))
+        });
+        if let Some(node) = there {
+            return Ok(node.clone());
+        }
         let full = NotPlaced::NoRoom { loads: names(&candidates) };
         let app = ctx.catalogue.app(&rules.app);
         let strategy = app.and_then(|app| app.strategy).unwrap_or(ctx.rules.strategy);
         let local = loads.seat(ctx.me);
         let is_local =
             strategy == Strategy::Local && !candidates.iter().any(|it| Some(*it) == local);
-        let seat = loads.place(strategy, rules.load, &candidates, local);
+        let seat = loads.place(strategy, rules.place.load, &candidates, local);
         let node = seat.and_then(|seat| ctx.nodes.keys().find(|it| loads.seat(it) == Some(seat)));
         match node {
             Some(node) => Ok(node.clone()),
@@ -98,10 +108,31 @@ impl Master {
         }
     }
 
+    /// Whether a job could start on a node, were it not for the load of what it leaves behind.
+    pub(super) fn may_start_on(
+        &self,
+        ctx: &MasterCtx<'_>,
+        job: &Name,
+        node: &Name,
+    ) -> Result<(), NotPlaced> {
+        let rules = ctx.catalogue.jobs.get(job).ok_or(NotPlaced::NoCandidate)?;
+        let loads = self.loads(ctx);
+        let candidates = self.candidates(ctx, &loads, job, rules);
+        let seat = loads.seat(node).filter(|seat| candidates.contains(seat));
+        let seat = seat.ok_or(NotPlaced::NoCandidate)?;
+        let runs_there = ctx.active(job).any(|(home, _)| {
+            loads.seat(home).is_some_and(|home| loads.is_same_machine(home, seat))
+        });
+        match runs_there || loads.fits(seat, rules.place.load) {
+            true => Ok(()),
+            false => Err(NotPlaced::NoRoom { loads: vec![(node.clone(), loads.of(seat).1)] }),
+        }
+    }
+
     /// What runs everywhere, and what was ordered and does not run yet.
     fn loads(&self, ctx: &MasterCtx<'_>) -> Loads {
         let mut loads = Loads::default();
-        let load = |job: &Name| ctx.catalogue.jobs.get(job).map_or(0, |rules| rules.load);
+        let load = |job: &Name| ctx.catalogue.jobs.get(job).map_or(0, |rules| rules.place.load);
         for (node, facts) in ctx.nodes {
             let seat = loads.add_node(node, &facts.machine);
             let active = facts.jobs.iter().filter(|(_, copy)| copy.state.is_active());
@@ -131,17 +162,17 @@ impl Master {
             ctx.nodes.get(node).is_some_and(|facts| {
                 let known = facts.catalogue.jobs.get(job);
                 let same = known.is_some_and(|it| it.definition == rules.definition);
-                same && !facts.drained && !facts.ending
+                let drained = self.drains.get(node).copied().unwrap_or(facts.drained);
+                same && !drained && !facts.ending
             })
         };
-        let order = match (rules.nodes.is_empty(), ctx.rules.nodes.is_empty()) {
-            (false, _) => rules.nodes.clone(),
-            (true, false) => ctx.rules.nodes.clone(),
-            (true, true) => ctx.nodes.keys().cloned().collect(),
+        let app = ctx.catalogue.app(&rules.app);
+        let order = match ctx.rules.nodes.is_empty() {
+            false => rules.nodes(app, &ctx.rules.nodes),
+            true => rules.nodes(app, &ctx.nodes.keys().cloned().collect::<Vec<_>>()),
         };
         let seats = order.iter().filter(|node| may(node)).filter_map(|node| loads.seat(node));
         let seats: Vec<Seat> = seats.collect();
-        let app = ctx.catalogue.app(&rules.app);
         match app.map_or(Distribution::Any, |app| app.distribution) {
             Distribution::Any => seats,
             Distribution::OneNode => {
@@ -164,7 +195,9 @@ impl Master {
         seats: Vec<Seat>,
         together: impl Fn(Seat, Seat) -> bool,
     ) -> Vec<Seat> {
-        let mates = ctx.catalogue.members(&rules.app).filter(|(mate, _)| *mate != job);
+        // What is on its way elsewhere keeps nobody where it is.
+        let stays = |mate: &Name| mate != job && !self.moves.contains_key(mate);
+        let mates = ctx.catalogue.members(&rules.app).filter(|(mate, _)| stays(mate));
         let ordered = |mate: &Name| {
             let mut keys = self
                 .orders
@@ -183,7 +216,7 @@ impl Master {
                 let sum: u32 = all
                     .iter()
                     .filter(|(_, it)| it.place.start_sequence > 0)
-                    .map(|(_, it)| it.load)
+                    .map(|(_, it)| it.place.load)
                     .sum();
                 let knows_all = |seat: &Seat| {
                     all.iter().all(|(mate, _)| {

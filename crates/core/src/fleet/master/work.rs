@@ -12,7 +12,7 @@ use crate::{
     text::pairs,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Work {
@@ -32,6 +32,15 @@ pub struct Work {
     pub answers: BTreeMap<RequestId, RequestAnswer>,
     /// A node has joined since the last deployment.
     pub repair: bool,
+    /// Jobs that are stopped to start elsewhere, and where, if somebody has said so.
+    #[serde(default)]
+    pub moves: BTreeMap<Name, Option<Name>>,
+    /// Nodes that are to be drained (`true`) or not any more, and do not say so yet.
+    #[serde(default)]
+    pub drains: BTreeMap<Name, bool>,
+    /// Nodes that nobody is to isolate any more.
+    #[serde(default)]
+    pub readmits: BTreeSet<Name>,
 }
 
 /// An order is for one job on one node.
@@ -89,8 +98,10 @@ impl Work {
     /// Whether it says the same, whenever it is said.
     pub(super) fn is_same(&self, other: &Work) -> bool {
         let Work { stage, boot, apps, jobs, orders, then, answered, answers, repair, .. } = self;
+        let Work { moves, drains, readmits, .. } = self;
         (stage, boot, apps, jobs) == (&other.stage, &other.boot, &other.apps, &other.jobs)
             && (orders, then, answered) == (&other.orders, &other.then, &other.answered)
             && (answers, repair) == (&other.answers, &other.repair)
+            && (moves, drains, readmits) == (&other.moves, &other.drains, &other.readmits)
     }
 }

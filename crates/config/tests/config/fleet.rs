@@ -1,0 +1,173 @@
+//! What `[fleet]` makes of a plan.
+
+use super::context;
+use mainstay_config::{Kind, Loaded, keys, load};
+use mainstay_core::{
+    fleet::{Catalogue, Conciliation, FleetRules, Strategy},
+    name::Name,
+    plan::{ExitRule, Spread},
+};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
+
+/// A directory with a key and a configuration.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(test: &str, mode: u32, fleet: &str) -> Dir {
+        let name = format!("mainstay-config-fleet-{}-{test}", std::process::id());
+        let dir = Dir(std::env::temp_dir().join(name));
+        fs::create_dir_all(&dir.0).unwrap();
+        let key = dir.0.join("fleet.key");
+        fs::write(&key, "0123456789abcdef").unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+        fs::write(dir.0.join("mainstay.toml"), fleet).unwrap();
+        dir
+    }
+
+    fn load(&self) -> Loaded {
+        load(&self.0, &context()).unwrap_or_else(|errors| panic!("{}", errors.render(false)))
+    }
+
+    fn refused(&self) -> String {
+        let told = load(&self.0, &context()).expect_err("it is wrong").to_string();
+        told.replace(&*self.0.to_string_lossy(), "DIR")
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+const SHOP: &str = r#"
+[fleet]
+name = "shop"
+nodes = ["web-2=10.0.0.2:7072", "host-1=10.0.0.1", "db-1"]
+core = ["host-1"]
+sync_timeout = "3s"
+order_timeout = "1s"
+tick = "500ms"
+auto_fence = true
+strategy = "less-loaded"
+conciliation = "senicide"
+key_file = "fleet.key"
+
+[apps.shop]
+strategy = "local"
+nodes = ["web-*", "host-1"]
+
+[jobs.cart]
+exec = "./cart ${GREETING}"
+app = "shop"
+place = { load = 25, on_failure = "restart-process" }
+
+[jobs.till]
+exec = "./till"
+instances = 3
+app = "shop"
+place = { nodes = ["*"], spread = "even" }
+
+[jobs.lone]
+exec = "./lone"
+"#;
+
+#[test]
+fn a_fleet_is_read_into_the_rules_of_its_machines() {
+    let dir = Dir::new("rules", 0o600, SHOP);
+    let loaded = dir.load();
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    let plan = loaded.plan;
+    let fleet = plan.fleet.as_ref().unwrap();
+    assert_eq!(fleet.listen, "10.0.0.1:7071".parse().unwrap(), "where nodes has it");
+    assert_eq!(fleet.key_file, dir.0.join("fleet.key"));
+    let addresses: Vec<&str> = fleet.nodes.iter().map(|node| node.address.as_str()).collect();
+    assert_eq!(addresses, ["10.0.0.2:7072", "10.0.0.1:7071", "db-1:7071"]);
+    assert_eq!(plan.node.exit, ExitRule::Never);
+    let rules = FleetRules::of(fleet);
+    assert_eq!(rules.nodes, [name("web-2"), name("host-1"), name("db-1")]);
+    assert_eq!((rules.strategy, rules.auto_fence), (Strategy::LessLoaded, true));
+    assert_eq!(rules.conciliation, Conciliation::Senicide);
+    assert_eq!(rules.order_timeout, Duration::from_secs(1));
+    let catalogue = Catalogue::of(&plan);
+    let known: Vec<&str> = catalogue.jobs.keys().map(Name::as_str).collect();
+    assert_eq!(known, ["cart", "till-1", "till-2", "till-3"], "those of apps only");
+    let app = catalogue.app(&name("shop"));
+    assert_eq!(app.unwrap().strategy, Some(Strategy::Local));
+    let nodes = |job: &str| catalogue.jobs[job].nodes(app, &rules.nodes);
+    assert_eq!(nodes("cart"), [name("web-2"), name("host-1")]);
+    assert_eq!(nodes("till-1"), [name("web-2")]);
+    assert_eq!(nodes("till-3"), [name("db-1")]);
+    assert_eq!(catalogue.jobs["till-2"].place.spread, Some(Spread::Even));
+    assert_eq!(catalogue.jobs["cart"].place.load, 25);
+}
+
+#[test]
+fn two_nodes_know_the_same_job_whatever_their_environment_is() {
+    let definition = |text: &str, greeting: &str| {
+        let mut ctx = context();
+        ctx.env.insert("GREETING".to_owned(), greeting.to_owned());
+        let loaded = mainstay_config::parse("test.toml", text, &ctx);
+        loaded.unwrap_or_else(|errors| panic!("{}", errors.render(false))).plan.jobs[0].definition
+    };
+    let job = "[jobs.cart]\nexec = \"./cart ${GREETING}\"\nenv = { A = \"1\" }\n";
+    let here = definition(job, "hello");
+    assert_ne!(here, 0);
+    assert_eq!(definition(job, "good day"), here);
+    let laid_out = "# the cart\n[jobs.cart]\nenv.A = '1'\nexec = './cart ${GREETING}'\n";
+    assert_eq!(definition(laid_out, "hello"), here);
+    assert_ne!(definition("[jobs.cart]\nexec = \"./cart\"\nenv = { A = \"1\" }\n", "hello"), here);
+}
+
+#[test]
+fn every_key_accepts_its_documented_default_and_nothing_changes() {
+    let least = "[fleet]\njoin = [\"a\"]\nlisten = \"127.0.0.1:7071\"\nkey_file = \"fleet.key\"\n";
+    let job = "[jobs.a]\nexec = \"a\"\n";
+    let dir = Dir::new("defaults", 0o600, &format!("{least}{job}"));
+    let bare = dir.load().plan;
+    let words = |kind| match kind {
+        Kind::OneOf(words) => words.iter().map(|word| format!("\"{word}\"")).collect(),
+        _ => Vec::new(),
+    };
+    for key in keys().iter().filter(|key| key.table == "fleet") {
+        let write = |value: &str| {
+            let text = format!("{least}{} = {value}\n{job}", key.name);
+            fs::write(dir.0.join("mainstay.toml"), text).unwrap();
+            dir.load().plan
+        };
+        if !key.default.is_empty() {
+            assert_eq!(write(key.default), bare, "{}", key.name);
+        }
+        let words: Vec<String> = words(key.kind);
+        words.iter().for_each(|word| drop(write(word)));
+    }
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    for mode in [0o644, 0o640, 0o602] {
+        let told = Dir::new(&format!("key-{mode:o}"), mode, SHOP).refused();
+        assert!(told.contains("DIR/fleet.key is accessible to others"), "{told}");
+        assert!(told.contains("chmod go="), "{told}");
+    }
+}
+
+#[test]
+fn whoever_may_join_says_where_it_listens() {
+    let join = |rest: &str| {
+        format!(
+            "[fleet]\njoin = [\"web-1\"]\nkey_file = \"fleet.key\"\n{rest}\n[jobs.a]\nexec = \"a\"\n"
+        )
+    };
+    let told = Dir::new("join-nowhere", 0o600, &join("")).refused();
+    assert!(told.contains("'listen' is missing"), "{told}");
+    let loaded =
+        Dir::new("join", 0o600, &join("listen = \"127.0.0.1:7071\"\ncore = [\"far\"]")).load();
+    let fleet = loaded.plan.fleet.unwrap();
+    assert_eq!(fleet.join, ["web-1:7071"]);
+    assert_eq!((fleet.name.as_str(), fleet.core), ("fleet", vec![name("far")]));
+}
