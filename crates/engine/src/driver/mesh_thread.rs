@@ -2,6 +2,7 @@
 
 use super::{Clock, SharedStatus};
 use crate::mesh::{Mesh, MeshEvent};
+use mainstay_sys::latency;
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
     io::{read, write},
@@ -91,6 +92,8 @@ impl MeshThread {
 
     /// Until nobody has anything to tell it any more.
     pub(crate) fn run(mut self) {
+        // Somebody waits for its answer, and takes it for dead without one.
+        latency::ask_for_short_slices();
         loop {
             self.receive();
             self.mesh.pass(self.clock.now());
