@@ -195,6 +195,11 @@ impl Gate {
         }
     }
 
+    /// Its run is a hook run from now on.
+    pub(super) fn stay_for_end(&mut self) {
+        self.hook_run.get_or_insert(HookRun { until: None });
+    }
+
     pub(super) fn end_hook_run(&mut self) {
         self.hook_run = None;
     }

@@ -85,6 +85,8 @@ pub(crate) enum JobInput<'a> {
     },
     /// A job whose end it runs for has begun another life.
     SourceBegins,
+    /// The node stops, and with it a job whose end it runs for.
+    SourceEnds,
     /// The plan has just come to want it: its clocks start.
     Arm,
     /// It waits, and may do this.

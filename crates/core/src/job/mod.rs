@@ -200,6 +200,7 @@ impl Job {
                 self.gate.ask(ctx, along);
             }
             JobInput::SourceBegins => self.await_next_end(),
+            JobInput::SourceEnds => self.stay_for_end(),
             JobInput::RestartInOrder { args } => self.restart_in_order(ctx, args),
             JobInput::Start { args, now } => return self.asked_to_start(ctx, args, now),
             JobInput::Restart { args } => self.restart(ctx, args),

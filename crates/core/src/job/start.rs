@@ -99,6 +99,13 @@ impl Job {
         }
     }
 
+    /// It runs for an end of before, and the next one is to come: what runs ends by itself.
+    pub(super) fn stay_for_end(&mut self) {
+        if self.phase().is_up() {
+            self.gate.stay_for_end();
+        }
+    }
+
     fn want_anew(&mut self, args: Option<Vec<String>>) {
         self.wish.run_with(args);
         self.budget = Budget::default();

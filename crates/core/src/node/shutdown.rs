@@ -64,9 +64,20 @@ impl Node {
                 self.step_job(out, id, JobInput::Stop(Force::Grace));
             }
         }
+        self.keep_hooks(out);
         self.go_on_stopping(out);
         for id in self.jobs.ids() {
             self.step_job(out, id, JobInput::ShutdownBegun);
+        }
+    }
+
+    /// Whoever runs for an end, and for the next one as well, is not told to stop before that.
+    fn keep_hooks(&mut self, out: &mut Outbox) {
+        for id in self.jobs.ids() {
+            let ends = |source: &JobId| *source != id && self.jobs[*source].phase().is_up();
+            if self.wiring.hook_of(id).iter().any(ends) {
+                self.step_job(out, id, JobInput::SourceEnds);
+            }
         }
     }
 
