@@ -32,6 +32,8 @@ struct Row {
     tone: Tone,
     /// The code that ContainerPilot counts it under, where it has the event at all.
     containerpilot: Option<&'static str>,
+    /// The condition by which process-compose lets a process wait for it, where it has one.
+    process_compose: Option<&'static str>,
 }
 
 impl Row {
@@ -43,6 +45,7 @@ impl Row {
         during: None,
         tone: Tone::Plain,
         containerpilot: None,
+        process_compose: None,
     };
 }
 
@@ -166,7 +169,7 @@ events! {
     /// All checks of its process pass, for the first time or again; of a watch: it has an instance now.
     Healthy = "healthy" {
         by: &[Job, Watch], latch: Latch::Bit(3), during: Some(During::Run), tone: Tone::Good,
-        containerpilot: Some("StatusHealthy"),
+        containerpilot: Some("StatusHealthy"), process_compose: Some("process_healthy"),
     }
     /// It was healthy and a check fails, its next process does not pass in time, or it has failed and
     /// nothing follows; a job without checks never says it. Of a watch: its last instance is gone.
@@ -178,6 +181,7 @@ events! {
     ExitSuccess { incarnation: u64, exit: Exit; usage: Usage } = "exitSuccess" {
         by: &[Job], latch: Latch::Bit(1), during: Some(During::Run), tone: Tone::Good,
         containerpilot: Some("ExitSuccess"),
+        process_compose: Some("process_completed_successfully"),
     }
     /// Its process ended in any other way that nobody had asked for: another code, a signal, or it
     /// could not be executed.
@@ -194,7 +198,7 @@ events! {
     /// it was killed if it was.
     Stopped { incarnation: u64; exit: Exit, usage: Usage, killed: KillReason } = "stopped" {
         by: &[Job], latch: Latch::Bit(7), during: Some(During::Gone),
-        containerpilot: Some("Stopped"),
+        containerpilot: Some("Stopped"), process_compose: Some("process_completed"),
     }
     /// Its `when.timeout` is over: it has waited for its conditions in vain.
     TimerExpired = "timerExpired" {
@@ -360,6 +364,12 @@ impl EventName {
     #[must_use]
     pub fn containerpilot(self) -> Option<&'static str> {
         self.row().containerpilot
+    }
+
+    /// What a process waits for by this condition of process-compose.
+    #[must_use]
+    pub fn of_process_compose(condition: &str) -> Option<EventName> {
+        EventName::ALL.iter().copied().find(|it| it.row().process_compose == Some(condition))
     }
 
     /// It tells of a change in health.

@@ -21,7 +21,7 @@ pub use why::{Calendar, why};
 
 use crate::{
     app::RestReason,
-    job::{Job, Phase},
+    job::{Job, LAST_EVENT, Phase},
     name::Name,
     node::{Blocker, Cause, LeftAtRest, StuckJob, StuckWhy},
     plan::Condition,
@@ -52,7 +52,7 @@ pub fn waiting(job: &Name, blocker: &Blocker) -> Waiting {
             Waiting { reason, ..waiting("user", "enable".to_owned()) }
         }
         Blocker::Backoff { .. } => waiting(job.as_str(), "backoff".to_owned()),
-        Blocker::Hook { job } => waiting(job.as_str(), "stopped".to_owned()),
+        Blocker::Hook { job } => waiting(job.as_str(), LAST_EVENT.to_string()),
         Blocker::Condition { condition, never } => Waiting {
             source: condition.source.to_string(),
             event: condition.event.to_string(),

@@ -389,6 +389,10 @@ fn kill_reason(ctx: &JobCtx<'_>, force: Force) -> KillReason {
     }
 }
 
+/// A job says it when its process is gone and does not come back by itself. What waits for a hook
+/// waits for that.
+pub(crate) const LAST_EVENT: EventName = EventName::Stopped;
+
 impl Job {
     /// What its end has said, as far as that can be told from how it ended.
     pub(super) fn note_end(&mut self, plan: &JobPlan, exit: Option<&Exit>) {
@@ -396,7 +400,7 @@ impl Job {
             true => EventName::ExitSuccess,
             false => EventName::ExitFailed,
         });
-        for event in run_end.into_iter().chain([EventName::Stopping, EventName::Stopped]) {
+        for event in run_end.into_iter().chain([EventName::Stopping, LAST_EVENT]) {
             self.history.note(Awaited::Event(event));
         }
     }

@@ -66,6 +66,7 @@ pub(crate) use check_state::Notification;
 pub use check_state::{CheckState, Verdict};
 pub use checks::Health;
 pub(crate) use ctx::{Effects, JobCtx, Shutting};
+pub(crate) use end::LAST_EVENT;
 pub(crate) use gate::{HookRun, Permit, is_triggered};
 pub(crate) use input::JobInput;
 pub use run::Phase;

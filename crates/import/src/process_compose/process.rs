@@ -7,12 +7,14 @@ use crate::{
     yaml::{YamlNode, YamlValue},
 };
 use mainstay_config::{cron, duration, env_file};
-use mainstay_core::signal::Signal;
+use mainstay_core::{event::EventName, signal::Signal};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
+/// The condition that what is not waited for exactly comes to.
+const HEALTHY: &str = "process_healthy";
 const MOST_REPLICAS: u32 = 1000;
 const MOST_SECONDS: u32 = 1_000_000;
 /// Until SIGKILL, where the file names no time.
@@ -166,9 +168,8 @@ impl<'a> Process<'a> {
         for Dependency { on, condition, node } in waits {
             let Some(source) = all.get(*on) else { continue };
             let mut gather = |message| draft.gather(project.file(node), node.line, message);
-            let event = match *condition {
-                "process_healthy" if source.has_probe() => "healthy",
-                "process_healthy" => {
+            let condition = match *condition {
+                HEALTHY if !source.has_probe() => {
                     let message = format!(
                         "'{}' waits until '{}' is healthy, which has no probe",
                         self.name, source.name
@@ -176,25 +177,25 @@ impl<'a> Process<'a> {
                     project.wrong(node, message);
                     continue;
                 }
-                "process_completed_successfully" => "exitSuccess",
-                "process_completed" => "stopped",
                 "process_started" => {
                     if source.has_probe() {
                         gather("process_started: it waits until the other is healthy");
                     }
-                    "healthy"
+                    HEALTHY
                 }
                 "process_log_ready" => {
                     gather("process_log_ready: it does not wait for a line, only for the start");
-                    "healthy"
+                    HEALTHY
                 }
-                other => {
-                    let message = format!("'{}': condition '{other}' is not known", self.name);
-                    project.wrong(node, message);
-                    continue;
-                }
+                other => other,
             };
-            let clause = [pair("source", quoted(&source.job)), pair("once", quoted(event))];
+            let Some(event) = EventName::of_process_compose(condition) else {
+                let message = format!("'{}': condition '{condition}' is not known", self.name);
+                project.wrong(node, message);
+                continue;
+            };
+            let once = pair("once", quoted(event.as_str()));
+            let clause = [pair("source", quoted(&source.job)), once];
             clauses.push(inline(&clause));
         }
         clauses.extend(self.schedule(project, table));
