@@ -11,6 +11,7 @@
 //!  Node, Calendar ──► five lines                     why
 //! ```
 
+mod placement;
 mod reload;
 mod request;
 mod why;

@@ -152,20 +152,6 @@ pub enum NotPlaced {
     NotLocal,
 }
 
-impl std::fmt::Display for NotPlaced {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            NotPlaced::NoCandidate => f.write_str("no node that is there knows it and may have it"),
-            NotPlaced::WaitsFor { node } => write!(f, "it waits for {node}"),
-            NotPlaced::NotLocal => f.write_str("the node that was asked may not have it"),
-            NotPlaced::NoRoom { loads } => {
-                let one = |(node, load): &(Name, u32)| format!("{node} is at {load} of {FULL}");
-                f.write_str(&loads.iter().map(one).collect::<Vec<_>>().join(", "))
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
