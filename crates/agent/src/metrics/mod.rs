@@ -25,7 +25,7 @@ use std::{
 /// Upper bounds for what takes microseconds to a second, in seconds.
 const QUICK: &[f64] = &[0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.025, 0.1, 1.0];
 /// Upper bounds for what asks others, in seconds.
-const PATIENT: &[f64] = &[0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
+const CHECK_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 
 #[derive(Debug, Default)]
 struct JobMeter {
@@ -118,7 +118,7 @@ impl Meter {
     ) {
         let checks = &mut self.job(job).checks;
         if !checks.contains_key(check) {
-            let durations = Histogram::new(PATIENT);
+            let durations = Histogram::new(CHECK_SECONDS);
             checks.insert(check.to_owned(), CheckMeter { passed: 0, failed: 0, durations });
         }
         let meter = checks.get_mut(check).expect("it was just made");

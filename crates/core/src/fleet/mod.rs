@@ -39,7 +39,7 @@ pub use failures::{Answered, FailureKey, FailureQueue};
 pub use input::{FleetCommand, FleetEvent, FleetInput, FleetOutcome, Identity, Kept};
 pub use master::{JobStanding, OpenOrder, OrderKey, Work};
 pub use number::{Number, RunId, Term};
-pub use orders::TakenOrders;
+pub use orders::SeenOrders;
 pub use peers::{PeerChange, PeerState, Peers};
 pub use placement::{Loads, NotPlaced, Seat, Strategy};
 pub use requests::{FleetRequest, OpenRequests, RequestAnswer, RequestId};
@@ -78,7 +78,7 @@ pub struct Fleet {
     wishes: Wishes,
     failures: FailureQueue,
     requests: OpenRequests,
-    orders: TakenOrders,
+    orders: SeenOrders,
     drained: bool,
     ending: bool,
     /// Another master was first heard of then.
@@ -115,7 +115,7 @@ impl Fleet {
             wishes: kept.wishes,
             failures: kept.failures,
             requests: OpenRequests::after(now),
-            orders: TakenOrders::default(),
+            orders: SeenOrders::default(),
             drained: kept.drained,
             ending: false,
             rival_since: None,
@@ -442,7 +442,7 @@ impl Fleet {
         let work = self.last_work.clone().filter(|work| Some(&work.number.term) == term.as_ref());
         let Some(work) = work else { return };
         self.failures.drop_answered(&work.answered);
-        out.answers.extend(self.requests.settle_by(&work.answers));
+        out.answers.extend(self.requests.close_answered(&work.answers));
         if let Some(on) = work.drains.get(&self.me.name) {
             self.drained = *on;
         }

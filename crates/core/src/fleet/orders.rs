@@ -8,11 +8,11 @@ use crate::name::Name;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Default)]
-pub struct TakenOrders {
+pub struct SeenOrders {
     last: BTreeMap<Name, Number>,
 }
 
-impl TakenOrders {
+impl SeenOrders {
     /// `true`: it is to be carried out.
     pub fn take(&mut self, order: &JobOrder) -> bool {
         let higher = self.last.get(&order.job).is_none_or(|last| order.number > *last);

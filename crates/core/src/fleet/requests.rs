@@ -119,13 +119,13 @@ impl OpenRequests {
     }
 
     /// Those that the master has answered.
-    pub fn settle_by(
+    pub fn close_answered(
         &mut self,
         answers: &BTreeMap<RequestId, RequestAnswer>,
     ) -> Vec<(RequestId, RequestAnswer)> {
         let answered = |id: &RequestId| Some((id.clone(), answers.get(id)?.clone()));
-        let settled: Vec<_> = self.open.keys().filter_map(answered).collect();
-        settled.iter().for_each(|(id, _)| drop(self.open.remove(id)));
-        settled
+        let closed: Vec<_> = self.open.keys().filter_map(answered).collect();
+        closed.iter().for_each(|(id, _)| drop(self.open.remove(id)));
+        closed
     }
 }

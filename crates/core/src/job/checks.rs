@@ -122,12 +122,12 @@ impl Checks {
         self.states.iter_mut().for_each(CheckState::demand_pass);
         if run.process().is_some() {
             self.resume(ctx, run);
-            self.hear_what_was_told(ctx, run);
+            self.count_notifications(ctx, run);
         }
     }
 
     /// What the job has said about itself in maintenance counts from now.
-    fn hear_what_was_told(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
+    fn count_notifications(&mut self, ctx: &mut JobCtx<'_>, run: &Run) {
         for (check, plan) in ctx.plan.checks.iter().enumerate() {
             let told = self.states.get_mut(check).filter(|it| plan.is_told() && it.has_passed());
             if let Some(state) = told {

@@ -112,7 +112,7 @@ impl Client {
     }
 
     /// What one that is gone has left to be read.
-    pub(crate) fn hear_out(&mut self) -> Vec<ControlRequest> {
+    pub(crate) fn drain(&mut self) -> Vec<ControlRequest> {
         const READS: usize = 16;
         let mut all = Vec::new();
         for _ in 0..READS {

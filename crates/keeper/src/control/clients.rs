@@ -39,7 +39,7 @@ impl Keeper {
         if client.offer(&state.to_json()) == Flushed::Gone {
             // It said what it wanted and went, before we came to let it in.
             self.poller.remove(client.fd());
-            return self.take_requests(id, &client.hear_out());
+            return self.take_requests(id, &client.drain());
         }
         self.clients.insert(key, client);
         if let Some(job) = self.jobs.get_mut(&id) {

@@ -89,7 +89,7 @@ enum Flow {
     End,
 }
 
-type Ready = Vec<epoll::Event>;
+type ReadyEvents = Vec<epoll::Event>;
 
 impl Writer {
     pub(super) fn new(
@@ -139,13 +139,13 @@ impl Writer {
     }
 
     /// Waits until something is ready; false when that cannot be known.
-    fn wait(&self, ready: &mut Ready, longest: Option<&rustix::time::Timespec>) -> bool {
+    fn wait(&self, ready: &mut ReadyEvents, longest: Option<&rustix::time::Timespec>) -> bool {
         ready.clear();
         let waited = epoll::wait(&self.pipes.epoll, rustix::buffer::spare_capacity(ready), longest);
         matches!(waited, Ok(_) | Err(Errno::INTR))
     }
 
-    fn work(&mut self, ready: &mut Ready) -> Flow {
+    fn work(&mut self, ready: &mut ReadyEvents) -> Flow {
         while !ready.is_empty() {
             for event in ready.iter() {
                 let key = event.data.u64();
