@@ -211,7 +211,7 @@ pub static ALL: &[Target] = &[
         tokens: &["event:", "data:", "\n\n", "\r\n\r\n", ": ", "id: 1\n", "retry: 1\n"],
         short: 10_000,
     },
-    Target { name: "link", run: frames, seeds: messages, tokens: JSON, short: 20_000 },
+    Target { name: "link", run: link_messages, seeds: messages, tokens: JSON, short: 20_000 },
     Target {
         name: "journal",
         run: journal,
@@ -428,7 +428,7 @@ fn sse(input: &[u8]) {
 }
 
 /// The first byte says who listens; what follows is one message, or frames as they are.
-fn frames(input: &[u8]) {
+fn link_messages(input: &[u8]) {
     let (kind, body) = input.split_first().unwrap_or((&0, input));
     match kind % 4 {
         0 => message::<link::ToKeeper>(body),

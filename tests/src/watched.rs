@@ -36,7 +36,7 @@ impl Watched {
 
     /// Connects, however long the path is.
     #[must_use]
-    pub fn reach(&self) -> Reached {
+    pub fn try_connect(&self) -> Reached {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(dir) = open(&self.dir, flags, Mode::empty()) else { return Reached::NoSuchFile };
         let path = format!("/proc/self/fd/{}/control", dir.as_raw_fd());
@@ -51,7 +51,7 @@ impl Watched {
     /// Waits until something listens.
     #[must_use]
     pub fn connect(&self) -> Control {
-        until("something listens", || match self.reach() {
+        until("something listens", || match self.try_connect() {
             Reached::Connected(control) => Some(control),
             Reached::NoSuchFile | Reached::Refused => None,
         })
@@ -59,7 +59,7 @@ impl Watched {
 
     #[must_use]
     pub fn is_refused(&self) -> bool {
-        matches!(self.reach(), Reached::Refused)
+        matches!(self.try_connect(), Reached::Refused)
     }
 
     /// The state file; invalid JSON is as good as none.

@@ -40,7 +40,7 @@ fn ended(scene: &Scene, watch: &mut Watch) -> Figure {
     for _ in 0..scene.options.rounds {
         own.extend(or_gap(Who::Mainstay, ended_once(scene, watch, links)).flatten());
         if scene.options.wants_peer("floor") {
-            floor.extend(or_gap(Who::Floor, spawned_in_turn(scene, links)));
+            floor.extend(or_gap(Who::Floor, spawned_in_order(scene, links)));
         }
     }
     figure.set(Who::Mainstay, median(&own));
@@ -71,7 +71,7 @@ fn ended_once(scene: &Scene, watch: &mut Watch, links: usize) -> Result<Option<f
     Ok(Some(ended.seconds_since(begun) / links as f64))
 }
 
-fn spawned_in_turn(scene: &Scene, links: usize) -> Result<f64> {
+fn spawned_in_order(scene: &Scene, links: usize) -> Result<f64> {
     let (links, own) = (links.max(1), std::env::current_exe().doing("find my own binary")?);
     let begun = Instant::now();
     let mut floor = Command::new(own);

@@ -41,12 +41,12 @@ pub(crate) fn measure(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> 
             format!("{jobs} advertised jobs, from nothing to all passing in Consul"),
             Unit::Seconds,
         );
-        let taken = or_gap(Who::Mainstay, taken(scene, mainstay, watch, jobs));
-        if let Some(taken) = taken {
+        let times = or_gap(Who::Mainstay, register(scene, mainstay, watch, jobs));
+        if let Some(times) = times {
             let a_second = |samples: &[f64]| median(samples).map(|seconds| jobs as f64 / seconds);
-            rate.set(Who::Mainstay, a_second(&taken.own));
-            rate.set(Who::Floor, a_second(&taken.floor));
-            start.set(Who::Mainstay, Some(taken.from_nothing));
+            rate.set(Who::Mainstay, a_second(&times.own));
+            rate.set(Who::Floor, a_second(&times.floor));
+            start.set(Who::Mainstay, Some(times.from_nothing));
         }
         figures.extend([rate, start]);
     }
@@ -55,19 +55,24 @@ pub(crate) fn measure(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> 
 
 /// Seconds.
 #[derive(Debug)]
-struct Taken {
+struct Registration {
     from_nothing: f64,
     own: Vec<f64>,
     floor: Vec<f64>,
 }
 
-fn taken(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch, jobs: usize) -> Result<Taken> {
+fn register(
+    scene: &Scene,
+    mainstay: &Mainstay,
+    watch: &mut Watch,
+    jobs: usize,
+) -> Result<Registration> {
     let consul = Consul::start(&scene.place("consul")?)?;
     let peer =
         Configured { mainstay: mainstay.clone(), text: advertised(&consul, &scene.work(jobs)) };
     let supervised = Supervised::start(scene, watch, &peer, &scene.work(jobs))?;
     let from_nothing = consul.wait_for_passing(jobs)?.seconds_since(supervised.begun);
-    let mut taken = Taken { from_nothing, own: Vec::new(), floor: Vec::new() };
+    let mut times = Registration { from_nothing, own: Vec::new(), floor: Vec::new() };
     for round in 0..=scene.options.rounds {
         maintenance(mainstay, &supervised, "on")?;
         consul.wait_for_passing(0)?;
@@ -80,11 +85,11 @@ fn taken(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch, jobs: usize) -> 
             floor.map(|seconds| format!(", floor {seconds:.3} s")).unwrap_or_default()
         );
         if round > 0 {
-            taken.own.push(own);
-            taken.floor.extend(floor);
+            times.own.push(own);
+            times.floor.extend(floor);
         }
     }
-    Ok(taken)
+    Ok(times)
 }
 
 pub(crate) fn advertised(consul: &Consul, work: &Work) -> String {

@@ -1,6 +1,6 @@
 //! `logging`: one output, in one format, for jobs, checks and the node's own log.
 
-use super::{HEAD, Pilot};
+use super::{ContainerPilot, HEAD};
 use mainstay_tests::{signal, until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -16,8 +16,8 @@ const SAYING: &str = "jobs: [
       health: { exec: 'echo raw check', interval: 1, ttl: 5, logging: { raw: true } } },
     { name: 'ends', exec: 'false' } ]";
 
-fn logging(keys: &str) -> Pilot {
-    Pilot::launch(&format!("{{ {HEAD} logging: {{ {keys} }}, {SAYING} }}"), &[])
+fn logging(keys: &str) -> ContainerPilot {
+    ContainerPilot::launch(&format!("{{ {HEAD} logging: {{ {keys} }}, {SAYING} }}"), &[])
 }
 
 /// Waits until a line of a text is as wanted.
@@ -97,7 +97,7 @@ fn a_level_above_info_hides_what_jobs_write() {
 
 #[test]
 fn a_file_is_written_and_opened_anew_when_it_was_moved_away() {
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ {HEAD} logging: {{ output: 'DIR/pilot.log' }}, jobs: [
            {{ name: 'hello', exec: ['sh', '-c', 'while :; do echo hello world; sleep 0.05; done'] }},
            {{ name: 'raw', exec: 'echo raw', logging: {{ raw: true }} }} ] }}"
@@ -126,7 +126,7 @@ fn a_file_is_written_and_opened_anew_when_it_was_moved_away() {
 
 #[test]
 fn a_file_that_cannot_be_opened_is_told_and_holds_up_nothing() {
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ {HEAD} logging: {{ output: 'DIR/later/pilot.log' }}, jobs: [
            {{ name: 'hello', exec: ['sh', '-c', 'while :; do echo hello; sleep 0.05; done'] }} ] }}"
     ));
@@ -141,7 +141,7 @@ fn a_file_that_cannot_be_opened_is_told_and_holds_up_nothing() {
 
 #[test]
 fn an_upgrade_goes_on_in_the_same_file_and_format() {
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ {HEAD} logging: {{ output: 'DIR/pilot.log', format: 'json' }}, jobs: [
            {{ name: 'hello', exec: ['sh', '-c', 'while :; do echo hello; sleep 0.05; done'] }} ] }}"
     ));

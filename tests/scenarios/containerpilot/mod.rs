@@ -16,7 +16,7 @@ use std::{
 };
 
 /// The binary under its other name, and a file for it.
-struct Pilot {
+struct ContainerPilot {
     node: Node,
     name: PathBuf,
     file: PathBuf,
@@ -35,13 +35,13 @@ fn written(dir: &Path, text: &str) -> PathBuf {
     file
 }
 
-impl Pilot {
-    fn launch(text: &str, before: &[&str]) -> Pilot {
-        Pilot::launch_with(text, before, "NAME -config=FILE these words mean nothing")
+impl ContainerPilot {
+    fn launch(text: &str, before: &[&str]) -> ContainerPilot {
+        ContainerPilot::launch_with(text, before, "NAME -config=FILE these words mean nothing")
     }
 
     /// `line` is what a shell is given: `NAME` and `FILE` stand for the two.
-    fn launch_with(text: &str, before: &[&str], line: &str) -> Pilot {
+    fn launch_with(text: &str, before: &[&str], line: &str) -> ContainerPilot {
         let scratch = Scratch::new();
         let (name, file) = (named(scratch.path()), written(scratch.path(), text));
         let line = line.replace("NAME", &name.display().to_string());
@@ -53,11 +53,11 @@ impl Pilot {
         if !before.is_empty() {
             setup = setup.under(before);
         }
-        Pilot { node: setup.launch_in(scratch), name, file }
+        ContainerPilot { node: setup.launch_in(scratch), name, file }
     }
 
-    fn start(text: &str) -> Pilot {
-        let pilot = Pilot::launch(text, &[]);
+    fn start(text: &str) -> ContainerPilot {
+        let pilot = ContainerPilot::launch(text, &[]);
         pilot.node.wait_until_ready();
         until("it answers", || pilot.ask(&["-ping"]).status.success().then_some(()));
         pilot
@@ -143,7 +143,7 @@ fn a_file_runs_and_a_reload_touches_only_what_has_changed() {
              ] }}"
         )
     };
-    let pilot = Pilot::start(&file("one"));
+    let pilot = ContainerPilot::start(&file("one"));
     let web = pilot.node.running("web");
     pilot.node.until_logged("web", "hello=there=you");
     pilot.node.until_logged("tick", "tick one");
@@ -168,7 +168,7 @@ fn a_file_runs_and_a_reload_touches_only_what_has_changed() {
 
 #[test]
 fn hooks_run_before_and_after_the_end_and_signals_and_maintenance_start_jobs() {
-    let mut pilot = Pilot::start(&format!(
+    let mut pilot = ContainerPilot::start(&format!(
         "{{ {HEAD} jobs: [
            {{ name: 'web', exec: ['sh', '-c', 'trap \"echo web ends >> DIR/story; exit 0\" TERM; echo up; while :; do sleep 0.05; done'] }},
            {{ name: 'pre-stop', exec: ['sh', '-c', 'echo before >> DIR/story'], when: {{ source: 'web', once: 'stopping' }} }},
@@ -204,7 +204,7 @@ fn services_are_in_consul_while_they_are_well_and_gone_when_they_stop() {
             watches: [ {{ name: 'db', interval: 1 }} ] }}",
         consul.address()
     );
-    let mut pilot = Pilot::start(&text);
+    let mut pilot = ContainerPilot::start(&text);
     let id = until("web is passing", || consul.passing("web").pop());
     assert!(id.starts_with("web-"), "{id}");
     assert_eq!(consul.get("/v1/agent/services")[&id]["Tags"][0], "a");
@@ -255,7 +255,7 @@ fn a_directory_is_one_configuration_and_why_names_the_file() {
 
 #[test]
 fn a_consul_that_was_never_there_does_not_work_again_at_the_end() {
-    let mut pilot = Pilot::start(&format!(
+    let mut pilot = ContainerPilot::start(&format!(
         "{{ consul: '127.0.0.1:1', {HEAD} jobs: [ {{ name: 'web', exec: 'sleep 1000', port: 8000,
             interfaces: 'static:127.0.0.1', health: {{ exec: 'true', interval: 1, ttl: 60 }} }} ] }}"
     ));
@@ -269,7 +269,7 @@ fn a_consul_that_was_never_there_does_not_work_again_at_the_end() {
 #[test]
 fn an_initial_status_is_kept_until_the_first_pass() {
     let consul = Consul::new();
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ consul: '{}', {HEAD} jobs: [ {{ name: 'web', exec: 'sleep 1000', port: 8000, initial_status: 'warning',
             interfaces: 'static:127.0.0.1', health: {{ exec: 'test -e DIR/well', interval: 1, ttl: 60 }} }} ] }}",
         consul.address()
@@ -290,7 +290,7 @@ fn an_initial_status_is_kept_until_the_first_pass() {
 fn telemetry_is_shown_and_fed() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
     let port = port.expect("a port").port();
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ {HEAD} jobs: [ {{ name: 'web', exec: 'sleep 1000' }} ],
             telemetry: {{ port: {port}, interfaces: 'static:127.0.0.1', metrics: [
               {{ namespace: 'shop', subsystem: 'orders', name: 'taken', help: 'h', type: 'counter' }},
@@ -318,7 +318,7 @@ fn telemetry_is_shown_and_fed() {
 #[test]
 fn as_pid_1_a_wrong_file_ends_it_with_a_code_and_every_mistake() {
     let text = "{ jobs: [\n  { name: 'a', exce: 'x' },\n  { name: 'b', exec: 'x', when: { source: 'c', once: 'healthy' } } ] }";
-    let mut pilot = Pilot::launch(text, &own_pids());
+    let mut pilot = ContainerPilot::launch(text, &own_pids());
     assert_eq!(pilot.node.wait().code(), Some(78));
     let told = pilot.node.stderr();
     for words in
@@ -330,7 +330,7 @@ fn as_pid_1_a_wrong_file_ends_it_with_a_code_and_every_mistake() {
 
 #[test]
 fn a_run_ends_by_itself_when_all_jobs_have() {
-    let mut pilot = Pilot::launch(
+    let mut pilot = ContainerPilot::launch(
         &format!(
             "{{ {HEAD} stopTimeout: 60, jobs: [
                {{ name: 'one', exec: 'echo one', restarts: 2 }},
@@ -346,7 +346,7 @@ fn a_run_ends_by_itself_when_all_jobs_have() {
 
 #[test]
 fn a_run_that_takes_too_long_is_told_and_has_failed() {
-    let mut pilot = Pilot::launch(
+    let mut pilot = ContainerPilot::launch(
         &format!(
             "{{ {HEAD} jobs: [
                {{ name: 'slow', exec: 'sleep 1000', timeout: '100ms' }},
@@ -362,7 +362,7 @@ fn a_run_that_takes_too_long_is_told_and_has_failed() {
 
 #[test]
 fn a_job_that_is_only_checked_starts_what_waits_for_it() {
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ {HEAD} jobs: [
            {{ name: 'there', health: {{ exec: 'test -e DIR/there', interval: 1, ttl: 5 }} }},
            {{ name: 'app', exec: 'echo up', when: {{ source: 'there', once: 'healthy' }} }} ] }}"

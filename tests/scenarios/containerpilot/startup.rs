@@ -1,6 +1,6 @@
 //! What is open, and who is asked, before the first job starts.
 
-use super::{HEAD, Pilot};
+use super::{ContainerPilot, HEAD};
 use mainstay_tests::{Node, Scratch, Setup, needs, until};
 use std::net::TcpListener;
 
@@ -51,7 +51,7 @@ fn everything_that_listens_is_open_before_the_first_job_starts() {
 #[test]
 fn the_first_job_can_talk_to_the_control_socket() {
     for _ in 0..10 {
-        let mut pilot = Pilot::launch(
+        let mut pilot = ContainerPilot::launch(
             &format!(
                 "{{ {HEAD} jobs: [
                    {{ name: 'pre', exec: ['DIR/containerpilot', '-config', 'DIR/pilot.json5', '-putenv', 'A=b'] }},
@@ -79,7 +79,7 @@ fn an_address_that_is_taken_is_told_and_tried_again_and_holds_up_nothing() {
 fn a_consul_that_is_a_job_of_the_file_starts_and_is_told_of_the_others() {
     needs("consul");
     let [http, server, serf] = ports();
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ consul: '127.0.0.1:{http}', {HEAD} jobs: [
            {{ name: 'consul', exec: ['consul', 'agent', '-dev', '-node', 'here', '-bind', '127.0.0.1',
                 '-log-level', 'warn', '-dns-port', '-1', '-grpc-port', '-1', '-serf-wan-port', '-1',

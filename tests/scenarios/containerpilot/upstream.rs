@@ -1,6 +1,6 @@
 //! What ContainerPilot's own integration tests check, one test for each of them.
 
-use super::{HEAD, Pilot, own_pids, told};
+use super::{ContainerPilot, HEAD, own_pids, told};
 use mainstay_tests::{Consul, is_alive, proc, signal, until};
 use rustix::process::Signal;
 use std::{
@@ -30,7 +30,7 @@ fn config_reload() {
     let file = |arg: &str| {
         format!("{{ {HEAD} {TEXT} jobs: [ {{ name: 'app', exec: ['sleep', '{arg}'] }} ] }}")
     };
-    let pilot = Pilot::start(&file("1000"));
+    let pilot = ContainerPilot::start(&file("1000"));
     let first = pilot.node.running("app");
     pilot.write(&file("1001"));
     pilot.must(&["-reload"]);
@@ -52,7 +52,7 @@ fn coprocess() {
                {{ name: 'coprocess', exec: ['sleep', '{arg}'], restarts: 1 }} ] }}"
         )
     };
-    let pilot = Pilot::start(&file("1001"));
+    let pilot = ContainerPilot::start(&file("1001"));
     let next = |before: u32| {
         until("it is restarted", || pilot.node.pid("coprocess").filter(|pid| *pid != before))
     };
@@ -76,14 +76,14 @@ fn coprocess() {
 fn discovery() {
     let consul = Consul::new();
     let address = consul.address();
-    let app = Pilot::start(&format!(
+    let app = ContainerPilot::start(&format!(
         "{{ consul: '{address}', {HEAD} {TEXT} jobs: [
            {{ name: 'app', port: 8000, interfaces: 'static:127.0.0.1', exec: 'sleep 1000', tags: ['application'],
               when: {{ source: 'preStart', once: 'exitSuccess' }},
               health: {{ exec: 'true', interval: 1, ttl: 60 }} }},
            {{ name: 'preStart', exec: 'echo prepared' }} ] }}"
     ));
-    let nginx = Pilot::start(&format!(
+    let nginx = ContainerPilot::start(&format!(
         "{{ consul: '{address}', {HEAD} {TEXT} jobs: [ {},
            {{ name: 'onChange-app', exec: ['sh', '-c', 'echo \"$MAINSTAY_WATCH_APP\" > DIR/routes'],
               when: {{ source: 'watch.app', each: 'changed' }} }} ],
@@ -103,7 +103,7 @@ fn discovery() {
 #[test]
 fn envvars() {
     let consul = Consul::new();
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ consul: '{}', {HEAD} jobs: [ {},
            {{ name: 'testenvvar', exec: 'env', port: 8500, interfaces: 'static:127.0.0.1',
               health: {{ exec: 'true', interval: 10, ttl: 25 }},
@@ -122,7 +122,7 @@ fn envvars() {
 
 #[test]
 fn logging() {
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ {HEAD} {TEXT} jobs: [
            {{ name: 'job1', exec: 'echo job1 exec' }},
            {{ name: 'job2', exec: 'echo job2 exec', logging: {{ raw: true }} }},
@@ -149,7 +149,7 @@ fn logging() {
 fn no_command() {
     // Nothing but the variable says which file.
     let text = format!("{{ {HEAD} jobs: [ {{ name: 'app', exec: 'sleep 1000' }} ] }}");
-    let pilot = Pilot::launch_with(&text, &[], "CONTAINERPILOT=FILE NAME");
+    let pilot = ContainerPilot::launch_with(&text, &[], "CONTAINERPILOT=FILE NAME");
     pilot.node.running("app");
     let said = format!("{}{}", pilot.node.stdout(), pilot.node.stderr());
     assert!(!said.contains("panic"), "{said}");
@@ -163,7 +163,7 @@ fn reap_zombies() {
               health: {{ exec: ['sh', '-c', 'sleep 0.1 & exec sleep 0.2'], interval: 1, ttl: 5 }} }},
            {{ name: 'slow-zombies', exec: ['sh', '-c', '(sleep 0.2 & sleep 0.2 &) & echo born; exec tail -f /dev/null'] }} ] }}"
     );
-    let pilot = Pilot::launch(&text, &own_pids());
+    let pilot = ContainerPilot::launch(&text, &own_pids());
     pilot.node.wait_until_ready();
     let keeper = pilot.node.keeper();
     pilot.node.until_logged("slow-zombies", "born");
@@ -177,7 +177,7 @@ fn reap_zombies() {
 
 #[test]
 fn reopen() {
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ {HEAD} logging: {{ output: 'DIR/containerpilot.log' }}, jobs: [
            {{ name: 'hello', exec: ['sh', '-c', 'while :; do echo hello world; sleep 0.05; done'] }} ] }}"
     ));
@@ -196,7 +196,7 @@ fn reopen() {
 #[test]
 fn sighup() {
     let consul = Consul::new();
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ consul: '{}', {HEAD} {TEXT} jobs: [ {},
            {{ name: 'on-sighup', exec: \"echo 'on-sighup job fired on SIGHUP'\", when: {{ source: 'SIGHUP' }} }},
            {{ name: 'on-sigusr2', exec: \"echo 'on-sigusr2 job fired on SIGUSR2'\", when: {{ source: 'SIGUSR2' }} }} ] }}",
@@ -217,7 +217,7 @@ fn sighup() {
 #[test]
 fn sigterm() {
     let consul = Consul::new();
-    let mut pilot = Pilot::start(&format!(
+    let mut pilot = ContainerPilot::start(&format!(
         "{{ consul: '{}', {HEAD} {TEXT} jobs: [ {},
            {{ name: 'preStop', exec: \"echo 'preStop fired on app stopping'\", when: {{ source: 'app', once: 'stopping' }} }},
            {{ name: 'postStop', exec: \"echo 'postStop fired on app stopped'\", when: {{ source: 'app', once: 'stopped' }} }} ] }}",
@@ -241,7 +241,7 @@ fn tasks() {
             "{{ name: '{name}', exec: ['sh', '-c', 'echo run >> DIR/{name}.txt; exec sleep {seconds}'], {more} }}"
         )
     };
-    let pilot = Pilot::start(&format!(
+    let pilot = ContainerPilot::start(&format!(
         "{{ {HEAD} {TEXT} jobs: [ {}, {}, {}, {} ] }}",
         task("task1", "0.1", "when: { interval: '300ms' }, restarts: '5'"),
         task("task2", "0.1", "when: { interval: '300ms' }, restarts: '5', timeout: '300ms'"),
@@ -278,7 +278,7 @@ fn telemetry() {
     let consul = Consul::new();
     let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
     let port = free.expect("the loopback has ports").port();
-    let mut pilot = Pilot::start(&format!(
+    let mut pilot = ContainerPilot::start(&format!(
         "{{ consul: '{}', {HEAD} {TEXT} jobs: [ {},
            {{ name: 'sensor', exec: ['DIR/containerpilot', '-config', 'DIR/pilot.json5', '-putmetric',
               'containerpilot_app_some_counter=42'] }} ],
@@ -312,7 +312,7 @@ fn telemetry() {
 #[test]
 fn version() {
     let text = format!("{{ {HEAD} jobs: [ {{ name: 'app', exec: 'sleep 1000' }} ] }}");
-    let pilot = Pilot::start(&text);
+    let pilot = ContainerPilot::start(&text);
     let output = pilot.ask(&["-version"]);
     assert!(output.status.success() && told(&output).contains("Version: "), "{}", told(&output));
 }

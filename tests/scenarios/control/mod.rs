@@ -2,7 +2,7 @@
 
 mod clients;
 mod held;
-mod life;
+mod lifetime;
 mod restarts;
 mod windows;
 
@@ -34,7 +34,7 @@ fn node(script: &str, rest: &str) -> Setup {
 #[test]
 fn before_the_beginning_there_is_no_socket_and_no_state() {
     let held = Held::nothing();
-    assert!(matches!(held.watched().reach(), Reached::NoSuchFile));
+    assert!(matches!(held.watched().try_connect(), Reached::NoSuchFile));
     assert_eq!(held.watched().state(), None);
 }
 

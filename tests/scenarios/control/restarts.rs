@@ -56,7 +56,7 @@ impl Hammer {
 fn strike(watched: &Watched, run_of: RunOf, seen: &mut Seen) {
     let file = || fs::read(watched.path().join("state")).ok();
     let before = file();
-    match watched.reach() {
+    match watched.try_connect() {
         Reached::NoSuchFile => seen.missing += 1,
         Reached::Refused => {
             seen.refused += 1;

@@ -17,7 +17,7 @@ fn many_jobs(count: u32) -> String {
 }
 
 /// Names of jobs that run, and the reasons of those that could not be started.
-fn crowd_now(node: &Node) -> (Vec<String>, Vec<String>) {
+fn running_and_errors(node: &Node) -> (Vec<String>, Vec<String>) {
     let status = node.status();
     let jobs = status["jobs"].as_array().expect("a list");
     let name = |job: &serde_json::Value| job["name"].as_str().expect("a name").to_owned();
@@ -33,7 +33,7 @@ fn crowd_now(node: &Node) -> (Vec<String>, Vec<String>) {
 /// Waits until every job either runs or has a reason why not; some of each.
 fn until_divided(node: &Node, count: usize) -> (Vec<String>, Vec<String>) {
     until("some jobs run and the others say why not", || {
-        let (running, errors) = crowd_now(node);
+        let (running, errors) = running_and_errors(node);
         (running.len() + errors.len() == count && !running.is_empty() && !errors.is_empty())
             .then_some((running, errors))
     })
@@ -67,7 +67,7 @@ fn without_descriptors_a_start_fails_with_its_reason_and_the_rest_goes_on() {
         node.must(&["stop", name]);
     }
     until("others take their places", || {
-        let (now, _) = crowd_now(&node);
+        let (now, _) = running_and_errors(&node);
         now.iter().any(|name| !running.contains(name)).then_some(())
     });
     node.kill_agent();
@@ -106,7 +106,7 @@ fn without_processes_a_start_fails_with_its_reason_and_the_rest_goes_on() {
         node.must(&["stop", name]);
     }
     until("others take their places", || {
-        let (now, _) = crowd_now(&node);
+        let (now, _) = running_and_errors(&node);
         now.iter().any(|name| !running.contains(name)).then_some(())
     });
 }

@@ -26,7 +26,7 @@ pub(super) fn as_user(setup: Setup, uid: u32, processes: u32) -> Node {
 }
 
 /// More jobs than there are processes.
-fn crowd(telemetry: u16) -> String {
+fn too_many_jobs(telemetry: u16) -> String {
     format!(
         r#"
     [node]
@@ -86,7 +86,8 @@ fn answers(node: &Node, args: &[&str]) {
 #[test]
 fn with_all_processes_used_up_the_same_agent_answers_everything() {
     let port = free_port();
-    let mut node = as_user(Setup::config(crowd(port)), 63_000 + std::process::id() % 1000, 20);
+    let mut node =
+        as_user(Setup::config(too_many_jobs(port)), 63_000 + std::process::id() % 1000, 20);
     node.wait_until_ready();
     let agent = node.agent();
     until("there are no processes left", || {

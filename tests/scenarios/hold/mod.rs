@@ -11,13 +11,13 @@ use std::{
     process::{Child, Stdio},
 };
 
-struct Held {
+struct HoldCommand {
     scratch: Scratch,
     child: Child,
 }
 
-impl Held {
-    fn start(command: &[&str]) -> Held {
+impl HoldCommand {
+    fn start(command: &[&str]) -> HoldCommand {
         let scratch = Scratch::new();
         let child = Command::new(binary())
             .args(["hold", "--stop-timeout", "300ms", "--"])
@@ -26,7 +26,7 @@ impl Held {
             .stdin(Stdio::null())
             .spawn()
             .expect("the binary can be started");
-        Held { scratch, child }
+        HoldCommand { scratch, child }
     }
 
     fn connect(&self) -> std::io::Result<UnixStream> {
@@ -39,7 +39,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HoldCommand {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -60,7 +60,8 @@ fn the_seeds_simulation_goes_as_written() {
     let missing = UnixStream::connect(before.path().join("control")).expect_err("nothing there");
     assert_eq!(missing.kind(), ErrorKind::NotFound);
 
-    let mut held = Held::start(&["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"]);
+    let mut held =
+        HoldCommand::start(&["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"]);
     let mut client = until("it listens", || held.connect().ok());
     let mut reader = BufReader::new(client.try_clone().expect("a second handle"));
     let first = next_state(&mut reader).expect("a state on connect");
@@ -86,7 +87,7 @@ fn the_seeds_simulation_goes_as_written() {
 
 #[test]
 fn a_command_that_cannot_be_run_is_refused_and_explained() {
-    let mut held = Held::start(&["/no/such/command"]);
+    let mut held = HoldCommand::start(&["/no/such/command"]);
     assert_eq!(held.child.wait().expect("our child").code(), Some(127));
     assert_eq!(held.connect().expect_err("refused").kind(), ErrorKind::ConnectionRefused);
     let state = held.state();

@@ -156,7 +156,7 @@ pub(super) struct Agent {
 impl Agent {
     pub(super) fn greet(&mut self) -> Welcome {
         self.say(&ToKeeper::Hello { format: Format::OURS, version: "test".to_owned() });
-        match self.hear() {
+        match self.receive() {
             ToAgent::Welcome(welcome) => *welcome,
             other => panic!("not a welcome: {other:?}"),
         }
@@ -175,14 +175,14 @@ impl Agent {
         self.stream.write_all(bytes).expect("the keeper lives");
     }
 
-    pub(super) fn hear(&mut self) -> ToAgent {
+    pub(super) fn receive(&mut self) -> ToAgent {
         read(&mut self.stream, &mut self.decoder).expect("the keeper says something")
     }
 
     /// Waits for something; what is said before it is passed over.
     pub(super) fn wait<T>(&mut self, wanted: impl Fn(ToAgent) -> Option<T>) -> T {
         loop {
-            if let Some(found) = wanted(self.hear()) {
+            if let Some(found) = wanted(self.receive()) {
                 return found;
             }
         }
@@ -207,7 +207,7 @@ impl Agent {
         self.say(&ToKeeper::Inspect { id: 77 });
         let mut said = Vec::new();
         loop {
-            match self.hear() {
+            match self.receive() {
                 ToAgent::Figures { id: 77, .. } => return said,
                 other => said.push(other),
             }

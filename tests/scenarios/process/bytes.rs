@@ -20,7 +20,7 @@ fn odd() -> &'static OsStr {
 const TELL: &str =
     r#"printf '%s\0' "$@" >args; cat /proc/self/environ >env; pwd >cwd; exec sleep 1000"#;
 
-fn words(path: &Path) -> Vec<Vec<u8>> {
+fn nul_separated(path: &Path) -> Vec<Vec<u8>> {
     until("it has told", || {
         let bytes = fs::read(path).ok()?;
         bytes.ends_with(&[0]).then(|| bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
@@ -28,7 +28,7 @@ fn words(path: &Path) -> Vec<Vec<u8>> {
 }
 
 fn has(node: &Node, file: &str, word: &[u8]) {
-    let found = words(&node.path().join(file));
+    let found = nul_separated(&node.path().join(file));
     assert!(found.iter().any(|it| it == word), "{word:?} in {found:?}");
 }
 
@@ -109,8 +109,8 @@ fn what_is_held_may_be_called_with_any_bytes() {
         .current_dir(scratch.path())
         .spawn()
         .expect("the binary can be started");
-    let args = words(&scratch.path().join("args"));
-    let env = words(&scratch.path().join("env"));
+    let args = nul_separated(&scratch.path().join("args"));
+    let env = nul_separated(&scratch.path().join("env"));
     mainstay_tests::signal(hold.id(), rustix::process::Signal::TERM);
     hold.wait().expect("our own child");
     assert_eq!(args[0], ODD);

@@ -111,7 +111,7 @@ fn soak(soak: Soak) {
         println!("a watch changed {changed} times, and the job that follows it ran {followed}");
         assert!(followed >= changed * soak.followed / 100, "{followed} of {changed} were told");
         until("all are announced", || (others.passing("web") == ANNOUNCED).then_some(()));
-        others.settle(&node);
+        others.deregister_all(&node);
     }
 }
 

@@ -91,7 +91,7 @@ impl Others {
     }
 
     /// Removes the others, and waits until the node has seen it.
-    pub(super) fn settle(&mut self, node: &Node) {
+    pub(super) fn deregister_all(&mut self, node: &Node) {
         self.stir.over.store(true, Ordering::Relaxed);
         if let Some(stirring) = self.stirring.take() {
             stirring.join().expect("consul has answered all the time");

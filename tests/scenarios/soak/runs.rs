@@ -19,11 +19,11 @@ pub(super) struct Runs {
 
 #[derive(Debug, Default)]
 struct Tally {
-    each: HashMap<String, Course>,
+    each: HashMap<String, RunCount>,
 }
 
 #[derive(Debug)]
-struct Course {
+struct RunCount {
     count: u64,
     last: Instant,
     longest_gap: Duration,
@@ -55,7 +55,7 @@ impl Runs {
 
     pub(super) fn each(&self) -> HashMap<String, u64> {
         let tally = lock(&self.tally);
-        tally.each.iter().map(|(job, course)| (job.clone(), course.count)).collect()
+        tally.each.iter().map(|(job, runs)| (job.clone(), runs.count)).collect()
     }
 
     /// The longest time that one of the jobs whose names begin so did not run, the time since its
@@ -63,7 +63,7 @@ impl Runs {
     pub(super) fn longest_gap(&self, prefix: &str) -> Duration {
         let tally = lock(&self.tally);
         let courses = tally.each.iter().filter(|(job, _)| job.starts_with(prefix));
-        let gaps = courses.map(|(_, course)| course.longest_gap.max(course.last.elapsed()));
+        let gaps = courses.map(|(_, runs)| runs.longest_gap.max(runs.last.elapsed()));
         gaps.max().unwrap_or_default()
     }
 }
@@ -71,10 +71,10 @@ impl Runs {
 impl Tally {
     fn add(&mut self, job: &str) {
         let now = Instant::now();
-        let new = || Course { count: 0, last: now, longest_gap: Duration::ZERO };
-        let course = self.each.entry(job.to_owned()).or_insert_with(new);
-        course.longest_gap = course.longest_gap.max(now - course.last);
-        (course.count, course.last) = (course.count + 1, now);
+        let new = || RunCount { count: 0, last: now, longest_gap: Duration::ZERO };
+        let runs = self.each.entry(job.to_owned()).or_insert_with(new);
+        runs.longest_gap = runs.longest_gap.max(now - runs.last);
+        (runs.count, runs.last) = (runs.count + 1, now);
     }
 }
 

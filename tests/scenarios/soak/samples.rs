@@ -17,7 +17,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// One process over time.
 #[derive(Debug, Default)]
-struct Course {
+struct ProcessSamples {
     /// Anonymous memory, in KiB: what it has allocated, without the pages of the binary.
     memory: Vec<u64>,
     descriptors: Vec<u64>,
@@ -26,8 +26,8 @@ struct Course {
 
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    keeper: Course,
-    agent: Course,
+    keeper: ProcessSamples,
+    agent: ProcessSamples,
     answers: Vec<Duration>,
     scrapes: Vec<Duration>,
     /// Without a catalogue both stay empty.
@@ -70,10 +70,10 @@ impl Samples {
     }
 
     pub(super) fn check(&self, soak: Soak) {
-        for (who, course) in [("keeper", &self.keeper), ("agent", &self.agent)] {
-            let (first, last) = thirds(&course.memory);
+        for (who, samples) in [("keeper", &self.keeper), ("agent", &self.agent)] {
+            let (first, last) = thirds(&samples.memory);
             assert!(last <= first + soak.growth_kib, "the {who} grew from {first} to {last} KiB");
-            let (first, last) = thirds(&course.descriptors);
+            let (first, last) = thirds(&samples.descriptors);
             assert!(last <= first + 30, "the {who} had {first} descriptors, then {last}");
         }
         for (who, answers) in [("API", &self.answers), ("/metrics", &self.scrapes)] {
@@ -90,7 +90,7 @@ impl Samples {
     }
 }
 
-impl Course {
+impl ProcessSamples {
     fn look_at(&mut self, pid: u32) {
         let anonymous = proc::status(pid, "RssAnon");
         let kib = anonymous.trim_end_matches(" kB").trim().parse().expect("a number of kB");
@@ -101,10 +101,10 @@ impl Course {
 
 impl fmt::Display for Samples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (who, course) in [("keeper", &self.keeper), ("agent", &self.agent)] {
-            let (first, last) = thirds(&course.memory);
-            let (opened, open) = thirds(&course.descriptors);
-            let seconds = course.ticks as f64 / 100.0;
+        for (who, samples) in [("keeper", &self.keeper), ("agent", &self.agent)] {
+            let (first, last) = thirds(&samples.memory);
+            let (opened, open) = thirds(&samples.descriptors);
+            let seconds = samples.ticks as f64 / 100.0;
             let per_minute = seconds * 60.0 / self.lasted.as_secs_f64();
             write!(
                 f,

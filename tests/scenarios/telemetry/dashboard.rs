@@ -17,7 +17,7 @@ dir = "DIR/catalogue"
 service = "redis"
 "#;
 
-fn words(text: &str) -> BTreeSet<&str> {
+fn metric_names(text: &str) -> BTreeSet<&str> {
     let parts = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let ours = |word: &&str| word.starts_with("mainstay_") || word.starts_with("process_");
     // The beginnings themselves are no names.
@@ -47,11 +47,11 @@ fn the_dashboard_and_the_book_name_only_series_that_exist_and_the_book_names_all
     let dashboard = file("examples/grafana-dashboard.json");
     let json: serde_json::Value = serde_json::from_str(&dashboard).expect("it is JSON");
     assert!(json["panels"].as_array().is_some_and(|panels| panels.len() > 5));
-    for word in words(&dashboard) {
+    for word in metric_names(&dashboard) {
         assert!(known.contains(word), "the dashboard shows {word}, which is not there");
     }
     let page = file("docs/telemetry.md");
-    for word in words(&page) {
+    for word in metric_names(&page) {
         assert!(known.contains(word), "the book names {word}, which is not there");
     }
     for name in all.families.iter().map(|(name, kind)| match kind.as_str() {

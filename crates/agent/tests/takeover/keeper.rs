@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    pub(super) fn hear(&mut self, message: ToKeeper) {
+    pub(super) fn on_message(&mut self, message: ToKeeper) {
         match message {
             ToKeeper::Hello { .. } => self.welcome(),
             ToKeeper::Spawn(spawn) => self.spawn(spawn.job.clone(), spawn.incarnation),
@@ -177,7 +177,7 @@ impl Keeper {
 
     /// A link to a new agent, served by a thread until the agent is gone.
     pub(super) fn link(&self) -> OwnedFd {
-        self.hear_out();
+        self.drain();
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
         let keeper = self.clone();
         let link = ours.try_clone().expect("a descriptor");
@@ -188,7 +188,7 @@ impl Keeper {
     }
 
     /// Takes in all that an agent has said before it went away.
-    pub(super) fn hear_out(&self) {
+    pub(super) fn drain(&self) {
         let serving = self.world().serving.take();
         if let Some(serving) = serving {
             serving.join().expect("the keeper lives");
@@ -201,7 +201,7 @@ impl Keeper {
         while let Ok(length @ 1..) = link.read(&mut bytes) {
             decoder.push(&bytes[..length]);
             while let Ok(Some(message)) = decoder.next() {
-                self.world().hear(message);
+                self.world().on_message(message);
             }
         }
     }

@@ -281,7 +281,7 @@ async fn tell(name: &str, crash: Option<(Point, u64)>) -> Told {
             End::Crashed(_) => crashed = true,
             End::Over { code } => {
                 drop(agent);
-                keeper.hear_out();
+                keeper.drain();
                 let world = keeper.world();
                 assert!(world.signals.is_empty() && world.records.is_empty(), "all acknowledged");
                 assert!(world.jobs.values().all(|(_, live)| live.is_none()), "nothing lives");

@@ -31,17 +31,17 @@ proptest! {
     #[test]
     fn nonsense_breaks_nothing(plan in rich_plan(), inputs in vec((input(), 0u64..20_000), 0..60)) {
         let mut node = Node::new(plan);
-        let mut watch = Watch::default();
+        let mut invariants = Invariants::default();
         let mut mono = Mono(0);
         for (input, ms) in inputs {
             mono = mono.after(Duration::from_millis(ms));
             let before = node.clone();
             let outcome = node.step(Now { mono, wall: 1 }, input.clone());
-            watch.check(&before, &node, &input, &outcome);
+            invariants.check(&before, &node, &input, &outcome);
         }
     }
 
-    /// What was said before a loss is not known after it, so only numbers are watched.
+    /// What was said before a loss is not known after it, so only numbers are looked at.
     #[test]
     fn a_lost_journal_breaks_nothing(
         plan in rich_plan(),
@@ -200,7 +200,7 @@ fn through_the_journal(node: &Node) -> Node {
 
 /// What holds whatever comes in.
 #[derive(Default)]
-struct Watch {
+struct Invariants {
     seq: u64,
     accounts: BTreeMap<String, Seen>,
 }
@@ -217,7 +217,7 @@ struct Seen {
     incarnation: u64,
 }
 
-impl Watch {
+impl Invariants {
     fn check(&mut self, before: &Node, after: &Node, input: &Input, outcome: &Outcome) {
         for event in &outcome.events {
             assert_eq!(event.seq, self.seq + 1);

@@ -20,7 +20,7 @@ const JOB: &str = "web";
 
 /// What happens to the job.
 #[derive(Debug, Clone, Copy)]
-enum Act {
+enum Incident {
     ComesUp,
     Passes,
     Fails,
@@ -74,28 +74,29 @@ impl Stage {
         &self.plan.jobs[0]
     }
 
-    fn act(&mut self, act: Act) {
-        match (act, self.live) {
-            (Act::ComesUp, Some((incarnation, false))) => {
+    fn play(&mut self, incident: Incident) {
+        match (incident, self.live) {
+            (Incident::ComesUp, Some((incarnation, false))) => {
                 self.live = Some((incarnation, true));
                 let (job, pid) = (plans::name(JOB), 7);
                 self.tell(Input::Spawned { job, incarnation, pid }, false);
             }
-            (Act::Passes, Some((_, true))) => self.check(true),
-            (Act::Fails, Some((_, true))) => {
+            (Incident::Passes, Some((_, true))) => self.check(true),
+            (Incident::Fails, Some((_, true))) => {
                 (0..self.job_plan().checks[0].fall).for_each(|_| self.check(false));
             }
-            (Act::Ends { code }, Some(_)) => self.end(Exit::Code { code }, Asked::None),
-            (Act::Starts, _) => {
+            (Incident::Ends { code }, Some(_)) => self.end(Exit::Code { code }, Asked::None),
+            (Incident::Starts, _) => {
                 self.ask(Request::Start { jobs: vec![plans::name(JOB)], args: None, now: false })
             }
-            (Act::Stops, _) => self.ask(Request::Stop { job: plans::name(JOB) }),
-            (Act::Restarts, _) => {
+            (Incident::Stops, _) => self.ask(Request::Stop { job: plans::name(JOB) }),
+            (Incident::Restarts, _) => {
                 self.ask(Request::Restart { jobs: vec![plans::name(JOB)], args: None })
             }
-            (Act::AgentDies, _) => self.replace_agent(),
-            (Act::Waits { ms }, _) => self.wait(self.now.after(Duration::from_millis(ms))),
-            (Act::ComesUp | Act::Passes | Act::Fails | Act::Ends { .. }, _) => {}
+            (Incident::AgentDies, _) => self.replace_agent(),
+            (Incident::Waits { ms }, _) => self.wait(self.now.after(Duration::from_millis(ms))),
+            (Incident::ComesUp | Incident::Passes | Incident::Fails | Incident::Ends { .. }, _) => {
+            }
         }
     }
 
@@ -121,7 +122,7 @@ impl Stage {
         let ended = desired == Desired::Rest && phase.is_at_rest();
         // One that is given up has failed, whatever it ended with.
         let failed = unexpected || phase == Phase::Fatal;
-        self.judge.hear(&over, self.now, ended && failed && was_healthy);
+        self.judge.take(&over, self.now, ended && failed && was_healthy);
         let deadline = self.now.after(self.job_plan().recovers_within());
         match (ended, asked) {
             (true, _) => self.judge = Judge::default(),
@@ -138,7 +139,7 @@ impl Stage {
 
     fn tell(&mut self, input: Input, justified: bool) {
         let said = self.step(input);
-        self.judge.hear(&said, self.now, justified);
+        self.judge.take(&said, self.now, justified);
         if self.job().desired() == Desired::Rest && self.live.is_none() {
             self.judge = Judge::default();
         }
@@ -200,7 +201,7 @@ impl Stage {
 
 impl Judge {
     /// `justified`: what has happened is reason enough for the verdict.
-    fn hear(&mut self, said: &[Kind], now: Mono, justified: bool) {
+    fn take(&mut self, said: &[Kind], now: Mono, justified: bool) {
         for kind in said {
             match kind {
                 Kind::Healthy => {
@@ -240,17 +241,17 @@ fn plan() -> impl Strategy<Value = Plan> {
     )
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn incident() -> impl Strategy<Value = Incident> {
     prop_oneof![
-        6 => Just(Act::ComesUp),
-        6 => Just(Act::Passes),
-        2 => Just(Act::Fails),
-        3 => (0..2).prop_map(|code| Act::Ends { code }),
-        1 => Just(Act::Starts),
-        1 => Just(Act::Stops),
-        2 => Just(Act::Restarts),
-        2 => Just(Act::AgentDies),
-        4 => (0u64..4_000).prop_map(|ms| Act::Waits { ms }),
+        6 => Just(Incident::ComesUp),
+        6 => Just(Incident::Passes),
+        2 => Just(Incident::Fails),
+        3 => (0..2).prop_map(|code| Incident::Ends { code }),
+        1 => Just(Incident::Starts),
+        1 => Just(Incident::Stops),
+        2 => Just(Incident::Restarts),
+        2 => Just(Incident::AgentDies),
+        4 => (0u64..4_000).prop_map(|ms| Incident::Waits { ms }),
     ]
 }
 
@@ -258,13 +259,13 @@ proptest! {
     #![proptest_config(crate::same_cases(1000))]
 
     #[test]
-    fn unhealthy_is_said_when_it_is_true_and_once(plan in plan(), acts in vec(act(), 0..60)) {
+    fn unhealthy_is_said_when_it_is_true_and_once(plan in plan(), incidents in vec(incident(), 0..60)) {
         let mut stage = Stage::new(plan);
-        for act in acts {
-            stage.act(act);
+        for incident in incidents {
+            stage.play(incident);
             prop_assert!(stage.judge.is_satisfied(stage.now), "nobody has said it");
         }
-        stage.act(Act::Waits { ms: 60_000 });
+        stage.play(Incident::Waits { ms: 60_000 });
         prop_assert!(stage.judge.is_satisfied(stage.now), "nobody has said it");
     }
 }
@@ -275,10 +276,10 @@ fn the_judge_misses_a_verdict_that_is_not_said() {
     let mut job = JobPlan::new(plans::name(JOB), vec!["./web".to_owned()]);
     job.checks = vec![Check::new("tcp".to_owned(), Probe::Tcp("[::1]:1".to_owned()))];
     let mut stage = Stage::new(Plan::new(plans::node(), vec![job]));
-    for act in [Act::ComesUp, Act::Passes, Act::Ends { code: 1 }] {
-        stage.act(act);
+    for incident in [Incident::ComesUp, Incident::Passes, Incident::Ends { code: 1 }] {
+        stage.play(incident);
     }
     stage.timers.clear();
-    stage.act(Act::Waits { ms: 60_000 });
+    stage.play(Incident::Waits { ms: 60_000 });
     assert!(!stage.judge.is_satisfied(stage.now));
 }
