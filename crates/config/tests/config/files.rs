@@ -8,10 +8,10 @@ use std::{
 };
 
 /// A directory of its own that goes when the test ends.
-struct Dir(PathBuf);
+pub(crate) struct Dir(pub(crate) PathBuf);
 
 impl Dir {
-    fn new(name: &str, files: &[(&str, &[u8])]) -> Dir {
+    pub(crate) fn new(name: &str, files: &[(&str, &[u8])]) -> Dir {
         let path =
             std::env::temp_dir().join(format!("mainstay-config-{}-{name}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
@@ -21,7 +21,7 @@ impl Dir {
         Dir(path)
     }
 
-    fn refused(&self) -> String {
+    pub(crate) fn refused(&self) -> String {
         let told = load(&self.0, &context()).expect_err("it is wrong").to_string();
         told.replace(&*self.0.to_string_lossy(), "DIR")
     }

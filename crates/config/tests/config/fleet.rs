@@ -1,43 +1,24 @@
 //! What `[fleet]` makes of a plan.
 
-use super::context;
+use super::{context, files::Dir};
 use mainstay_config::{Kind, Loaded, keys, load};
 use mainstay_core::{
     fleet::{Catalogue, Conciliation, FleetRules, Strategy},
     name::Name,
     plan::{ExitRule, Spread},
 };
-use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 /// A directory with a key and a configuration.
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new(test: &str, mode: u32, fleet: &str) -> Dir {
-        let name = format!("mainstay-config-fleet-{}-{test}", std::process::id());
-        let dir = Dir(std::env::temp_dir().join(name));
-        fs::create_dir_all(&dir.0).unwrap();
-        let key = dir.0.join("fleet.key");
-        fs::write(&key, "0123456789abcdef").unwrap();
-        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
-        fs::write(dir.0.join("mainstay.toml"), fleet).unwrap();
-        dir
-    }
-
-    fn load(&self) -> Loaded {
-        load(&self.0, &context()).unwrap_or_else(|errors| panic!("{}", errors.render(false)))
-    }
-
-    fn refused(&self) -> String {
-        let told = load(&self.0, &context()).expect_err("it is wrong").to_string();
-        told.replace(&*self.0.to_string_lossy(), "DIR")
-    }
+fn dir(test: &str, mode: u32, fleet: &str) -> Dir {
+    let key = ("fleet.key", &b"0123456789abcdef"[..]);
+    let dir = Dir::new(&format!("fleet-{test}"), &[key, ("mainstay.toml", fleet.as_bytes())]);
+    fs::set_permissions(dir.0.join("fleet.key"), fs::Permissions::from_mode(mode)).unwrap();
+    dir
 }
 
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn load_from(dir: &Dir) -> Loaded {
+    load(&dir.0, &context()).unwrap_or_else(|errors| panic!("{}", errors.render(false)))
 }
 
 fn name(text: &str) -> Name {
@@ -78,8 +59,8 @@ exec = "./lone"
 
 #[test]
 fn a_fleet_is_read_into_the_rules_of_its_machines() {
-    let dir = Dir::new("rules", 0o600, SHOP);
-    let loaded = dir.load();
+    let dir = dir("rules", 0o600, SHOP);
+    let loaded = load_from(&dir);
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
     let plan = loaded.plan;
     let fleet = plan.fleet.as_ref().unwrap();
@@ -127,8 +108,8 @@ fn two_nodes_know_the_same_job_whatever_their_environment_is() {
 fn every_key_accepts_its_documented_default_and_nothing_changes() {
     let least = "[fleet]\njoin = [\"a\"]\nlisten = \"127.0.0.1:7071\"\nkey_file = \"fleet.key\"\n";
     let job = "[jobs.a]\nexec = \"a\"\n";
-    let dir = Dir::new("defaults", 0o600, &format!("{least}{job}"));
-    let bare = dir.load().plan;
+    let dir = dir("defaults", 0o600, &format!("{least}{job}"));
+    let bare = load_from(&dir).plan;
     let words = |kind| match kind {
         Kind::OneOf(words) => words.iter().map(|word| format!("\"{word}\"")).collect(),
         _ => Vec::new(),
@@ -137,7 +118,7 @@ fn every_key_accepts_its_documented_default_and_nothing_changes() {
         let write = |value: &str| {
             let text = format!("{least}{} = {value}\n{job}", key.name);
             fs::write(dir.0.join("mainstay.toml"), text).unwrap();
-            dir.load().plan
+            load_from(&dir).plan
         };
         if !key.default.is_empty() {
             assert_eq!(write(key.default), bare, "{}", key.name);
@@ -150,7 +131,7 @@ fn every_key_accepts_its_documented_default_and_nothing_changes() {
 #[test]
 fn a_key_that_others_can_read_is_refused() {
     for mode in [0o644, 0o640, 0o602] {
-        let told = Dir::new(&format!("key-{mode:o}"), mode, SHOP).refused();
+        let told = dir(&format!("key-{mode:o}"), mode, SHOP).refused();
         assert!(told.contains("DIR/fleet.key is accessible to others"), "{told}");
         assert!(told.contains("chmod go="), "{told}");
     }
@@ -163,10 +144,10 @@ fn whoever_may_join_says_where_it_listens() {
             "[fleet]\njoin = [\"web-1\"]\nkey_file = \"fleet.key\"\n{rest}\n[jobs.a]\nexec = \"a\"\n"
         )
     };
-    let told = Dir::new("join-nowhere", 0o600, &join("")).refused();
+    let told = dir("join-nowhere", 0o600, &join("")).refused();
     assert!(told.contains("'listen' is missing"), "{told}");
     let loaded =
-        Dir::new("join", 0o600, &join("listen = \"127.0.0.1:7071\"\ncore = [\"far\"]")).load();
+        load_from(&dir("join", 0o600, &join("listen = \"127.0.0.1:7071\"\ncore = [\"far\"]")));
     let fleet = loaded.plan.fleet.unwrap();
     assert_eq!(fleet.join, ["web-1:7071"]);
     assert_eq!((fleet.name.as_str(), fleet.core), ("fleet", vec![name("far")]));

@@ -55,15 +55,15 @@ fn number(counter: u64) -> Number {
     Number { term: Term { number: 1, master: name("a") }, counter }
 }
 
-struct Stage {
+struct PlacedNode {
     node: Node,
     memory: Memory,
     now: u64,
 }
 
-impl Stage {
-    fn new(plan: Plan) -> Stage {
-        let mut stage = Stage { node: Node::new(plan), memory: Memory::default(), now: 0 };
+impl PlacedNode {
+    fn new(plan: Plan) -> PlacedNode {
+        let mut stage = PlacedNode { node: Node::new(plan), memory: Memory::default(), now: 0 };
         stage.step(Input::Boot);
         stage
     }
@@ -107,7 +107,7 @@ fn spawned(outcome: &Outcome) -> Vec<&str> {
 
 #[test]
 fn a_job_of_an_app_in_a_fleet_starts_by_order_alone() {
-    let mut stage = Stage::new(plan(vec![job("web", Some("shop")), job("lone", None)], true));
+    let mut stage = PlacedNode::new(plan(vec![job("web", Some("shop")), job("lone", None)], true));
     assert_eq!(stage.node.copies().len(), 1, "only what has an app is placed");
     assert_eq!(stage.copy("web").state, CopyState::Stopped);
     let outcome = stage.order(1, "web", start(&["-v"]));
@@ -132,7 +132,7 @@ fn a_job_of_an_app_in_a_fleet_starts_by_order_alone() {
 #[test]
 fn the_next_agent_knows_the_last_order_and_who_started_it() {
     let all = plan(vec![job("web", Some("shop"))], true);
-    let mut stage = Stage::new(all.clone());
+    let mut stage = PlacedNode::new(all.clone());
     stage.order(4, "web", OrderKind::Stop);
     let jobs = vec![name("web")];
     stage.step(Input::Request(Request::Start { jobs, args: None, now: false }));
@@ -155,7 +155,7 @@ fn what_a_node_began_with_in_its_fleet_it_keeps_until_it_ends() {
         fleet.auto_fence = true;
     }
     let apply = |from: &Plan, to: &Plan| {
-        let mut stage = Stage::new(from.clone());
+        let mut stage = PlacedNode::new(from.clone());
         let plan = to.clone().into();
         stage.step(Input::Request(Request::Apply { plan, preview: None })).answer
     };
@@ -169,12 +169,12 @@ fn what_a_node_began_with_in_its_fleet_it_keeps_until_it_ends() {
 #[test]
 fn a_job_without_autostart_starts_when_somebody_asks() {
     let tool = JobPlan { autostart: false, ..job("tool", None) };
-    let mut stage = Stage::new(plan(vec![tool.clone()], false));
+    let mut stage = PlacedNode::new(plan(vec![tool.clone()], false));
     let jobs = vec![name("tool")];
     let outcome = stage.step(Input::Request(Request::Start { jobs, args: None, now: false }));
     assert_eq!(spawned(&outcome), ["tool"]);
     // Nor does it when a reload brings it.
-    let mut stage = Stage::new(plan(vec![job("lone", None)], false));
+    let mut stage = PlacedNode::new(plan(vec![job("lone", None)], false));
     let with_it = plan(vec![job("lone", None), tool], false);
     let request = Request::Apply { plan: with_it.into(), preview: None };
     let outcome = stage.step(Input::Request(request));
