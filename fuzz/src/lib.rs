@@ -42,8 +42,8 @@ pub struct Broken {
 }
 
 /// The targets that read what a stranger can send or leave: another user, another machine, a disk.
-pub const EXPOSED: [&str; 7] =
-    ["sse", "http", "notify", "state", "journal", "datagram", "sealed-datagram"];
+pub const EXPOSED: [&str; 8] =
+    ["sse", "http", "notify", "state", "journal", "datagram", "sealed-datagram", "xmlrpc"];
 
 #[must_use]
 pub fn target(name: &str) -> Option<&'static Target> {

@@ -211,6 +211,49 @@ pub static ALL: &[Target] = &[
         tokens: &["event:", "data:", "\n\n", "\r\n\r\n", ": ", "id: 1\n", "retry: 1\n"],
         short: 10_000,
     },
+    Target {
+        name: "xmlrpc",
+        run: |input| {
+            let _ = mainstay_api::fuzz::xmlrpc(input);
+        },
+        seeds: texts![
+            "<?xml version='1.0'?>\n<methodCall>\n<methodName>supervisor.startProcess</methodName>\n\
+             <params>\n<param>\n<value><string>web:*</string></value>\n</param>\n<param>\n\
+             <value><boolean>1</boolean></value>\n</param>\n</params>\n</methodCall>\n",
+            "<methodCall><methodName>system.multicall</methodName><params><param><value><array><data>\
+             <value><struct><member><name>methodName</name><value>a.b</value></member><member>\
+             <name>params</name><value><array><data><value><int>-1</int></value></data></array>\
+             </value></member></struct></value></data></array></value></param></params></methodCall>",
+            "<methodCall><methodName>x</methodName><params><param><value><double>1.5e3</double>\
+             </value></param><param><value><base64>AAEC</base64></value></param><param><value>\
+             <dateTime.iso8601>20261116T19:00:00</dateTime.iso8601></value></param></params></methodCall>",
+        ],
+        tokens: &[
+            "<!DOCTYPE a [<!ENTITY b 'c'>]>",
+            "<![CDATA[",
+            "]]>",
+            "<!--",
+            "-->",
+            "&lt;",
+            "&b;",
+            "&#x1b;",
+            "&#13;",
+            "<value>",
+            "</value>",
+            "<param>",
+            "<struct>",
+            "<member><name>",
+            "<array><data>",
+            "<int>",
+            "<i4>",
+            "<double>",
+            "<nil/>",
+            "</methodCall>",
+            "<?xml encoding='x'?>",
+            " a=\"b\"",
+        ],
+        short: 4000,
+    },
     Target { name: "link", run: link_messages, seeds: messages, tokens: JSON, short: 20_000 },
     Target {
         name: "journal",

@@ -29,6 +29,7 @@ pub(crate) enum Call {
     Status(oneshot::Sender<Arc<NodeStatus>>),
     Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
     Why(String, oneshot::Sender<Option<Vec<String>>>),
+    Plan(oneshot::Sender<Plan>),
     Compare(Box<Plan>, oneshot::Sender<Result<Changes, PreviewError>>),
     Apply(Box<Plan>, oneshot::Sender<Result<Applied, PreviewError>>),
     Figures(oneshot::Sender<Figures>),
@@ -130,6 +131,14 @@ impl Handle {
     /// [`Gone`]
     pub async fn why(&self, name: &str) -> Result<Option<Vec<String>>, Gone> {
         self.call(|answer| Call::Why(name.to_owned(), answer)).await
+    }
+
+    /// The plan in force.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn plan(&self) -> Result<Plan, Gone> {
+        self.call(Call::Plan).await
     }
 
     /// What applying a plan would change.

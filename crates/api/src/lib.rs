@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod extract;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod listeners;
 mod openapi;
 mod problem;
@@ -14,6 +16,7 @@ mod sse;
 mod state;
 mod telemetry;
 mod wait;
+mod xmlrpc;
 
 pub use listeners::serve;
 

@@ -15,6 +15,7 @@ mod plan_source;
 mod process_compose;
 mod procfile;
 mod supervisord;
+pub mod xml;
 mod yaml;
 
 pub use plan_source::{Loaded, PlanSource, located};

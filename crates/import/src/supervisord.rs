@@ -7,6 +7,7 @@
 mod include;
 mod output;
 mod program;
+mod servers;
 mod text;
 
 use super::{
@@ -21,8 +22,6 @@ use std::collections::BTreeMap;
 
 /// Jobs in the end.
 const MOST_JOBS: usize = 10_000;
-/// Programs that are not started by themselves.
-const ON_DEMAND: &str = "on-demand";
 /// Of groups and programs.
 const PRIORITY: i64 = 999;
 
@@ -81,8 +80,11 @@ pub(super) fn import(
     }
     draft.push(node(name));
     draft.push(log(name));
+    if let Some(api) = servers::api(&mut draft, &sections, ctx) {
+        draft.push(api);
+    }
     for (name, valid) in &apps {
-        draft.push(app(name, valid, &groups, &first.source.name));
+        draft.push(app(name, valid, &groups, &programs, &first.source.name));
     }
     tables.into_iter().for_each(|table| draft.push(table));
     Ok(draft.finish())
@@ -103,22 +105,25 @@ fn log(file: &str) -> Table {
     log
 }
 
-fn app(name: &str, valid: &str, groups: &[Group], file: &str) -> Table {
+fn app(name: &str, valid: &str, groups: &[Group], programs: &[Program<'_>], file: &str) -> Table {
     let mut table = Table::new(format!("apps.{valid}"), file);
     if groups.iter().any(|group| group.name == name) {
         table.remark(format!("[group:{name}]"));
-    } else {
-        table.remark("autostart = false: mainstay start NAME");
+    } else if programs.iter().any(|program| program.name == name && !program.autostart) {
+        table.remark("autostart=false: only by command");
         table.set("start_sequence", "0");
+    } else {
+        table.remark(format!("[program:{name}] numprocs: its processes are a group"));
     }
     table
 }
 
 fn join_app(program: &Program<'_>, apps: &mut BTreeMap<String, String>, table: &mut Table) {
-    let app = match (program.group, program.autostart) {
-        (Some(group), _) => group,
-        (None, false) => ON_DEMAND,
-        (None, true) => return,
+    let app = match program.group {
+        Some(group) => group,
+        // A group of its own, as it is there.
+        None if program.count > 1 || !program.autostart => program.name,
+        None => return,
     };
     if !apps.contains_key(app) {
         let mut names = Names::default();
@@ -174,7 +179,11 @@ fn about(draft: &mut Draft, section: &Section) {
     let message = match name.split(':').next().unwrap_or_default() {
         "program" | "group" | "supervisord" | "supervisorctl" | "unix_http_server" => return,
         "rpcinterface" if name == "rpcinterface:supervisor" => return,
-        "inet_http_server" => "nothing listens there: [api] listen is mainstay's own".to_owned(),
+        "inet_http_server" => {
+            "nothing listens there: put the password into a file and add [api] xmlrpc = { listen, \
+             user, password_file }"
+                .to_owned()
+        }
         "eventlistener" => {
             "it is not run: a job with when, or mainstay events, follows events here".to_owned()
         }

@@ -60,6 +60,56 @@ pub fn silent_input() -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(by_descriptor(&read), flags, Mode::empty())?)
 }
 
+/// So much may wait in a pipe to be read.
+pub const MOST_INPUT: usize = 64 << 10;
+
+/// The pipe that a process reads as its stdin, made by [`silent_input`], to write into.
+#[derive(Debug)]
+pub struct InputPipe(OwnedFd);
+
+impl InputPipe {
+    /// That of a process, if its stdin is a pipe.
+    ///
+    /// # Errors
+    /// As open(2), and when its stdin is something else.
+    pub fn of(pid: u32) -> io::Result<InputPipe> {
+        let path = format!("/proc/{pid}/fd/0");
+        let kind = FileType::from_raw_mode(rustix::fs::stat(&path)?.st_mode);
+        if kind != FileType::Fifo {
+            let text = format!("it is {}, not a pipe", noun(kind));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(InputPipe(rustix::fs::open(&path, flags, Mode::empty())?))
+    }
+
+    /// Gives it bytes to read, or none of them while too many wait already.
+    ///
+    /// # Errors
+    /// As write(2); `WouldBlock`: they have no room.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let waiting = rustix::io::ioctl_fionread(&self.0)?;
+        let full = |written: usize| {
+            let length = bytes.len();
+            let text = format!("{waiting} bytes wait to be read: {written} of {length} were taken");
+            Err(io::Error::new(io::ErrorKind::WouldBlock, text))
+        };
+        if waiting.saturating_add(bytes.len() as u64) > MOST_INPUT as u64 {
+            return full(0);
+        }
+        let mut written = 0;
+        while written < bytes.len() {
+            match rustix::io::write(&self.0, &bytes[written..]) {
+                Ok(count) => written += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return full(written),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The controlling terminal of this process, if it has one.
 ///
 /// # Errors

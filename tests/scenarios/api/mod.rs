@@ -2,3 +2,4 @@
 
 mod elsewhere;
 mod seen;
+mod supervisor;

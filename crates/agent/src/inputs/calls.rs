@@ -39,6 +39,7 @@ impl Agent {
             }
             Call::Jobs(which, caller) => drop(caller.send(self.selected(&which))),
             Call::Why(name, caller) => drop(caller.send(why::why(&self.node, clock::now(), &name))),
+            Call::Plan(caller) => drop(caller.send(self.node.plan().clone())),
             Call::Compare(plan, caller) => {
                 self.previews.answer(&self.node, clock::now(), plan, caller);
             }
@@ -134,6 +135,7 @@ impl Agent {
             jobs: self.jobs(),
             telemetry: None,
             containerpilot: None,
+            xmlrpc: Vec::new(),
             apps: view::apps(&self.node),
             watches: view::watches(&self.node, &self.discovery),
             discovery: view::discovery(plan, &self.discovery),

@@ -13,7 +13,11 @@ pub(crate) mod options;
 pub(crate) mod previews;
 
 use crate::{handle::Handle, wait::Wait};
-use mainstay_core::{name::Name, node::Effect, plan::ApiPlan};
+use mainstay_core::{
+    name::Name,
+    node::Effect,
+    plan::{ApiPlan, Plan},
+};
 use mainstay_wire::api::{Changes, Goal, Incarnations, JobStatus, ReloadError, Selection};
 use previews::PreviewError;
 use std::{collections::BTreeMap, fmt::Display, time::Duration};
@@ -81,6 +85,29 @@ impl Handle {
             Ok(()) => Ok(changes),
             Err(error) => Err(ReloadError::Unreached { changes: Box::new(changes), error }),
         }
+    }
+
+    /// The plan that a reload would bring into force.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn load_plan(&self) -> Result<Plan, ReloadError> {
+        Ok(self.load().await?.plan)
+    }
+
+    /// Brings into force what `edit` makes of the plan in force: another one in its jobs and apps
+    /// and nothing else. It does not wait for what that starts and stops.
+    ///
+    /// # Errors
+    /// Nothing is changed.
+    pub async fn edit_plan<E: From<ReloadError>>(
+        &self,
+        edit: impl FnOnce(&Plan) -> Result<Plan, E>,
+    ) -> Result<Changes, E> {
+        let _one_at_a_time = self.reloads().lock().await;
+        let plan = self.plan().await.map_err(ReloadError::from)?;
+        let applied = self.apply(edit(&plan)?).await.map_err(ReloadError::from)?;
+        Ok(applied.map_err(ReloadError::from)?.changes)
     }
 
     async fn bring_into_force<L: PrepareListeners + Sync>(

@@ -22,7 +22,7 @@ use thiserror::Error;
 /// A shorter one could be guessed.
 const SHORTEST: usize = 16;
 
-type Hash = [u8; 32];
+pub(super) type Hash = [u8; 32];
 
 /// Equal ones let the same clients in.
 #[derive(PartialEq)]
@@ -103,7 +103,7 @@ impl Guard {
     }
 }
 
-fn hash(bytes: &[u8]) -> Hash {
+pub(super) fn hash(bytes: &[u8]) -> Hash {
     digest::digest(&digest::SHA256, bytes).as_ref().try_into().unwrap_or_default()
 }
 
@@ -114,7 +114,7 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 /// A page of another site that a browser shows must not act in the name of its reader.
-fn same_site(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn same_site(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or_default();
     let of = origin.split_once("://").map_or(origin, |(_, host)| host);

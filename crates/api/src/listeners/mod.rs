@@ -1,10 +1,11 @@
-//! What the node listens at: the unix socket, what `[api]` asks for beside it, telemetry, and the
-//! socket that speaks as ContainerPilot's does.
+//! What the node listens at: the unix socket, what `[api]` asks for beside it, telemetry, the socket
+//! that speaks as ContainerPilot's does, and XML-RPC.
 //!
 //! The accept loop and its limits are those of `net`; here is what each of them lets in, and how the
 //! plan in force opens, moves and closes them.
 
 mod guard;
+mod login;
 pub(crate) mod optional;
 mod remote;
 mod session;
@@ -14,13 +15,13 @@ pub(crate) mod tcp;
 use crate::{
     AppState,
     routes::{self, v1::environ, v3},
-    telemetry,
+    telemetry, xmlrpc,
 };
 use axum::Router;
 use mainstay_agent::Handle;
 use mainstay_net::listen::{Connections, Endpoint, Full, Limits, Listener, Peer, Stop};
 use optional::Which;
-use session::Session;
+use session::{Admission, Session};
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::{
     net::UnixListener,
@@ -39,6 +40,8 @@ const LIMITS: Limits = Limits {
     keep_alive: true,
     drain: Duration::from_secs(2),
 };
+/// Over TCP: a client that takes nothing for so long is gone or means harm.
+const REMOTE_LIMITS: Limits = Limits { write: Some(Duration::from_secs(30)), ..LIMITS };
 
 /// Held by whoever is to open a listener: dropped once it is open, or has been refused once.
 type Opening = mpsc::Sender<Infallible>;
@@ -57,9 +60,12 @@ pub async fn serve(
     let open = |which, routes| {
         optional::keep(which, state.clone(), routes, opening.clone(), ending.clone())
     };
+    let xmlrpc = xmlrpc::routes(state.clone());
     let optional = (
         open(Which::Telemetry, telemetry::routes(state.clone())),
         open(Which::ContainerPilot, v3::routes(state.clone())),
+        open(Which::XmlRpc, xmlrpc.clone()),
+        open(Which::XmlRpcSocket, xmlrpc),
     );
     let remote_routes = environ::from_afar(routes.clone());
     tokio::join!(
@@ -68,6 +74,8 @@ pub async fn serve(
         socket_file::keep(&state.handle, opening, ending.clone()),
         optional.0,
         optional.1,
+        optional.2,
+        optional.3,
         state.events.tell(ending.clone()),
     );
 }
@@ -82,7 +90,7 @@ async fn local(listener: UnixListener, routes: Router, ending: watch::Receiver<b
         // They lost an earlier agent, and this one has found nothing to do.
         answers_backlog: true,
     };
-    let session = move |peer: Peer| Session::new(None, peer, routes.clone());
+    let session = move |peer: Peer| Session::new(Admission::Everybody, peer, routes.clone());
     endpoint.serve(session, Stop { ending, closing: None }).await;
 }
 

@@ -4,13 +4,13 @@
 //! that were ever opened share one count of connections.
 
 use super::{
-    LIMITS, Opening,
-    session::Session,
+    Opening, REMOTE_LIMITS,
+    session::{Admission, Session},
     tcp::{ApiListener, ListenError},
 };
 use crate::{AppState, problem::Problem};
 use axum::Router;
-use mainstay_net::listen::{Connections, Endpoint, Full, Limits, Peer, Secured, Stop};
+use mainstay_net::listen::{Connections, Endpoint, Full, Peer, Secured, Stop};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
@@ -19,8 +19,6 @@ use tokio::{
 };
 
 const RETRY: Duration = Duration::from_secs(1);
-/// A client that takes nothing for so long is gone or means harm.
-const WRITE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn serve(
     state: &AppState,
@@ -79,14 +77,15 @@ fn clients(
             .guard
             .tls()
             .map(|tls| Secured { tls: tls.clone(), plain_answer: plain().into() }),
-        limits: Limits { write: Some(WRITE), ..LIMITS },
+        limits: REMOTE_LIMITS,
         connections: connections.clone(),
         answers_backlog: false,
     };
     // The listener itself is not held: its address is free once it is closed.
     let stop = Stop { ending: ending.clone(), closing: Some(listener.closed.subscribe()) };
     let (guard, routes) = (listener.guard.clone(), routes.clone());
-    let session = move |peer: Peer| Session::new(Some(guard.clone()), peer, routes.clone());
+    let session =
+        move |peer: Peer| Session::new(Admission::Guarded(guard.clone()), peer, routes.clone());
     endpoint.serve(session, stop)
 }
 

@@ -1,11 +1,14 @@
 //! The session of one client of the API: each request is let in or turned away before it is routed.
 
-use super::guard::Guard;
+use super::{guard::Guard, login::Credentials};
 use crate::problem::Problem;
 use axum::{
     Router,
     body::Body,
-    http::header::{CONNECTION, HeaderValue},
+    http::{
+        HeaderMap,
+        header::{CONNECTION, HeaderValue, WWW_AUTHENTICATE},
+    },
     response::{IntoResponse, Response},
 };
 use futures_util::future::{Either, Ready, ready};
@@ -14,16 +17,46 @@ use hyper_util::service::{TowerToHyperService, TowerToHyperServiceFuture};
 use mainstay_net::listen::Peer;
 use std::{convert::Infallible, sync::Arc};
 
+/// Who is let in.
+#[derive(Debug, Clone)]
+pub(super) enum Admission {
+    /// Whoever could connect: the permissions of a socket decide, or nobody has to.
+    Everybody,
+    Guarded(Arc<Guard>),
+    Login(Credentials),
+}
+
+impl Admission {
+    fn admit(&self, headers: &HeaderMap, peer: &Peer) -> Result<(), Problem> {
+        match self {
+            Admission::Everybody => Ok(()),
+            Admission::Guarded(guard) => guard.admit(headers, peer.is_certified()),
+            Admission::Login(credentials) => credentials.admit(headers),
+        }
+    }
+
+    /// The place of one who is turned away is for those who may come in.
+    fn refuse(&self, problem: Problem) -> Response<Body> {
+        let mut answer = problem.into_response();
+        let headers = answer.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        if let (Admission::Login(_), true) = (self, headers.contains_key(WWW_AUTHENTICATE)) {
+            let basic = HeaderValue::from_static("Basic realm=\"mainstay\"");
+            headers.insert(WWW_AUTHENTICATE, basic);
+        }
+        answer
+    }
+}
+
 pub(super) struct Session {
-    /// `None`: a client whom the permissions of the unix socket have let in.
-    guard: Option<Arc<Guard>>,
+    admission: Admission,
     peer: Peer,
     routes: TowerToHyperService<Router>,
 }
 
 impl Session {
-    pub(super) fn new(guard: Option<Arc<Guard>>, peer: Peer, routes: Router) -> Session {
-        Session { guard, peer, routes: TowerToHyperService::new(routes) }
+    pub(super) fn new(admission: Admission, peer: Peer, routes: Router) -> Session {
+        Session { admission, peer, routes: TowerToHyperService::new(routes) }
     }
 }
 
@@ -36,23 +69,12 @@ impl Service<Request<Incoming>> for Session {
     >;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let admitted = match &self.guard {
-            None => Ok(()),
-            Some(guard) => guard.admit(request.headers(), self.peer.is_certified()),
-        };
-        match admitted {
+        match self.admission.admit(request.headers(), &self.peer) {
             Ok(()) => {
                 self.peer.has_asked();
                 Either::Left(self.routes.call(request))
             }
-            Err(problem) => Either::Right(ready(Ok(turned_away(problem)))),
+            Err(problem) => Either::Right(ready(Ok(self.admission.refuse(problem)))),
         }
     }
-}
-
-/// Its place is for those who may come in.
-fn turned_away(problem: Problem) -> Response<Body> {
-    let mut answer = problem.into_response();
-    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    answer
 }

@@ -4,3 +4,4 @@ mod described;
 mod driven;
 mod remote;
 mod routes;
+mod xmlrpc;

@@ -4,7 +4,7 @@
 //! words that everybody does.
 
 use crate::{
-    keys::{Kind, Reload::Live, Table, key},
+    keys::{Kind, Reload::Live, Table, key, xmlrpc},
     notation::address,
     reader::{Place, Reader, Value},
 };
@@ -96,8 +96,16 @@ pub(crate) static API: Table<Api> = Table {
             "The group that may use the unix socket, too; default: only the user who runs the node.",
             |api, v, r| r.account(v).map(|it| api.plan.socket_group = Some(it)),
         ),
+        key(
+            "xmlrpc",
+            Kind::Table,
+            "",
+            Live,
+            "Speaks XML-RPC as Supervisor does, for supervisorctl and what was made for it.",
+            |api, v, r| xmlrpc::read(v, r).map(|it| api.plan.xmlrpc = Some(it)),
+        ),
     ],
-    later: &["xmlrpc"],
+    later: &[],
     refused: &[],
 };
 
@@ -155,7 +163,7 @@ fn present(v: Value<'_>, r: &mut Reader<'_>) -> Option<PathBuf> {
 }
 
 /// What such a file holds is worth as much as the node.
-fn private(v: Value<'_>, r: &mut Reader<'_>) -> Option<PathBuf> {
+pub(super) fn private(v: Value<'_>, r: &mut Reader<'_>) -> Option<PathBuf> {
     let path = present(v, r)?;
     if is_accessible(&path, 0o007) {
         let shown = path.display();

@@ -22,6 +22,7 @@ pub(crate) mod stdio;
 pub(crate) mod stop;
 pub(crate) mod telemetry;
 pub(crate) mod when;
+pub(crate) mod xmlrpc;
 
 use crate::reader::{Reader, Value};
 use std::sync::LazyLock;
@@ -201,6 +202,7 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(discovery::TLS.listed("discovery.tls"))
         .chain(api::API.listed("api"))
         .chain(api::TLS.listed("api.tls"))
+        .chain(xmlrpc::XML_RPC.listed("api.xmlrpc"))
         .chain(fleet::FLEET.listed("fleet"))
         .collect()
 });

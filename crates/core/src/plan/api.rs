@@ -19,6 +19,31 @@ pub struct ApiPlan {
     pub insecure: bool,
     /// The group that may use the unix socket, too.
     pub socket_group: Option<String>,
+    /// Where XML-RPC is spoken as Supervisor speaks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xmlrpc: Option<XmlRpcPlan>,
+}
+
+/// `[api] xmlrpc`: at one of its places at least.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct XmlRpcPlan {
+    /// `ip:port`
+    #[serde(default)]
+    pub listen: Option<SocketAddr>,
+    /// A unix socket.
+    #[serde(default, with = "crate::text::path")]
+    pub socket: Option<PathBuf>,
+    /// Who may come in; `None`: whoever can connect.
+    #[serde(default)]
+    pub login: Option<Login>,
+}
+
+/// A user, and where the password is. The plan never holds the password itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Login {
+    pub user: String,
+    #[serde(with = "crate::text::path")]
+    pub password_file: PathBuf,
 }
 
 /// Files in PEM.
@@ -40,6 +65,8 @@ pub struct Listeners {
     pub telemetry: Option<Listen>,
     /// The socket that speaks as ContainerPilot's does.
     pub containerpilot: Option<PathBuf>,
+    /// Where XML-RPC is spoken.
+    pub xmlrpc: Option<XmlRpcPlan>,
 }
 
 impl Listeners {
@@ -48,6 +75,7 @@ impl Listeners {
         Listeners {
             telemetry: plan.telemetry.as_ref().map(|telemetry| telemetry.listen.clone()),
             containerpilot: plan.containerpilot.as_ref().and_then(|pilot| pilot.socket.clone()),
+            xmlrpc: plan.api.xmlrpc.clone(),
         }
     }
 }

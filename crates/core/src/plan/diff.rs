@@ -85,6 +85,7 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
         ("tls", a.tls != b.tls),
         ("insecure", a.insecure != b.insecure),
         ("socket_group", a.socket_group != b.socket_group),
+        ("xmlrpc", a.xmlrpc != b.xmlrpc),
     ];
     let node = NodeDiff {
         node: named(&node),

@@ -14,7 +14,7 @@ mod longest_stop;
 mod telemetry;
 mod when;
 
-pub use api::{ApiPlan, ApiTls, Listeners};
+pub use api::{ApiPlan, ApiTls, Listeners, Login, XmlRpcPlan};
 pub use app::{AppPlan, Distribution, OnFailure, OnStartFailure, Place, StopOrder};
 pub use check::{Check, CheckOutput, Http, HttpTls, Probe};
 pub(crate) use diff::diff_job;

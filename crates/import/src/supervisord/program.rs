@@ -74,7 +74,7 @@ fn set(text: &str, scope: &Scope<'_>) -> Result<Vec<(String, Variable)>, Wrong> 
 }
 
 pub(super) struct Program<'a> {
-    name: &'a str,
+    pub(super) name: &'a str,
     section: &'a Section,
     globals: &'a Globals<'a>,
     pub(super) group: Option<&'a str>,
@@ -83,7 +83,7 @@ pub(super) struct Program<'a> {
     pub(super) autostart: bool,
     stop_seconds: u32,
     /// Its number of processes, and the number of the first.
-    count: u32,
+    pub(super) count: u32,
     first: u32,
 }
 

@@ -47,6 +47,9 @@ pub struct NodeStatus {
     /// The socket that speaks as ContainerPilot's does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containerpilot: Option<ListenerStatus>,
+    /// Where XML-RPC is spoken, over TCP and at a socket.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub xmlrpc: Vec<ListenerStatus>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<AppStatus>,
     pub watches: Vec<WatchStatus>,

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const CURRENT: &str = "current";
+pub(super) const CURRENT: &str = "current";
 const BLOCK: usize = 64 << 10;
 /// Of a longer line the pieces are lines.
 pub(super) const LONGEST: u64 = 1 << 20;

@@ -48,6 +48,7 @@ impl Follower {
     pub(super) fn read(&mut self) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         if let Some(mut file) = self.file.take() {
+            self.begin_again_if_cut(&mut file)?;
             if !self.take(&mut file, &mut entries)? || self.is_current(&file)? {
                 self.file = Some(file);
                 return Ok(entries);
@@ -82,6 +83,16 @@ impl Follower {
             self.file = Some(file);
         }
         Ok(entries)
+    }
+
+    /// A file that is shorter than what was read of it was emptied meanwhile.
+    fn begin_again_if_cut(&mut self, file: &mut File) -> io::Result<()> {
+        if file.metadata()?.len() < file.stream_position()? {
+            file.seek(SeekFrom::Start(0))?;
+            self.partial.clear();
+            self.joiner = Joiner::default();
+        }
+        Ok(())
     }
 
     fn is_current(&self, file: &File) -> io::Result<bool> {
@@ -144,6 +155,26 @@ mod tests {
             entries.extend(more);
         }
         entries.into_iter().map(|entry| String::from_utf8(entry.text).expect("text")).collect()
+    }
+
+    #[test]
+    fn a_log_that_is_emptied_is_read_from_its_begin() {
+        let dir = std::env::temp_dir().join(format!("mainstay-emptied-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).expect("temp dir");
+        fs::write(dir.join("00000001-20260101T000000Z"), "old\n").expect("file");
+        write(&dir, "one\ntwo\n");
+        let mut writer = OpenOptions::new().append(true).open(dir.join("current")).expect("open");
+        let mut follower = Follower::from_beginning(dir.clone());
+        assert_eq!(read(&mut follower), ["old", "one", "two"]);
+        super::super::clear(&dir).expect("emptied");
+        assert_eq!(read(&mut follower), [""; 0]);
+        // Who had it open goes on in it.
+        writer.write_all(b"three\n").expect("written");
+        assert_eq!(read(&mut follower), ["three"]);
+        let left: Vec<_> = fs::read_dir(&dir).expect("dir").collect();
+        assert_eq!(left.len(), 1);
+        fs::remove_dir_all(&dir).expect("clean up");
     }
 
     #[test]

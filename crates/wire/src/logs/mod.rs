@@ -103,6 +103,24 @@ pub fn all(root: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Empties the log that lies in this directory: closed files go, and the current one is cut off
+/// where it begins, so that whoever writes into it goes on there and loses nothing.
+///
+/// # Errors
+/// Some of it could not be removed.
+pub fn clear(dir: &Path) -> io::Result<()> {
+    for (_, path) in files::closed(dir)? {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    match fs::OpenOptions::new().write(true).truncate(true).open(dir.join(files::CURRENT)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 impl LogsOf {
     /// Those that have written by now, or were named.
     ///

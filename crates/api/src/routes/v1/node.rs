@@ -47,6 +47,8 @@ fn complete(state: &AppState, status: Arc<NodeStatus>, figures: Option<Figures>)
     let mut status = Arc::unwrap_or_clone(status);
     status.telemetry = state.listening.of(Which::Telemetry);
     status.containerpilot = state.listening.of(Which::ContainerPilot);
+    let xmlrpc = [Which::XmlRpc, Which::XmlRpcSocket];
+    status.xmlrpc = xmlrpc.into_iter().filter_map(|which| state.listening.of(which)).collect();
     if let Some(figures) = figures {
         for job in &mut status.jobs {
             job.log = figures.logs.get(&job.name).copied();

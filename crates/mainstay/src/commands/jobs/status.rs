@@ -162,10 +162,11 @@ fn whole(status: &NodeStatus, shown: Shown, height: Height) -> Page {
         }
         Shown::All | Shown::Notable | Shown::Failed => {}
     }
-    for (what, listener) in
-        [("telemetry", &status.telemetry), ("the ContainerPilot socket", &status.containerpilot)]
-    {
-        if let Some(ListenerStatus { at, error: Some(error) }) = listener {
+    let telemetry = status.telemetry.iter().map(|it| ("telemetry", it));
+    let pilot = status.containerpilot.iter().map(|it| ("the ContainerPilot socket", it));
+    let xmlrpc = status.xmlrpc.iter().map(|it| ("XML-RPC", it));
+    for (what, listener) in telemetry.chain(pilot).chain(xmlrpc) {
+        if let ListenerStatus { at, error: Some(error) } = listener {
             page.line(format!("{what} is not open at {at}: {error}; it is tried again"));
         }
     }
