@@ -15,6 +15,7 @@ use crate::{
     effects::pushed_settings::PushedSettings,
     effects::watch_files::WatchFiles,
     event_log::EventLog,
+    fleet::{self, FleetRoom},
     handle::Call,
     inputs::Replies,
     inputs::cron::{Clocks, Crons},
@@ -107,6 +108,10 @@ pub struct Agent {
     pub(crate) user_metrics: Arc<UserMetrics>,
     pub(crate) listeners: watch::Sender<Listeners>,
     pub(crate) give_back: GiveBack,
+    /// The node's part in its fleet, if it has one.
+    pub(crate) fleet: Option<FleetRoom>,
+    /// Something has changed here that the fleet may have to know.
+    pub(crate) fleet_is_behind: bool,
     /// The node has said that everything is over.
     pub(crate) over: Option<i32>,
     /// When it last had nothing to do: CLOCK_BOOTTIME, ns.
@@ -192,6 +197,13 @@ impl Agent {
         self.discovery.withdrawals_done().await;
     }
 
+    /// Returns when the other nodes of the fleet know that this one goes.
+    pub(crate) async fn left_fleet(&mut self) {
+        if let Some(room) = &mut self.fleet {
+            room.leave().await;
+        }
+    }
+
     /// The link, for what is left to say once the loop has ended.
     #[must_use]
     pub fn into_link(self) -> Link {
@@ -212,6 +224,7 @@ impl Agent {
             checked = self.checks.answered() => self.take_checked(checked),
             () = self.crons.due() => self.fire_crons(),
             () = self.give_back.due() => self.give_back(),
+            wake = fleet::next_wake(&mut self.fleet) => self.on_fleet(wake),
             () = sleep_until(self.retry_at), if self.has_unwritten() => self.write_again(),
         }
     }
@@ -303,6 +316,13 @@ impl Agent {
     /// One input, and whatever this agent has to add to it itself.
     pub(crate) fn take(&mut self, input: Input, origin: Origin) -> Result<(), End> {
         self.step(input, origin)?;
+        self.take_own()?;
+        self.tell_fleet()
+    }
+
+    /// One input that nobody has to be told of: what the fleet has to know it is told later.
+    pub(crate) fn take_alone(&mut self, input: Input) -> Result<(), End> {
+        self.step(input, Origin::World)?;
         self.take_own()
     }
 
@@ -333,6 +353,7 @@ impl Agent {
         self.track_checks(&input);
         let cause = self.end_cause(&input);
         let outcome = self.node.step(clock::now(), input);
+        self.fleet_is_behind |= self.fleet.is_some() && fleet::concerns_fleet(&outcome);
         let written = self.write_down(&outcome, origin);
         (Decided { begun, before, cause, outcome }, written)
     }

@@ -14,6 +14,7 @@ use crate::{
     effects::pushed_settings::PushedSettings,
     effects::watch_files::WatchFiles,
     event_log::EventLog,
+    fleet,
     handle::{Handle, Shared},
     inputs::cron::Crons,
     inputs::link::{Link, LinkError},
@@ -80,6 +81,8 @@ pub enum BootError {
     Format(u32),
     #[error(transparent)]
     Config(#[from] Invalid),
+    #[error(transparent)]
+    Fleet(#[from] fleet::JoinError),
 }
 
 /// Everything up to the first decision: the node is as it was left or written, discovery's tasks run,
@@ -101,6 +104,7 @@ pub async fn boot(
     }
     trace::follow(&node.plan().log);
     trace::set_level(&node.plan().node.log_level);
+    let fleet = fleet::join(node.plan(), &welcome.run, &welcome.state_dir).await?;
     let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
     let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
@@ -155,6 +159,8 @@ pub async fn boot(
         user_metrics,
         listeners,
         give_back: GiveBack::default(),
+        fleet,
+        fleet_is_behind: true,
         over: None,
         last_awake: mainstay_sys::clock::boottime(),
         beginning: None,

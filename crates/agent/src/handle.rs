@@ -8,13 +8,17 @@ use crate::{
 };
 use mainstay_core::{
     environ::Environ,
+    fleet::{FleetRequest, RequestAnswer},
     node::{Refusal, Request},
     plan::{ApiPlan, Listeners, Plan},
 };
 use mainstay_import::Loaded;
 use mainstay_pool::{CONFIGURATION, RUN_FILES};
 use mainstay_wire::{
-    api::{Accepted, Changes, Gone, JobStatus, Measures, NodeStatus, ReloadError, Selection},
+    api::{
+        Accepted, Changes, FleetStatus, Gone, JobStatus, Measures, NodeStatus, ReloadError,
+        Selection,
+    },
     link::Figures,
     run_dir::Dirs,
 };
@@ -36,6 +40,9 @@ pub(crate) enum Call {
     Measures(oneshot::Sender<Measures>),
     Environ(oneshot::Sender<Environ>),
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
+    /// `None`: it is no node of a fleet.
+    Fleet(oneshot::Sender<Option<FleetStatus>>),
+    AskFleet(FleetRequest, oneshot::Sender<RequestAnswer>),
 }
 
 /// Asks the agent. Cheap to clone.
@@ -176,6 +183,22 @@ impl Handle {
     /// [`Gone`]
     pub async fn environ(&self) -> Result<Environ, Gone> {
         self.call(Call::Environ).await
+    }
+
+    /// The fleet as this node sees it; `None`: it belongs to none.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn fleet(&self) -> Result<Option<FleetStatus>, Gone> {
+        self.call(Call::Fleet).await
+    }
+
+    /// Asks the master of the fleet, whoever that is. It may take until there is one.
+    ///
+    /// # Errors
+    /// [`Gone`], also where there is no fleet.
+    pub async fn ask_fleet(&self, request: FleetRequest) -> Result<RequestAnswer, Gone> {
+        self.call(|answer| Call::AskFleet(request, answer)).await
     }
 
     /// Comes back only with the reason why it failed: on success this agent is replaced.

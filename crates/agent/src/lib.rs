@@ -14,11 +14,11 @@
 mod agent;
 mod boot;
 mod checks;
-mod clock;
 mod crash;
 pub mod discovery;
 mod effects;
 mod event_log;
+mod fleet;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod handle;
@@ -31,6 +31,8 @@ mod trace;
 mod view;
 mod wait;
 mod why;
+
+use inputs::clock;
 
 pub use agent::{Agent, End};
 pub use boot::{BootError, boot};

@@ -125,6 +125,7 @@ where
             let _ = ending.send(true);
             let _ = timeout(FAREWELL, api).await;
             let _ = timeout(WITHDRAWAL, agent.withdrawn()).await;
+            agent.left_fleet().await;
             say_over(agent, code).await
         }
         End::Link(error) => lost(options, keeper.as_ref(), agent.last_awake(), &error),

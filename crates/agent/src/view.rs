@@ -61,6 +61,7 @@ pub(crate) fn job(
         notify: facts.notify,
         log: None,
         announced: None,
+        placed: None,
         start: StartStage::default(),
     }
 }

@@ -82,6 +82,21 @@ impl Problem {
         Problem::new(StatusCode::CONFLICT, detail)
     }
 
+    /// The request stands; only the time to wait for it is over.
+    pub(crate) fn overdue(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::GATEWAY_TIMEOUT, detail)
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// This node belongs to no fleet.
+    pub(crate) fn no_fleet() -> Problem {
+        let detail = "this node belongs to no fleet: its configuration has no [fleet]";
+        Problem::new(StatusCode::NOT_FOUND, detail)
+    }
+
     /// Something here does not work as it should.
     pub(crate) fn broken(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)

@@ -1,6 +1,6 @@
 //! Waiting for a goal: what a path names is asked for something, and waited for until it got there.
 
-use crate::{AppState, problem::Problem};
+use crate::{AppState, placed, problem::Problem};
 use axum::Json;
 use mainstay_config::nearest;
 use mainstay_core::{
@@ -8,7 +8,8 @@ use mainstay_core::{
     node::{Refusal, Request},
 };
 use mainstay_wire::api::{
-    Goal, Incarnations, JobAnswer, JobInstances, JobList, JobStatus, PATIENCE, Selection,
+    FleetStatus, Goal, Incarnations, JobAnswer, JobInstances, JobList, JobStatus, PATIENCE,
+    Selection,
 };
 use serde::Deserialize;
 use std::{collections::BTreeSet, time::Duration};
@@ -18,6 +19,9 @@ use std::{collections::BTreeSet, time::Duration};
 #[serde(deny_unknown_fields)]
 pub(crate) struct WaitQuery {
     wait: Option<String>,
+    /// On this node alone, whatever the fleet says.
+    #[serde(default)]
+    here: bool,
 }
 
 impl WaitQuery {
@@ -182,6 +186,15 @@ impl Subject {
         wait: &WaitQuery,
     ) -> Result<Vec<JobStatus>, Problem> {
         let patience = wait.patience()?;
+        let fleet = if wait.here { None } else { state.handle.fleet().await? };
+        let requests = match &fleet {
+            Some(fleet) => self.ask_fleet(state, fleet, requests, goal, patience).await?,
+            None => requests,
+        };
+        if requests.is_empty() {
+            return self.jobs(state).await;
+        }
+        let elsewhere = |job: &JobStatus| fleet.is_some() && job.placed.is_some();
         let waiter = state.handle.wait(patience);
         let before = incarnations(&self.jobs(state).await?);
         let (accepted, refused) = send(state, requests.into_iter()).await?;
@@ -191,12 +204,38 @@ impl Subject {
         let before: Incarnations = before.into_iter().chain(accepted.clone()).collect();
         if !refused_all {
             let concerned = self.concerned(goal);
-            waiter.wait(concerned, |job| goal.after(&before, job).filter(|_| taken(job))).await?;
+            let counts = |job: &JobStatus| taken(job) && !elsewhere(job);
+            waiter.wait(concerned, |job| goal.after(&before, job).filter(|_| counts(job))).await?;
         }
         match refused {
             Some(refusal) => Err(refusal.into()),
             None => self.jobs(state).await,
         }
+    }
+}
+
+impl Subject {
+    /// What the fleet places is asked of its master, and waited for. What is this node's own comes
+    /// back.
+    async fn ask_fleet(
+        &self,
+        state: &AppState,
+        fleet: &FleetStatus,
+        requests: Vec<Request>,
+        goal: Goal,
+        patience: Duration,
+    ) -> Result<Vec<Request>, Problem> {
+        let (theirs, ours) = placed::divide(fleet, requests);
+        if theirs.is_empty() {
+            return Ok(ours);
+        }
+        for request in theirs {
+            placed::ask(state, request, patience).await?;
+        }
+        let concerned = state.handle.jobs(self.concerned(goal)).await?;
+        let jobs = concerned.into_iter().filter(|job| job.placed.is_some()).map(|job| job.name);
+        placed::wait(state, fleet, &jobs.collect(), goal, patience).await?;
+        Ok(ours)
     }
 }
 

@@ -1,7 +1,9 @@
-//! One node: events and order, health, reload, control, and the example that people try first.
+//! One node: events and order, health, reload, control, and the example that people try first; and
+//! several that act as one.
 
 mod control;
 mod detach;
+mod fleet;
 mod health;
 mod many;
 mod project;

@@ -3,6 +3,7 @@
 use crate::{
     agent::{Agent, End, Origin},
     clock,
+    fleet::FleetRoom,
     handle::Call,
     reload::{
         Applied,
@@ -11,12 +12,13 @@ use crate::{
     view, why,
 };
 use mainstay_core::{
+    app::AppPhase,
     name::Name,
     node::{Blockers, Input, ReloadPreview, Request},
     plan::JobPlan,
 };
 use mainstay_wire::{
-    api::{Changes, JobStatus, NodeStatus, Selection},
+    api::{AppStatus, Changes, JobStatus, NodeStatus, Selection},
     link::ToKeeper,
 };
 use std::sync::Arc;
@@ -38,7 +40,7 @@ impl Agent {
                 others.into_iter().try_for_each(|call| self.on_call(call))?;
             }
             Call::Jobs(which, caller) => drop(caller.send(self.selected(&which))),
-            Call::Why(name, caller) => drop(caller.send(why::why(&self.node, clock::now(), &name))),
+            Call::Why(name, caller) => drop(caller.send(self.why(&name))),
             Call::Plan(caller) => drop(caller.send(self.node.plan().clone())),
             Call::Compare(plan, caller) => {
                 self.previews.answer(&self.node, clock::now(), plan, caller);
@@ -47,6 +49,10 @@ impl Agent {
                 let wanted = WantedPlan::new(plan, caller);
                 self.previews.begin(&self.node, clock::now(), wanted);
             }
+            Call::Fleet(caller) => {
+                drop(caller.send(self.fleet.as_ref().map(FleetRoom::status)));
+            }
+            Call::AskFleet(request, caller) => return self.ask_fleet(request, caller),
             Call::Measures(caller) => drop(caller.send(self.measures())),
             Call::Environ(caller) => drop(caller.send(self.node.environ().clone())),
             Call::Figures(caller) => {
@@ -136,13 +142,25 @@ impl Agent {
             telemetry: None,
             containerpilot: None,
             xmlrpc: Vec::new(),
-            apps: view::apps(&self.node),
+            apps: self.apps(),
             watches: view::watches(&self.node, &self.discovery),
             discovery: view::discovery(plan, &self.discovery),
-            fleet: None,
+            fleet: self.fleet.as_ref().map(FleetRoom::status),
             rollout: None,
             strays: None,
         }
+    }
+
+    /// How they are in the fleet, if there is one.
+    fn apps(&self) -> Vec<AppStatus> {
+        let mut apps = view::apps(&self.node);
+        if let Some(room) = &self.fleet {
+            let phases = room.fleet().app_phases();
+            for app in &mut apps {
+                app.state = phases.get(&app.name).copied().unwrap_or(AppPhase::Stopped);
+            }
+        }
+        apps
     }
 
     fn selected(&self, which: &Selection) -> Vec<JobStatus> {
@@ -174,13 +192,24 @@ impl Agent {
         let mut status = view::job(blockers, plan, job, self.facts.get(name));
         status.start = view::start_stage(&self.node, plan, job, clock::now().mono);
         status.announced = self.discovery.announced(name);
+        status.placed = self.fleet.as_ref().and_then(|room| room.placed(&plan.name));
         Some(status)
+    }
+
+    /// Where the fleet has it comes before how it is here.
+    fn why(&self, name: &str) -> Option<Vec<String>> {
+        let here = why::why(&self.node, clock::now(), name)?;
+        let job = self.node.job_plan(name).map(|plan| &plan.name);
+        let there = self.fleet.as_ref().zip(job).map(|(room, job)| room.why(job));
+        Some(there.unwrap_or_default().into_iter().chain(here).collect())
     }
 
     fn jobs(&self) -> Vec<JobStatus> {
         let mut jobs = view::jobs(&self.node, &self.facts);
+        let placed = self.fleet.as_ref().map(FleetRoom::all_placed).unwrap_or_default();
         for job in &mut jobs {
             job.announced = self.discovery.announced(job.name.as_str());
+            job.placed = placed.get(&job.name).cloned();
         }
         jobs
     }

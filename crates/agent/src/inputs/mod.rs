@@ -2,6 +2,7 @@
 //! API in [`calls`], what is due in [`timers`] and [`cron`].
 
 mod calls;
+pub(crate) mod clock;
 pub(crate) mod cron;
 pub(crate) mod link;
 mod secret;

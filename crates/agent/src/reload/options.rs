@@ -5,9 +5,6 @@ use mainstay_core::environ::Environ;
 use mainstay_import::{Loaded, PlanSource};
 use mainstay_wire::{api::Invalid, run_dir::Dirs};
 
-const NO_FLEETS: &str = "[fleet] cannot be run yet: this version only checks what it says. Remove it \
-                         to run the jobs on this node alone";
-
 #[derive(Debug, Clone)]
 pub struct Options {
     pub dirs: Dirs,
@@ -22,10 +19,6 @@ impl Options {
     pub(crate) fn load(&self, environ: &Environ) -> Result<Loaded, Invalid> {
         let mut context = (self.context)();
         environ.lay_over(&mut context.env);
-        let loaded = self.source.load(&context).map_err(Invalid)?;
-        if loaded.plan.fleet.is_some() {
-            return Err(Invalid(NO_FLEETS.to_owned()));
-        }
-        Ok(loaded)
+        self.source.load(&context).map_err(Invalid)
     }
 }

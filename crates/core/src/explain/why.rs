@@ -170,6 +170,9 @@ impl Question<'_> {
             Some(RestReason::AppFailed) => {
                 format!("its app {app} was stopped{}", self.failed_mate(app))
             }
+            Some(RestReason::NotReached) if self.node.plan().is_placed(self.plan) => {
+                "its fleet has not given it to this node".to_owned()
+            }
             Some(RestReason::NotReached) => self.sequence(app),
         };
         std::iter::once(line).chain(self.app_to_come()).collect()

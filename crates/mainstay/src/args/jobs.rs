@@ -56,6 +56,9 @@ impl WaitArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArgs {
+    /// On this node alone, whatever its fleet says
+    #[arg(long)]
+    pub(crate) here: bool,
     /// Names of jobs, as in the configuration; one with `instances` stands for all of them
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
@@ -110,28 +113,30 @@ pub(crate) struct SignalArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AppAction {
+    /// The apps, and how they are
+    List,
+    /// The jobs of an app
+    Status,
     Start,
     Stop,
     Restart,
-}
-
-impl AppAction {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            AppAction::Start => "start",
-            AppAction::Stop => "stop",
-            AppAction::Restart => "restart",
-        }
-    }
+    /// Stop the jobs of an app, or one placed job, where they run, and start them on another node
+    Move,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AppArgs {
     /// What to do with it
     pub(crate) action: AppAction,
-    /// Name of the app, as in the configuration
+    /// Name of the app, as in the configuration; a job can be moved as well
     #[arg(value_name = "APP")]
-    pub(crate) app: String,
+    pub(crate) app: Option<String>,
+    /// The node to move to
+    #[arg(long, value_name = "NODE")]
+    pub(crate) to: Option<String>,
+    /// On this node alone, whatever its fleet says
+    #[arg(long)]
+    pub(crate) here: bool,
     #[command(flatten)]
     pub(crate) wait: WaitArgs,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod config;
+mod fleet;
 mod jobs;
 mod node;
 mod target;
@@ -9,9 +10,10 @@ pub(crate) use config::{
     CheckArgs, CompletionsArgs, ImportArgs, ManArgs, PlanArgs, ReloadArgs, RunArgs, RunCommandArgs,
     SchemaArgs,
 };
+pub(crate) use fleet::{ConciliateArgs, ConflictsArgs, FleetAction, FleetArgs, Rule};
 pub(crate) use jobs::{
-    AppArgs, ControlArgs, EventsArgs, LogsArgs, RestartArgs, SignalArgs, StartArgs, StatusArgs,
-    WaitArgs, WhyArgs,
+    AppAction, AppArgs, ControlArgs, EventsArgs, LogsArgs, RestartArgs, SignalArgs, StartArgs,
+    StatusArgs, WaitArgs, WhyArgs,
 };
 pub(crate) use node::{
     EnvironArgs, HeldAction, HeldArgs, HoldArgs, MaintenanceArgs, MetricArgs, PsArgs, ShutdownArgs,
@@ -75,6 +77,12 @@ pub(crate) enum Command {
     Disable(ControlArgs),
     /// Start, stop or restart an app: its jobs, in order
     App(AppArgs),
+    /// Look at the fleet that the node belongs to, or change its part in it
+    Fleet(FleetArgs),
+    /// Show the placed jobs that run on several nodes of the fleet
+    Conflicts(ConflictsArgs),
+    /// Solve conflicts: what becomes of jobs that run on several nodes
+    Conciliate(ConciliateArgs),
     /// Show what a reload would change
     Plan(PlanArgs),
     /// Bring the configuration into force as it is written now; or let jobs reload

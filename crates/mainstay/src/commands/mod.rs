@@ -2,6 +2,7 @@
 
 mod config;
 pub(crate) mod containerpilot;
+mod fleet;
 mod jobs;
 mod manual;
 mod node;
@@ -9,7 +10,8 @@ mod version;
 
 use crate::{args::Command, failure::Failure};
 use config::{check, import, reload};
-use jobs::{control, events, logs, status, why};
+use fleet::{conflicts, status as fleet_status};
+use jobs::{app, control, events, logs, status, why};
 use node::{agent, detach, environ, held, maintenance, metric, ps, run, shutdown, sweep, upgrade};
 
 /// `run` and `hold` become the keeper, so nothing above them may start a thread.
@@ -37,7 +39,10 @@ pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Signal(args) => control::signal(&args),
         Command::Enable(args) => control::control("enable", &args),
         Command::Disable(args) => control::control("disable", &args),
-        Command::App(args) => control::app(&args),
+        Command::App(args) => app::app(&args),
+        Command::Fleet(args) => fleet_status::fleet(&args),
+        Command::Conflicts(args) => conflicts::conflicts(&args),
+        Command::Conciliate(args) => conflicts::conciliate(&args),
         Command::Plan(args) => reload::plan(&args),
         Command::Reload(args) => reload::reload(args),
         Command::Maintenance(args) => maintenance::maintenance(&args),

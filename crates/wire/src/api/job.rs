@@ -1,5 +1,6 @@
 //! What is answered about a job, the instances of one, or the jobs of an app.
 
+use super::fleet::PlacedStatus;
 use super::schema::{
     DesiredWord, ExitSchema, HealthWord, PhaseWord, StandingWord, TreeWord, UsageSchema,
     VerdictWord,
@@ -74,6 +75,9 @@ pub struct JobStatus {
     /// What others are told about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<Announcement>,
+    /// Where the fleet has it, if it is the fleet's to place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed: Option<PlacedStatus>,
     /// For whoever waits for it; not told.
     #[serde(skip)]
     #[schemars(skip)]

@@ -12,6 +12,7 @@
 
 mod error;
 mod event;
+mod fleet;
 mod goal;
 mod job;
 mod measures;
@@ -24,6 +25,7 @@ mod schema;
 
 pub use error::*;
 pub use event::*;
+pub use fleet::*;
 pub use goal::*;
 pub use job::*;
 pub use measures::*;

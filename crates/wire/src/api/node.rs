@@ -1,6 +1,7 @@
 //! What the node as a whole answers.
 
 use super::{
+    fleet::FleetStatus,
     job::JobStatus,
     schema::{AppFailureWord, AppPhaseWord, HealthWord, NodePhaseWord},
 };
@@ -56,7 +57,8 @@ pub struct NodeStatus {
     /// `null`: not configured.
     #[serde(default)]
     pub discovery: Option<DiscoveryStatus>,
-    pub fleet: Option<serde_json::Value>,
+    /// `null`: it is no node of one.
+    pub fleet: Option<FleetStatus>,
     pub rollout: Option<serde_json::Value>,
     /// Processes of this node that belong to no job; `null` as for `keeper`.
     pub strays: Option<Vec<Stray>>,

@@ -7,6 +7,7 @@ use crate::link::TreeKind;
 use mainstay_core::{
     app::{AppFailure, AppPhase},
     discovery::Standing,
+    fleet::{Conciliation, PeerState},
     job::{Desired, Health, Phase, Verdict},
     node::{Effect, NodePhase},
     plan::{self, SignalTarget},
@@ -37,6 +38,14 @@ macro_rules! words {
 }
 
 words! {
+    PeerStateWord of PeerState {
+        PeerState::Unknown, PeerState::Checking, PeerState::Running, PeerState::Silent,
+        PeerState::Isolated,
+    }
+    ConciliationWord of Conciliation {
+        Conciliation::Senicide, Conciliation::Infanticide, Conciliation::User, Conciliation::Stop,
+        Conciliation::Restart, Conciliation::RunningFailure,
+    }
     NodePhaseWord of NodePhase {
         NodePhase::Starting, NodePhase::Running, NodePhase::Maintenance, NodePhase::Stopping,
     }

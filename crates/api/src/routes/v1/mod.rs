@@ -3,6 +3,7 @@
 mod apps;
 pub(crate) mod environ;
 mod events;
+mod fleet;
 mod jobs;
 mod log;
 mod metrics;
@@ -18,9 +19,10 @@ use axum::{
     routing::{get, post, put},
 };
 use mainstay_wire::api::{
-    AppJobs, Changes, EnvironChanged, EnvironVariables, JobAnswer, MaintenanceRequest,
-    MetricValues, MetricsTaken, NodeStateAnswer, NodeStatus, RestartRequest, SignalRequest,
-    StartRequest, UpgradeRequest, WhyAnswer,
+    AppJobs, Changes, ConciliateRequest, Conflicts, EnvironChanged, EnvironVariables, FleetStatus,
+    JobAnswer, MaintenanceRequest, MetricValues, MetricsTaken, MoveRequest, NodeRequest,
+    NodeStateAnswer, NodeStatus, RestartRequest, SignalRequest, StartRequest, UpgradeRequest,
+    WhyAnswer,
 };
 use serde_json::{Map, Value};
 
@@ -78,28 +80,46 @@ table! {
         "What a job has written; `mainstay` is Mainstay's own log";
     get "/v1/jobs/{job}/why" jobs::why: Nothing => Json<WhyAnswer>,
         "Why a job is as it is";
-    post "/v1/jobs/{job}/start" jobs::start: Json<StartRequest> => Json<JobAnswer>, ["wait"]
+    post "/v1/jobs/{job}/start" jobs::start: Json<StartRequest> => Json<JobAnswer>, ["wait", "here"]
         "Starts a job, and waits until it is healthy; without checks until it has lived for a while";
-    post "/v1/jobs/{job}/stop" jobs::stop: Nothing => Json<JobAnswer>, ["wait"]
+    post "/v1/jobs/{job}/stop" jobs::stop: Nothing => Json<JobAnswer>, ["wait", "here"]
         "Stops a job, and waits until nothing of it is left";
-    post "/v1/jobs/{job}/restart" jobs::restart: Json<RestartRequest> => Json<JobAnswer>, ["wait"]
+    post "/v1/jobs/{job}/restart" jobs::restart: Json<RestartRequest> => Json<JobAnswer>, ["wait", "here"]
         "Stops a job and starts it again";
-    post "/v1/jobs/{job}/kill" jobs::kill: Nothing => Json<JobAnswer>, ["wait"]
+    post "/v1/jobs/{job}/kill" jobs::kill: Nothing => Json<JobAnswer>, ["wait", "here"]
         "Kills a job without grace";
     post "/v1/jobs/{job}/signal" jobs::signal: Json<SignalRequest> => Json<JobAnswer>,
         "Sends a signal to a job";
     post "/v1/jobs/{job}/reload" jobs::reload: Nothing => Json<JobAnswer>, ["wait"]
         "Lets a job reload in its own way";
-    post "/v1/jobs/{job}/enable" jobs::enable: Nothing => Json<JobAnswer>, ["wait"]
+    post "/v1/jobs/{job}/enable" jobs::enable: Nothing => Json<JobAnswer>, ["wait", "here"]
         "Lets a job be started again, and waits until it is if nothing keeps it";
-    post "/v1/jobs/{job}/disable" jobs::disable: Nothing => Json<JobAnswer>, ["wait"]
+    post "/v1/jobs/{job}/disable" jobs::disable: Nothing => Json<JobAnswer>, ["wait", "here"]
         "Stops a job and keeps it from being started, over runs; waits until nothing of it is left";
-    post "/v1/apps/{app}/start" apps::start: Nothing => Json<AppJobs>, ["wait"]
+    post "/v1/apps/{app}/start" apps::start: Nothing => Json<AppJobs>, ["wait", "here"]
         "Starts the jobs of an app, in order";
-    post "/v1/apps/{app}/stop" apps::stop: Nothing => Json<AppJobs>, ["wait"]
+    post "/v1/apps/{app}/stop" apps::stop: Nothing => Json<AppJobs>, ["wait", "here"]
         "Stops the jobs of an app, in order";
-    post "/v1/apps/{app}/restart" apps::restart: Nothing => Json<AppJobs>, ["wait"]
+    post "/v1/apps/{app}/restart" apps::restart: Nothing => Json<AppJobs>, ["wait", "here"]
         "Stops the jobs of an app and starts them again, in order";
+    get "/v1/fleet" fleet::show: Nothing => Json<FleetStatus>,
+        "The fleet as this node sees it: its nodes, apps and placed jobs";
+    post "/v1/fleet/shutdown" fleet::shutdown: Nothing => Json<FleetStatus>,
+        "Stops all apps of the fleet in order, then ends every node";
+    post "/v1/fleet/drain" fleet::drain: Json<NodeRequest> => Json<FleetStatus>,
+        "Lets nothing be placed on a node any more, over boots; what runs there goes elsewhere";
+    post "/v1/fleet/undrain" fleet::undrain: Json<NodeRequest> => Json<FleetStatus>,
+        "Lets jobs be placed on a node again";
+    post "/v1/fleet/readmit" fleet::readmit: Json<NodeRequest> => Json<FleetStatus>,
+        "Lets a node take part again that was isolated";
+    post "/v1/jobs/{job}/move" fleet::move_job: Json<MoveRequest> => Json<FleetStatus>, ["wait"]
+        "Stops a placed job where it runs and starts it on a node";
+    post "/v1/apps/{app}/move" fleet::move_app: Json<MoveRequest> => Json<FleetStatus>, ["wait"]
+        "Stops the jobs of an app where they run and starts them on a node";
+    get "/v1/conflicts" fleet::conflicts: Nothing => Json<Conflicts>,
+        "The placed jobs that run on several nodes";
+    post "/v1/conflicts" fleet::conciliate: Json<ConciliateRequest> => Json<Conflicts>,
+        "Solves the conflicts of one job, or all, by a rule";
     get "/v1/environ" environ::show: Nothing => Json<EnvironVariables>,
         "Variables that users have changed for later starts; null: taken away";
     put "/v1/environ" environ::change: Json<EnvironVariables> => Json<EnvironChanged>,

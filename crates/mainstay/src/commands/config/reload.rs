@@ -26,7 +26,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<i32, Failure> {
 pub(crate) fn reload(args: ReloadArgs) -> Result<i32, Failure> {
     let ReloadArgs { jobs, wait, json, node } = args;
     if !jobs.is_empty() {
-        return control::control("reload", &ControlArgs { jobs, wait, json, node });
+        return control::control("reload", &ControlArgs { here: false, jobs, wait, json, node });
     }
     let client = Client::of(&node)?;
     let patience = wait.patience();

@@ -1,7 +1,7 @@
-//! `mainstay start`, `stop`, `restart`, `kill`, `enable`, `disable`, `signal` and `app`.
+//! `mainstay start`, `stop`, `restart`, `kill`, `enable`, `disable` and `signal`.
 
 use crate::{
-    args::{AppArgs, ControlArgs, RestartArgs, SignalArgs, StartArgs},
+    args::{ControlArgs, RestartArgs, SignalArgs, StartArgs},
     client::{Answer, Client, PROMPT},
     failure::{FAILED, Failure, USAGE},
     term::{Page, print_json, tell as tell_stderr},
@@ -21,9 +21,15 @@ pub(crate) fn control(verb: &str, args: &ControlArgs) -> Result<i32, Failure> {
         return Ok(code);
     }
     each(&args.jobs, args.json.json, |job| {
-        let path = format!("/v1/jobs/{}/{verb}?wait={}ms", segment(job), wait.as_millis());
+        let path = format!("/v1/jobs/{}/{verb}?{}", segment(job), query(args));
         client.post(&path, &json!({}), wait + PROMPT)
     })
+}
+
+/// How long to wait, and where to act.
+fn query(args: &ControlArgs) -> String {
+    let here = if args.here { "&here=true" } else { "" };
+    format!("wait={}ms{here}", args.wait.patience().as_millis())
 }
 
 /// All names are looked up before anything is done; `Some`: one is not there.
@@ -64,22 +70,13 @@ fn for_one(control: &ControlArgs, args: Option<&[String]>) -> Result<(), Failure
 fn together(verb: &str, args: &ControlArgs, body: &Value) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     let wait = args.wait.patience();
-    let path = format!("/v1/jobs/{}/{verb}?wait={}ms", list(&args.jobs), wait.as_millis());
+    let path = format!("/v1/jobs/{}/{verb}?{}", list(&args.jobs), query(args));
     let answer = client.post(&path, body, wait + PROMPT)?;
     let name = match args.jobs.as_slice() {
         [one] => one.as_str(),
         _ => "",
     };
     tell(name, &answer, args.json.json)
-}
-
-pub(crate) fn app(args: &AppArgs) -> Result<i32, Failure> {
-    let client = Client::of(&args.node)?;
-    let (action, wait) = (args.action.word(), args.wait.patience());
-    each(slice::from_ref(&args.app), args.json.json, |app| {
-        let path = format!("/v1/apps/{}/{action}?wait={}ms", segment(app), wait.as_millis());
-        client.post(&path, &json!({}), wait + PROMPT)
-    })
 }
 
 pub(crate) fn signal(args: &SignalArgs) -> Result<i32, Failure> {
@@ -94,7 +91,7 @@ pub(crate) fn signal(args: &SignalArgs) -> Result<i32, Failure> {
 }
 
 /// Does one thing to every job, and fails if it failed for one.
-fn each(
+pub(super) fn each(
     jobs: &[String],
     json: bool,
     ask: impl Fn(&str) -> Result<Answer, Failure> + Sync,
@@ -143,6 +140,10 @@ pub(crate) fn several(body: &Value) -> &[Value] {
 }
 
 fn line(job: &Value) -> String {
+    if let Some(copy) = job["placed"]["copies"].as_array().and_then(|copies| copies.first()) {
+        let word = |key: &str| copy[key].as_str().unwrap_or("?");
+        return format!("{} on {}", word("state"), word("node"));
+    }
     let state = job["state"].as_str().unwrap_or("?");
     let checked = job["checks"].as_array().is_some_and(|checks| !checks.is_empty());
     let healthy = if checked && job["health"] == "healthy" { ", healthy" } else { "" };

@@ -17,8 +17,8 @@ use mainstay_core::{
 };
 use mainstay_net::percent::segment;
 use mainstay_wire::api::{
-    AppStatus, DiscoveryStatus, JobStatus, JournalLostStatus, ListenerStatus, NodeStatus,
-    WatchStatus,
+    AppStatus, DiscoveryStatus, FleetStatus, JobStatus, JournalLostStatus, ListenerStatus,
+    NodeStatus, WatchStatus,
 };
 use std::time::Duration;
 
@@ -144,6 +144,10 @@ fn whole(status: &NodeStatus, shown: Shown, height: Height) -> Page {
         (word, tint),
         (&format!("  mainstay {}", status.version), Tint::Plain),
     ]);
+    if let Some(FleetStatus { name, state, master, .. }) = &status.fleet {
+        let master = master.as_ref().map_or("none".to_owned(), ToString::to_string);
+        page.line(format!("fleet {name}: {state}, master {master}"));
+    }
     let wanted: Vec<&JobStatus> = status.jobs.iter().filter(|job| shown.shows(job)).collect();
     let (rows, lines) = divided(&wanted, height);
     let listed = &wanted[..rows];
@@ -350,10 +354,18 @@ fn all_notes(page: &mut Page, jobs: &[&JobStatus], lines: Height) {
     }
 }
 
+/// Where the fleet has it, or why nowhere, if it is not here.
+fn elsewhere(job: &JobStatus) -> Option<String> {
+    let placed = job.placed.as_ref().filter(|_| job.pid.is_none())?;
+    let there = placed.home().map(|copy| format!("{} on {}", copy.state, copy.node));
+    there.or_else(|| placed.reason.clone())
+}
+
 /// What does not fit a column and should not be missed.
 fn notes(job: &JobStatus) -> Vec<String> {
     let name = &job.name;
     let mut notes = Vec::new();
+    notes.extend(elsewhere(job).map(|what| format!("{name}: {what}")));
     for check in job.checks.iter().filter(|check| check.state == Verdict::Failing) {
         let said = check.output.lines().next().unwrap_or("it says nothing");
         notes.push(format!("{name}: check {} fails: {said}", check.name));

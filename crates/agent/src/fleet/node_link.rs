@@ -1,0 +1,91 @@
+//! Between the room of the fleet and the loop: orders become inputs of the node, what has become of
+//! its jobs is told to the fleet.
+
+use super::{FleetAction, FleetRoom, FleetWake};
+use crate::{
+    agent::{Agent, End},
+    clock,
+};
+use mainstay_core::{
+    fleet::{FleetRequest, RequestAnswer},
+    node::{Input, NodePhase, Outcome, Request},
+    record::Record,
+};
+use tokio::sync::oneshot;
+
+/// Returns when the fleet has something to look at; never without one. May be dropped at any time.
+pub(crate) async fn next_wake(room: &mut Option<FleetRoom>) -> FleetWake {
+    match room {
+        Some(room) => room.next_wake(clock::mono).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a step may have changed what the fleet is told of this node.
+pub(crate) fn concerns_fleet(outcome: &Outcome) -> bool {
+    outcome.records.iter().any(|record| match record {
+        Record::Job(..)
+        | Record::Placed(..)
+        | Record::Plan(_)
+        | Record::Node(_)
+        | Record::JobGone(_) => true,
+        Record::Seq(_)
+        | Record::Environ(_)
+        | Record::Tasks(_)
+        | Record::Leaving(_)
+        | Record::Leaves(_)
+        | Record::App(..)
+        | Record::AppRestarts(..)
+        | Record::Rest(..)
+        | Record::Watch(..)
+        | Record::Unknown => false,
+    })
+}
+
+impl Agent {
+    pub(crate) fn on_fleet(&mut self, wake: FleetWake) -> Result<(), End> {
+        if let Some(room) = &mut self.fleet {
+            room.take(clock::mono(), wake);
+        }
+        self.tell_fleet()
+    }
+
+    /// A user asks something of the fleet. Without one nobody answers.
+    pub(crate) fn ask_fleet(
+        &mut self,
+        request: FleetRequest,
+        caller: oneshot::Sender<RequestAnswer>,
+    ) -> Result<(), End> {
+        if let Some(room) = &mut self.fleet {
+            room.ask(clock::mono(), request, caller);
+        }
+        self.tell_fleet()
+    }
+
+    /// Does what the fleet wants, and tells it what has changed here, until both are done.
+    pub(crate) fn tell_fleet(&mut self) -> Result<(), End> {
+        loop {
+            while let Some(action) = self.fleet.as_mut().and_then(FleetRoom::next_action) {
+                self.do_fleet_action(action)?;
+            }
+            let Some(room) = &mut self.fleet else { return Ok(()) };
+            if !std::mem::take(&mut self.fleet_is_behind) {
+                return Ok(());
+            }
+            let now = clock::mono();
+            room.apply(now, self.node.plan());
+            room.tell_jobs(now, self.node.copies());
+            if self.node.phase() == NodePhase::Stopping {
+                room.end(now);
+            }
+        }
+    }
+
+    fn do_fleet_action(&mut self, action: FleetAction) -> Result<(), End> {
+        self.take_alone(match action {
+            FleetAction::Order { job, order, what } => Input::Ordered { job, order, what },
+            FleetAction::EndRun { .. } => Input::Request(Request::Shutdown),
+            FleetAction::Tell(event) => Input::Fleet(event),
+        })
+    }
+}

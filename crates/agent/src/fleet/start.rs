@@ -1,0 +1,71 @@
+//! How the node comes to take part: with what an earlier run left, on the engine that its plan names.
+
+use super::{Carrier, FleetRoom, open};
+use crate::clock;
+use mainstay_core::{
+    fleet::{Identity, RunId},
+    name::Name,
+    plan::{FleetNode, FleetPlan, Plan},
+};
+use mainstay_engine::{Engine, EngineError, FleetKeys, FleetReach, KeyError, MeshConfig, Versions};
+use mainstay_sys::proc;
+use std::{path::Path, sync::Arc};
+use tokio::sync::mpsc;
+
+/// Why a node cannot take part.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    #[error("[fleet] key_file cannot be used: {0}")]
+    Key(#[from] KeyError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("'{0}' cannot name a node of a fleet")]
+    Name(String),
+}
+
+/// Takes part in the fleet of the plan, if it has one.
+pub(crate) async fn join(
+    plan: &Plan,
+    run: &str,
+    state_dir: &Path,
+) -> Result<Option<FleetRoom>, JoinError> {
+    let Some(fleet) = plan.fleet.as_deref() else { return Ok(None) };
+    let name = &plan.node.name;
+    let me = Name::new(name).map_err(|_| JoinError::Name(name.clone()))?;
+    let found = open(state_dir, &fleet.name, &me);
+    let run = RunId::new(run);
+    let config = MeshConfig {
+        fleet: fleet.name.to_string(),
+        me: me.clone(),
+        run: run.clone(),
+        listen: fleet.listen,
+        reach: fleet_reach(fleet),
+        highest_term: found.kept.highest_term.clone(),
+        tick: fleet.tick,
+        keys: FleetKeys::read(&fleet.key_file)?,
+        versions: Versions::SPOKEN,
+    };
+    // No node asks another one for its API yet.
+    let (engine, mut events, _streams) = Engine::start(config).await?;
+    let (to_room, incoming) = mpsc::channel(1);
+    tokio::spawn(async move {
+        // What waits is kept by the engine, which knows what is outdated.
+        while let Ok(room) = to_room.reserve().await {
+            room.send(events.next().await);
+        }
+    });
+    let machine = plan.node.machine.clone().unwrap_or_else(proc::boot_id);
+    let identity = Identity { name: me, run, machine };
+    let carrier = Carrier::mesh(Arc::new(engine), incoming);
+    Ok(Some(FleetRoom::new(clock::mono(), identity, (plan, fleet), (state_dir, found), carrier)))
+}
+
+/// Whom the engine looks for.
+pub(super) fn fleet_reach(fleet: &FleetPlan) -> FleetReach {
+    let node = |node: &FleetNode| (node.name.clone(), node.address.clone());
+    FleetReach {
+        nodes: fleet.nodes.iter().map(node).collect(),
+        join: fleet.join.clone(),
+        core: fleet.core.iter().cloned().collect(),
+    }
+}

@@ -1,0 +1,216 @@
+//! Requests for what the fleet places: asked of its master, and waited for wherever it comes to.
+
+use crate::{AppState, problem::Problem};
+use mainstay_core::{
+    fleet::{FleetRequest, RequestAnswer},
+    name::Name,
+    node::{Refusal, Request},
+};
+use mainstay_wire::api::{FleetStatus, Goal, PlacedStatus};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+use tokio::time::{sleep, timeout};
+
+/// However short a wait is, the master gets so long to answer.
+const ANSWER: Duration = Duration::from_secs(2);
+/// How often it is looked at what has come of a request.
+const LOOK: Duration = Duration::from_millis(50);
+/// A reason that stood before the request stands still after so long: it is why nothing comes of it.
+const STANDS: Duration = Duration::from_secs(1);
+
+/// Requests for what the fleet places; the others are given back.
+pub(crate) fn divide(
+    fleet: &FleetStatus,
+    requests: Vec<Request>,
+) -> (Vec<FleetRequest>, Vec<Request>) {
+    let is_placed = |job: &Name| fleet.job(job.as_str()).is_some();
+    let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+    for request in requests {
+        match request {
+            Request::StartApp { app } => theirs.push(FleetRequest::StartApp { app }),
+            Request::StopApp { app } => theirs.push(FleetRequest::StopApp { app }),
+            Request::RestartApp { app } => theirs.push(FleetRequest::RestartApp { app }),
+            Request::Stop { job } if is_placed(&job) => theirs.push(FleetRequest::StopJob { job }),
+            Request::Start { jobs, args, now } => {
+                let (placed, local): (Vec<Name>, Vec<Name>) = jobs.into_iter().partition(is_placed);
+                let start = |job| FleetRequest::StartJob { job, args: args.clone() };
+                theirs.extend(placed.into_iter().map(start));
+                if !local.is_empty() {
+                    ours.push(Request::Start { jobs: local, args, now });
+                }
+            }
+            Request::Restart { jobs, args } => {
+                let (placed, local): (Vec<Name>, Vec<Name>) = jobs.into_iter().partition(is_placed);
+                let start = |job| FleetRequest::RestartJob { job, args: args.clone() };
+                theirs.extend(placed.into_iter().map(start));
+                if !local.is_empty() {
+                    ours.push(Request::Restart { jobs: local, args });
+                }
+            }
+            other => ours.push(other),
+        }
+    }
+    (theirs, ours)
+}
+
+/// Asks the master, whoever that is.
+pub(crate) async fn ask(
+    state: &AppState,
+    request: FleetRequest,
+    patience: Duration,
+) -> Result<(), Problem> {
+    let patience = patience.max(ANSWER);
+    let names = (app_of(&request), job_of(&request));
+    let Ok(answer) = timeout(patience, state.handle.ask_fleet(request)).await else {
+        return Err(Problem::overdue(format!(
+            "no master of the fleet has answered within {patience:?}: it is done once there is one"
+        )));
+    };
+    match (answer?, names) {
+        (RequestAnswer::Begun, _) => Ok(()),
+        (RequestAnswer::NoSuchApp, (app, _)) => Err(Refusal::NoSuchApp(app).into()),
+        (RequestAnswer::NoSuchJob, (_, job)) => Err(Refusal::NoSuchJob(job).into()),
+        (RequestAnswer::NotNow, _) => {
+            Err(Problem::conflict("the fleet starts nothing now: it conciliates, or ends"))
+        }
+        (RequestAnswer::NoSuchNode, _) => {
+            Err(Problem::not_found("no node of this name takes part in the fleet"))
+        }
+        (RequestAnswer::NotRunning, _) => Err(Problem::conflict("it does not run")),
+        (RequestAnswer::NotPlaced(why), _) => {
+            Err(Problem::conflict(format!("nothing is moved: {why}")))
+        }
+        (RequestAnswer::Stays { jobs }, _) => {
+            let jobs: Vec<&str> = jobs.iter().map(Name::as_str).collect();
+            let jobs = jobs.join(", ");
+            Err(Problem::conflict(format!("these have no other home, and stay: {jobs}")))
+        }
+    }
+}
+
+fn app_of(request: &FleetRequest) -> String {
+    match request {
+        FleetRequest::StartApp { app }
+        | FleetRequest::StopApp { app }
+        | FleetRequest::MoveApp { app, .. }
+        | FleetRequest::RestartApp { app } => app.to_string(),
+        FleetRequest::StartJob { .. }
+        | FleetRequest::StopJob { .. }
+        | FleetRequest::RestartJob { .. }
+        | FleetRequest::MoveJob { .. }
+        | FleetRequest::Drain { .. }
+        | FleetRequest::Readmit { .. }
+        | FleetRequest::Conciliate { .. }
+        | FleetRequest::EndFleet { .. } => String::new(),
+    }
+}
+
+fn job_of(request: &FleetRequest) -> String {
+    match request {
+        FleetRequest::StartJob { job, .. }
+        | FleetRequest::StopJob { job }
+        | FleetRequest::MoveJob { job, .. }
+        | FleetRequest::RestartJob { job, .. } => job.to_string(),
+        FleetRequest::StartApp { .. }
+        | FleetRequest::StopApp { .. }
+        | FleetRequest::RestartApp { .. }
+        | FleetRequest::MoveApp { .. }
+        | FleetRequest::Drain { .. }
+        | FleetRequest::Readmit { .. }
+        | FleetRequest::Conciliate { .. }
+        | FleetRequest::EndFleet { .. } => String::new(),
+    }
+}
+
+/// Waits until these jobs are where the goal wants them, one cannot be, or time is over.
+pub(crate) async fn wait(
+    state: &AppState,
+    before: &FleetStatus,
+    jobs: &BTreeSet<Name>,
+    goal: Goal,
+    patience: Duration,
+) -> Result<(), Problem> {
+    let begun = Instant::now();
+    loop {
+        let Some(fleet) = state.handle.fleet().await? else { return Ok(()) };
+        let mut open = None;
+        for job in jobs {
+            let Some(now) = fleet.job(job.as_str()) else { continue };
+            match progress(before.job(job.as_str()), now, goal, begun.elapsed()) {
+                Progress::Done => {}
+                Progress::Failed(why) => return Err(Problem::conflict(format!("{job} {why}"))),
+                Progress::Open => open = Some(now.clone()),
+            }
+        }
+        let Some(job) = open else { return Ok(()) };
+        if begun.elapsed() >= patience {
+            if patience.is_zero() {
+                return Ok(());
+            }
+            let state = job.home().map_or("STOPPED", |copy| copy.state.as_str());
+            return Err(Problem::overdue(format!("{} is {state} after {patience:?}", job.job)));
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Waits until these run on a node.
+pub(crate) async fn wait_for_home(
+    state: &AppState,
+    jobs: &BTreeSet<Name>,
+    to: &Name,
+    patience: Duration,
+) -> Result<(), Problem> {
+    let begun = Instant::now();
+    while let Some(fleet) = state.handle.fleet().await? {
+        let is_there = |job: &&Name| {
+            let home = fleet.job(job.as_str()).and_then(PlacedStatus::home);
+            home.is_some_and(|copy| copy.node == *to && copy.state == "RUNNING")
+        };
+        let Some(job) = jobs.iter().find(|job| !is_there(job)) else { return Ok(()) };
+        if begun.elapsed() >= patience {
+            if patience.is_zero() {
+                return Ok(());
+            }
+            return Err(Problem::overdue(format!("{job} does not run on {to} after {patience:?}")));
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+enum Progress {
+    Done,
+    Open,
+    Failed(String),
+}
+
+fn progress(
+    before: Option<&PlacedStatus>,
+    now: &PlacedStatus,
+    goal: Goal,
+    since: Duration,
+) -> Progress {
+    let home = now.home();
+    if goal == Goal::Down {
+        return if home.is_none() { Progress::Done } else { Progress::Open };
+    }
+    let run = |job: &PlacedStatus| job.copies.first().map(|it| (it.node.clone(), it.incarnation));
+    let anew = before.is_none_or(|before| run(before) != run(now));
+    let wants_anew = matches!(goal, Goal::Anew | Goal::StartedAnew);
+    match (home, now.copies.first(), &now.reason) {
+        (Some(copy), ..) if copy.state == "RUNNING" && (anew || !wants_anew) => Progress::Done,
+        (None, _, Some(reason))
+            if before.is_none_or(|it| it.reason.as_ref() != Some(reason)) || since >= STANDS =>
+        {
+            Progress::Failed(format!("is {reason}"))
+        }
+        (None, Some(copy), None) if anew && copy.state == "EXITED" => Progress::Done,
+        (None, Some(copy), None) if anew && copy.state == "FATAL" => {
+            Progress::Failed(format!("is FATAL on {}", copy.node))
+        }
+        (_, _, _) => Progress::Open,
+    }
+}

@@ -1,0 +1,129 @@
+//! Several real nodes on loopback, as one fleet.
+
+use mainstay_tests::{Node, Scratch, Setup, proc, signal, until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::{fs, os::unix::fs::PermissionsExt};
+
+struct TestFleet {
+    nodes: Vec<Node>,
+    _key: Scratch,
+}
+
+/// Three nodes, each on a machine of its own: two jobs of an app, and one of each node.
+fn shop() -> TestFleet {
+    let scratch = Scratch::new();
+    let key = scratch.path().join("fleet.key");
+    fs::write(&key, "5e".repeat(32)).expect("a scratch directory can be written");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("our own file");
+    // Tests run side by side: each has addresses of its own.
+    let pid = std::process::id();
+    let address = |n: u32| format!("127.{}.{}.{n}:7071", 1 + (pid >> 8 & 0x7f), pid & 0xff);
+    let nodes: Vec<String> = (1..=3).map(|n| format!("\"n{n}={}\"", address(n))).collect();
+    let config = |n: u32| {
+        format!(
+            r#"
+            [node]
+            name = "n{n}"
+            machine = "m{n}"
+            [fleet]
+            nodes = [{}]
+            key_file = "{}"
+            [apps.shop]
+            on_failure = "restart-process"
+            [jobs.db]
+            exec = "sleep 1000"
+            app = "shop"
+            place = {{ load = 60 }}
+            [jobs.web]
+            exec = "sleep 1000"
+            app = "shop"
+            place = {{ load = 60, start_sequence = 2 }}
+            [jobs.lone]
+            exec = "sleep 1000"
+            "#,
+            nodes.join(", "),
+            key.display()
+        )
+    };
+    let nodes = (1..=3).map(|n| Setup::config(config(n)).launch()).collect::<Vec<_>>();
+    nodes.iter().for_each(Node::wait_until_ready);
+    TestFleet { nodes, _key: scratch }
+}
+
+/// Where a node sees a job run.
+fn home(node: &Node, job: &str) -> Option<String> {
+    let fleet: Value = serde_json::from_str(&node.must(&["fleet", "status", "--json"])).ok()?;
+    let jobs = fleet["jobs"].as_array()?;
+    let job = jobs.iter().find(|it| it["job"] == job)?;
+    let copy = job["copies"].as_array()?.first()?;
+    (copy["state"] == "RUNNING").then(|| copy["node"].as_str().unwrap_or_default().to_owned())
+}
+
+fn until_home(node: &Node, job: &str, expected: &str) {
+    until(&format!("{job} runs on {expected}"), || {
+        (home(node, job).as_deref() == Some(expected)).then_some(())
+    });
+}
+
+/// As if its machine had lost its power.
+fn kill(node: &Node) {
+    let keeper = node.status()["keeper"]["pid"].as_u64().expect("a keeper answers");
+    let keeper = u32::try_from(keeper).expect("a pid");
+    let all = proc::children(keeper);
+    signal(keeper, Signal::KILL);
+    all.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+}
+
+#[test]
+fn an_app_runs_once_in_a_fleet_and_moves_when_its_node_is_killed() {
+    let fleet = shop();
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    until_home(third, "db", "n1");
+    until_home(third, "web", "n2");
+    for node in &fleet.nodes {
+        assert_eq!(node.job("lone")["state"], "RUNNING", "a job without app is each node's own");
+    }
+    assert_eq!(third.job("web")["state"], "STOPPED", "it rests where it does not run");
+    assert!(third.must(&["why", "web"]).contains("the fleet has it on n2"));
+    kill(second);
+    until_home(third, "web", "n3");
+    // The master, too.
+    kill(first);
+    until("another master leads", || {
+        let fleet: Value =
+            serde_json::from_str(&third.must(&["fleet", "status", "--json"])).ok()?;
+        (fleet["master"] == "n3").then_some(())
+    });
+    until("why says what is missing", || {
+        let told = third.must(&["why", "db"]);
+        told.contains("not placed: n3 is at 60 of 100").then_some(())
+    });
+}
+
+#[test]
+fn every_command_works_from_any_node() {
+    let fleet = shop();
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    until_home(third, "web", "n2");
+    assert_eq!(third.must(&["stop", "web"]).trim(), "web: STOPPED on n2");
+    assert_eq!(first.must(&["start", "web"]).trim(), "web: RUNNING on n2");
+    assert_eq!(first.must(&["app", "move", "web", "--to", "n3"]).trim(), "web runs on n3");
+    until_home(second, "web", "n3");
+    second.must(&["fleet", "drain", "n3"]);
+    until_home(second, "web", "n2");
+    second.must(&["fleet", "undrain", "n3"]);
+    // A second copy, by hand, and its end.
+    third.must(&["start", "web", "--here"]);
+    until("it is in conflict", || {
+        let told = first.ask(&["conflicts"]);
+        (told.status.code() == Some(3)).then_some(())
+    });
+    first.must(&["conciliate", "infanticide", "web"]);
+    until("one copy is left", || first.ask(&["conflicts"]).status.success().then_some(()));
+    until_home(first, "web", "n2");
+    third.must(&["fleet", "shutdown"]);
+    for mut node in fleet.nodes {
+        assert_eq!(node.wait().code(), Some(0), "{}", node.stderr());
+    }
+}
