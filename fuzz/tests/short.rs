@@ -38,6 +38,7 @@ short! {
     process_compose "process-compose",
     containerpilot "containerpilot",
     sse "sse",
+    xmlrpc "xmlrpc",
     link "link",
     journal "journal",
     state "state",

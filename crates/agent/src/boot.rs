@@ -104,7 +104,7 @@ pub async fn boot(
     }
     trace::follow(&node.plan().log);
     trace::set_level(&node.plan().node.log_level);
-    let fleet = fleet::join(node.plan(), &welcome.run, &welcome.state_dir).await?;
+    let fleet = fleet::join(node.plan(), &welcome).await?;
     let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
     let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };

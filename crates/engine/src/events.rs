@@ -57,13 +57,12 @@ impl EngineEvents {
 
 fn add(events: &mut VecDeque<EngineEvent>, event: EngineEvent) {
     match &event {
-        EngineEvent::Members(_) | EngineEvent::Said { .. } => {
-            // Where the earlier one waits: members come before what they say.
-            match events.iter_mut().find(|it| replaces(&event, it)) {
-                Some(earlier) => *earlier = event,
-                None => events.push_back(event),
-            }
-        }
+        // Members come before what they say, and go after their last words.
+        EngineEvent::Members(_) => events.push_back(event),
+        EngineEvent::Said { .. } => match events.iter_mut().find(|it| replaces(&event, it)) {
+            Some(earlier) => *earlier = event,
+            None => events.push_back(event),
+        },
         EngineEvent::Leader { .. } => {
             events.retain(|it| discriminant(it) != discriminant(&event));
             events.push_back(event);
@@ -78,11 +77,23 @@ fn add(events: &mut VecDeque<EngineEvent>, event: EngineEvent) {
             events.push_back(event);
         }
     }
+    drop_outdated_members(events);
+}
+
+/// Of members that follow each other the last count.
+fn drop_outdated_members(events: &mut VecDeque<EngineEvent>) {
+    let are_members = |it: Option<&EngineEvent>| matches!(it, Some(EngineEvent::Members(_)));
+    let mut at = 0;
+    while at < events.len() {
+        match are_members(events.get(at)) && are_members(events.get(at + 1)) {
+            true => drop(events.remove(at)),
+            false => at += 1,
+        }
+    }
 }
 
 fn replaces(later: &EngineEvent, earlier: &EngineEvent) -> bool {
     match (later, earlier) {
-        (EngineEvent::Members(_), EngineEvent::Members(_)) => true,
         (EngineEvent::Said { node, facts }, EngineEvent::Said { node: of, facts: before }) => {
             node == of && facts.run == before.run
         }
@@ -127,10 +138,10 @@ mod tests {
     async fn what_is_said_again_takes_the_place_of_what_still_waits() {
         let sink = EventSink::default();
         let mut events = sink.events();
-        for event in [members(1), leader(1), sent(1), members(2), leader(2), sent(2)] {
+        for event in [members(0), members(1), leader(1), sent(1), members(2), leader(2), sent(2)] {
             sink.push(event);
         }
-        for expected in [members(2), sent(1), leader(2), sent(2)] {
+        for expected in [members(1), sent(1), members(2), leader(2), sent(2)] {
             assert_eq!(events.next().await, expected);
         }
     }

@@ -3,7 +3,11 @@
 use mainstay_tests::{Node, Scratch, Setup, proc, signal, until};
 use rustix::process::Signal;
 use serde_json::Value;
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 struct TestFleet {
     nodes: Vec<Node>,
@@ -16,9 +20,11 @@ fn shop() -> TestFleet {
     let key = scratch.path().join("fleet.key");
     fs::write(&key, "5e".repeat(32)).expect("a scratch directory can be written");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("our own file");
-    // Tests run side by side: each has addresses of its own.
-    let pid = std::process::id();
-    let address = |n: u32| format!("127.{}.{}.{n}:7071", 1 + (pid >> 8 & 0x7f), pid & 0xff);
+    // Tests run side by side, in one process or several: each has addresses of its own.
+    static FLEETS: AtomicU32 = AtomicU32::new(0);
+    let (pid, fleet) = (std::process::id(), FLEETS.fetch_add(10, Ordering::Relaxed));
+    let address =
+        |n: u32| format!("127.{}.{}.{}:7071", 1 + (pid >> 8 & 0x7f), pid & 0xff, fleet + n);
     let nodes: Vec<String> = (1..=3).map(|n| format!("\"n{n}={}\"", address(n))).collect();
     let config = |n: u32| {
         format!(
@@ -126,4 +132,33 @@ fn every_command_works_from_any_node() {
     for mut node in fleet.nodes {
         assert_eq!(node.wait().code(), Some(0), "{}", node.stderr());
     }
+}
+
+#[test]
+fn a_new_agent_is_neither_a_loss_nor_a_new_node() {
+    let fleet = shop();
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    until_home(third, "db", "n1");
+    until_home(third, "web", "n2");
+    let told = |node: &Node| {
+        let all = node.must(&["events", "--json"]);
+        let of_nodes =
+            |line: &&str| line.contains("\"nodeLost\"") || line.contains("\"nodeJoined\"");
+        all.lines().filter(of_nodes).count()
+    };
+    let (before, pids) = (told(third), [first.job("db"), second.job("web")]);
+    // The master, and another one.
+    for node in [first, first, second] {
+        node.kill_agent();
+        until("the new agent has its fleet", || {
+            let fleet: Value =
+                serde_json::from_str(&node.must(&["fleet", "status", "--json"])).ok()?;
+            let all = fleet["nodes"].as_array()?.iter().all(|it| it["state"] == "RUNNING");
+            (all && fleet["state"] == "OPERATION" && !fleet["master"].is_null()).then_some(())
+        });
+    }
+    // What is asked for after that was answered after whatever the others had to say.
+    assert_eq!(third.must(&["stop", "web"]).trim(), "web: STOPPED on n2");
+    assert_eq!(told(third), before, "{}", third.must(&["events"]));
+    assert_eq!(first.job("db")["pid"], pids[0]["pid"]);
 }

@@ -102,6 +102,11 @@ impl FleetRoom {
         }
     }
 
+    /// As that of an agent before.
+    pub(crate) fn resuming(self, now: Mono) -> FleetRoom {
+        FleetRoom { fleet: self.fleet.resuming(now), ..self }
+    }
+
     pub(crate) fn fleet(&self) -> &Fleet {
         &self.fleet
     }

@@ -9,7 +9,8 @@ use mainstay_core::{
 };
 use mainstay_engine::{Engine, EngineError, FleetKeys, FleetReach, KeyError, MeshConfig, Versions};
 use mainstay_sys::proc;
-use std::{path::Path, sync::Arc};
+use mainstay_wire::link::Welcome;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Why a node cannot take part.
@@ -24,16 +25,13 @@ pub enum JoinError {
 }
 
 /// Takes part in the fleet of the plan, if it has one.
-pub(crate) async fn join(
-    plan: &Plan,
-    run: &str,
-    state_dir: &Path,
-) -> Result<Option<FleetRoom>, JoinError> {
+pub(crate) async fn join(plan: &Plan, welcome: &Welcome) -> Result<Option<FleetRoom>, JoinError> {
     let Some(fleet) = plan.fleet.as_deref() else { return Ok(None) };
     let name = &plan.node.name;
     let me = Name::new(name).map_err(|_| JoinError::Name(name.clone()))?;
+    let state_dir = &welcome.state_dir;
     let found = open(state_dir, &fleet.name, &me);
-    let run = RunId::new(run);
+    let run = RunId::new(&welcome.run);
     let config = MeshConfig {
         fleet: fleet.name.to_string(),
         me: me.clone(),
@@ -57,7 +55,10 @@ pub(crate) async fn join(
     let machine = plan.node.machine.clone().unwrap_or_else(proc::boot_id);
     let identity = Identity { name: me, run, machine };
     let carrier = Carrier::mesh(Arc::new(engine), incoming);
-    Ok(Some(FleetRoom::new(clock::mono(), identity, (plan, fleet), (state_dir, found), carrier)))
+    let now = clock::mono();
+    let room = FleetRoom::new(now, identity, (plan, fleet), (state_dir, found), carrier);
+    let is_successor = welcome.agent_restarts > 0 || !welcome.upgraded.is_empty();
+    Ok(Some(if is_successor { room.resuming(now) } else { room }))
 }
 
 /// Whom the engine looks for.

@@ -56,6 +56,8 @@ use std::{
     time::Duration,
 };
 
+/// An agent that takes over meets those that are there in this time, in which nobody gives it up.
+const RESUME: Duration = Duration::from_millis(700);
 /// Of two masters the one that is to yield does so in this time.
 const YIELD: Duration = Duration::from_secs(2);
 
@@ -68,6 +70,8 @@ pub struct Fleet {
     /// When those that never come are given up.
     sync_until: Mono,
     in_sync: bool,
+    /// Until then the others go by what the agent before has said.
+    resuming_until: Option<Mono>,
     term: Option<Term>,
     highest_term: Option<Term>,
     master: Option<Master>,
@@ -106,6 +110,7 @@ impl Fleet {
             stage: FleetStage::Initialization,
             sync_until: now.after(rules.sync_timeout),
             in_sync: false,
+            resuming_until: None,
             term: None,
             highest_term: kept.highest_term,
             master: None,
@@ -125,6 +130,14 @@ impl Fleet {
             me,
             rules,
         }
+    }
+
+    /// There was an agent before in this run: that is neither the loss of a node nor a new one, so
+    /// long as this one says nothing before it knows whom it takes part with.
+    #[must_use]
+    pub fn resuming(mut self, now: Mono) -> Fleet {
+        self.resuming_until = Some(now.after(RESUME));
+        self
     }
 
     /// What is to be on disk before anything of it becomes visible.
@@ -318,15 +331,29 @@ impl Fleet {
     /// Whatever follows from what is known now.
     fn go_on(&mut self, now: Mono, out: &mut FleetOutcome) {
         self.synchronize(now, out);
-        if self.in_sync {
-            self.campaign(out);
+        self.resume(now);
+        if self.resuming_until.is_none() {
+            if self.in_sync {
+                self.campaign(out);
+            }
+            self.lead(now, out);
+            self.follow_work(out);
+            self.say(now, out);
         }
-        self.lead(now, out);
-        self.follow_work(out);
-        self.say(now, out);
         let sync = (!self.in_sync).then_some(self.sync_until);
         let work = self.master.as_ref().and_then(|it| it.next_wake(now));
-        out.wake = sync.into_iter().chain(work).min();
+        out.wake = sync.into_iter().chain(work).chain(self.resuming_until).min();
+    }
+
+    /// It has met all those that there are, or had the time to.
+    fn resume(&mut self, now: Mono) {
+        let nodes = &self.rules.nodes;
+        let others = || nodes.iter().filter(|node| **node != self.me.name);
+        let all = others().all(|node| self.peers.state(node) == PeerState::Running);
+        let over = self.resuming_until.is_some_and(|until| now >= until);
+        if over || (all && !nodes.is_empty()) {
+            self.resuming_until = None;
+        }
     }
 
     /// Whether those that are waited for have come.

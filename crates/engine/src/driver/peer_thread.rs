@@ -134,7 +134,13 @@ impl PeerThread {
                         break None;
                     }
                 }
-                Some(event) = mesh_events.recv() => this.follow_mesh(event),
+                Some(event) = mesh_events.recv() => {
+                    // Whoever goes has said its last words before, and they are here.
+                    while let Ok(happening) = happened.try_recv() {
+                        this.happen(happening);
+                    }
+                    this.follow_mesh(event);
+                }
                 Some(happening) = happened.recv() => this.happen(happening),
                 () = sleep_until(due) => {}
             }
