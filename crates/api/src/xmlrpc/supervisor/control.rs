@@ -49,7 +49,7 @@ impl From<Refusal> for Fault {
 
 /// What is done to each of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
+pub(super) enum Action {
     Start,
     Stop,
 }
@@ -65,64 +65,40 @@ impl Action {
 }
 
 impl Supervisor {
-    pub(super) async fn start(
+    /// A process, or all of a group that is named as one.
+    pub(super) async fn one(
         &self,
+        action: Action,
         jobs: &[JobStatus],
         name: &str,
         wait: bool,
     ) -> Result<XmlValue, Fault> {
         match groups::named(jobs, name)? {
             Named::Process(job) => {
-                self.perform(Action::Start, job, name, wait).await?;
+                self.perform(action, job, name, wait).await?;
                 Ok(XmlValue::Bool(true))
             }
-            Named::Group(group) => self.start_group(jobs, group, wait).await,
+            Named::Group(group) => self.group(action, jobs, group, wait).await,
         }
     }
 
-    pub(super) async fn start_group(
+    pub(super) async fn group(
         &self,
+        action: Action,
         jobs: &[JobStatus],
         group: &str,
         wait: bool,
     ) -> Result<XmlValue, Fault> {
-        self.perform_all(Action::Start, groups::of_group(jobs, group)?, wait).await
+        self.perform_all(action, groups::of_group(jobs, group)?, wait).await
     }
 
-    pub(super) async fn start_all(
+    pub(super) async fn all(
         &self,
+        action: Action,
         jobs: &[JobStatus],
         wait: bool,
     ) -> Result<XmlValue, Fault> {
-        self.perform_all(Action::Start, jobs.iter().collect(), wait).await
-    }
-
-    pub(super) async fn stop(
-        &self,
-        jobs: &[JobStatus],
-        name: &str,
-        wait: bool,
-    ) -> Result<XmlValue, Fault> {
-        match groups::named(jobs, name)? {
-            Named::Process(job) => {
-                self.perform(Action::Stop, job, name, wait).await?;
-                Ok(XmlValue::Bool(true))
-            }
-            Named::Group(group) => self.stop_group(jobs, group, wait).await,
-        }
-    }
-
-    pub(super) async fn stop_group(
-        &self,
-        jobs: &[JobStatus],
-        group: &str,
-        wait: bool,
-    ) -> Result<XmlValue, Fault> {
-        self.perform_all(Action::Stop, groups::of_group(jobs, group)?, wait).await
-    }
-
-    pub(super) async fn stop_all(&self, jobs: &[JobStatus], wait: bool) -> Result<XmlValue, Fault> {
-        self.perform_all(Action::Stop, jobs.iter().collect(), wait).await
+        self.perform_all(action, jobs.iter().collect(), wait).await
     }
 
     async fn perform_all(

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{AppState, routes::v1::node::figures};
 use config::LastRead;
+use control::Action;
 use groups::namespec;
 use mainstay_core::node::{NodePhase, Request};
 use mainstay_wire::api::{JobStatus, NodeStatus};
@@ -44,29 +45,28 @@ impl Supervisor {
             return Err(Fault::of(Code::ShutdownState));
         }
         let wait = |at| params.truth_or(at, true);
+        let jobs = &status.jobs;
         match call {
             Call::ApiVersion => Ok(XmlValue::text(API_VERSION)),
             Call::Version => Ok(XmlValue::text(status.version.as_str())),
             Call::Identification => Ok(XmlValue::text(status.node.as_str())),
             Call::State => Ok(running()),
             Call::Pid => self.pid().await,
-            Call::AllInfo => self.all_info(&status.jobs).await,
-            Call::Info => self.info(&status.jobs, params.text(0)?).await,
+            Call::AllInfo => self.all_info(jobs).await,
+            Call::Info => self.info(jobs, params.text(0)?).await,
             Call::ConfigInfo => self.config_info().await,
-            Call::Start => self.start(&status.jobs, params.text(0)?, wait(1)?).await,
-            Call::StartGroup => self.start_group(&status.jobs, params.text(0)?, wait(1)?).await,
-            Call::StartAll => self.start_all(&status.jobs, wait(0)?).await,
-            Call::Stop => self.stop(&status.jobs, params.text(0)?, wait(1)?).await,
-            Call::StopGroup => self.stop_group(&status.jobs, params.text(0)?, wait(1)?).await,
-            Call::StopAll => self.stop_all(&status.jobs, wait(0)?).await,
-            Call::Signal => self.signal(&status.jobs, params.text(0)?, params.text(1)?).await,
-            Call::SignalGroup => {
-                self.signal_group(&status.jobs, params.text(0)?, params.text(1)?).await
-            }
-            Call::SignalAll => self.signal_all(&status.jobs, params.text(0)?).await,
+            Call::Start => self.one(Action::Start, jobs, params.text(0)?, wait(1)?).await,
+            Call::StartGroup => self.group(Action::Start, jobs, params.text(0)?, wait(1)?).await,
+            Call::StartAll => self.all(Action::Start, jobs, wait(0)?).await,
+            Call::Stop => self.one(Action::Stop, jobs, params.text(0)?, wait(1)?).await,
+            Call::StopGroup => self.group(Action::Stop, jobs, params.text(0)?, wait(1)?).await,
+            Call::StopAll => self.all(Action::Stop, jobs, wait(0)?).await,
+            Call::Signal => self.signal(jobs, params.text(0)?, params.text(1)?).await,
+            Call::SignalGroup => self.signal_group(jobs, params.text(0)?, params.text(1)?).await,
+            Call::SignalAll => self.signal_all(jobs, params.text(0)?).await,
             Call::Reread => self.reread().await,
             Call::AddGroup => self.add_group(params.text(0)?).await,
-            Call::RemoveGroup => self.remove_group(&status.jobs, params.text(0)?).await,
+            Call::RemoveGroup => self.remove_group(jobs, params.text(0)?).await,
             Call::RestartAll => self.restart_all().await,
             Call::Shutdown => {
                 self.request(Request::Shutdown).await?;
@@ -74,13 +74,13 @@ impl Supervisor {
             }
             Call::ReadMain => self.read_main(params).await,
             Call::ClearMain => self.clear_main().await,
-            Call::ReadStdout => self.read(&status.jobs, log::Channel::Stdout, params).await,
-            Call::ReadStderr => self.read(&status.jobs, log::Channel::Stderr, params).await,
-            Call::TailStdout => self.tail(&status.jobs, log::Channel::Stdout, params).await,
-            Call::TailStderr => self.tail(&status.jobs, log::Channel::Stderr, params).await,
-            Call::Clear => self.clear(&status.jobs, params.text(0)?).await,
+            Call::ReadStdout => self.read(jobs, log::Channel::Stdout, params).await,
+            Call::ReadStderr => self.read(jobs, log::Channel::Stderr, params).await,
+            Call::TailStdout => self.tail(jobs, log::Channel::Stdout, params).await,
+            Call::TailStderr => self.tail(jobs, log::Channel::Stderr, params).await,
+            Call::Clear => self.clear(jobs, params.text(0)?).await,
             Call::ClearAll => self.clear_all(&status.jobs).await,
-            Call::SendStdin => self.send(&status.jobs, params.text(0)?, params.bytes(1)?).await,
+            Call::SendStdin => self.send(jobs, params.text(0)?, params.bytes(1)?).await,
             // Nothing here is an event listener.
             Call::SendEvent => Err(Fault::of(Code::NotApplicable)),
             Call::ListMethods | Call::MethodHelp | Call::MethodSignature | Call::Multicall => {
