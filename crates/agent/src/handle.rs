@@ -1,7 +1,9 @@
 //! What the API asks the agent, and how it gets its answers.
 
 use crate::{
+    agent::Agent,
     event_log::EventLog,
+    fleet::FleetRoom,
     metrics::user_metrics::UserMetrics,
     reload::{Applied, options::Options, previews::PreviewError},
     wait::Wait,
@@ -31,17 +33,12 @@ const LINE: usize = 64;
 pub(crate) enum Call {
     Request(Request, oneshot::Sender<Result<Accepted, Refusal>>),
     Status(oneshot::Sender<Arc<NodeStatus>>),
-    Jobs(Selection, oneshot::Sender<Vec<JobStatus>>),
-    Why(String, oneshot::Sender<Option<Vec<String>>>),
-    Plan(oneshot::Sender<Plan>),
+    /// A question that a look at the agent answers.
+    Look(Box<dyn FnOnce(&Agent) + Send>),
     Compare(Box<Plan>, oneshot::Sender<Result<Changes, PreviewError>>),
     Apply(Box<Plan>, oneshot::Sender<Result<Applied, PreviewError>>),
     Figures(oneshot::Sender<Figures>),
-    Measures(oneshot::Sender<Measures>),
-    Environ(oneshot::Sender<Environ>),
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
-    /// `None`: it is no node of a fleet.
-    Fleet(oneshot::Sender<Option<FleetStatus>>),
     AskFleet(FleetRequest, oneshot::Sender<RequestAnswer>),
 }
 
@@ -129,7 +126,7 @@ impl Handle {
     /// # Errors
     /// [`Gone`]
     pub async fn jobs(&self, which: Selection) -> Result<Vec<JobStatus>, Gone> {
-        self.call(|answer| Call::Jobs(which, answer)).await
+        self.look(move |agent| agent.selected(&which)).await
     }
 
     /// Why a job is as it is.
@@ -137,7 +134,8 @@ impl Handle {
     /// # Errors
     /// [`Gone`]
     pub async fn why(&self, name: &str) -> Result<Option<Vec<String>>, Gone> {
-        self.call(|answer| Call::Why(name.to_owned(), answer)).await
+        let name = name.to_owned();
+        self.look(move |agent| agent.why(&name)).await
     }
 
     /// The plan in force.
@@ -145,7 +143,7 @@ impl Handle {
     /// # Errors
     /// [`Gone`]
     pub async fn plan(&self) -> Result<Plan, Gone> {
-        self.call(Call::Plan).await
+        self.look(|agent| agent.node.plan().clone()).await
     }
 
     /// What applying a plan would change.
@@ -174,7 +172,7 @@ impl Handle {
     /// # Errors
     /// [`Gone`]
     pub async fn measures(&self) -> Result<Measures, Gone> {
-        self.call(Call::Measures).await
+        self.look(Agent::measures).await
     }
 
     /// What users have changed for whatever is started from now on.
@@ -182,7 +180,7 @@ impl Handle {
     /// # Errors
     /// [`Gone`]
     pub async fn environ(&self) -> Result<Environ, Gone> {
-        self.call(Call::Environ).await
+        self.look(|agent| agent.node.environ().clone()).await
     }
 
     /// The fleet as this node sees it; `None`: it belongs to none.
@@ -190,7 +188,7 @@ impl Handle {
     /// # Errors
     /// [`Gone`]
     pub async fn fleet(&self) -> Result<Option<FleetStatus>, Gone> {
-        self.call(Call::Fleet).await
+        self.look(|agent| agent.fleet.as_ref().map(FleetRoom::status)).await
     }
 
     /// Asks the master of the fleet, whoever that is. It may take until there is one.
@@ -220,6 +218,17 @@ impl Handle {
         let (options, environ) = (self.options.clone(), self.environ().await?);
         let loaded = CONFIGURATION.run(move || options.load(&environ)).await;
         Ok(loaded.map_err(PreviewError::from)??)
+    }
+
+    /// Answers between two steps, with what the agent is then.
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Agent) -> T + Send + 'static,
+    ) -> Result<T, Gone> {
+        // Nobody is left only when the client went away.
+        let answered =
+            |answer: oneshot::Sender<T>| move |agent: &Agent| drop(answer.send(look(agent)));
+        self.call(|answer| Call::Look(Box::new(answered(answer)))).await
     }
 
     async fn call<T>(&self, call: impl FnOnce(oneshot::Sender<T>) -> Call) -> Result<T, Gone> {

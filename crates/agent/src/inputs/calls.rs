@@ -39,9 +39,7 @@ impl Agent {
                 self.meter.busy(begun.elapsed());
                 others.into_iter().try_for_each(|call| self.on_call(call))?;
             }
-            Call::Jobs(which, caller) => drop(caller.send(self.selected(&which))),
-            Call::Why(name, caller) => drop(caller.send(self.why(&name))),
-            Call::Plan(caller) => drop(caller.send(self.node.plan().clone())),
+            Call::Look(look) => look(self),
             Call::Compare(plan, caller) => {
                 self.previews.answer(&self.node, clock::now(), plan, caller);
             }
@@ -49,12 +47,7 @@ impl Agent {
                 let wanted = WantedPlan::new(plan, caller);
                 self.previews.begin(&self.node, clock::now(), wanted);
             }
-            Call::Fleet(caller) => {
-                drop(caller.send(self.fleet.as_ref().map(FleetRoom::status)));
-            }
             Call::AskFleet(request, caller) => return self.ask_fleet(request, caller),
-            Call::Measures(caller) => drop(caller.send(self.measures())),
-            Call::Environ(caller) => drop(caller.send(self.node.environ().clone())),
             Call::Figures(caller) => {
                 let id = self.inspections.expect(caller);
                 self.say(&ToKeeper::Inspect { id });
@@ -163,7 +156,7 @@ impl Agent {
         apps
     }
 
-    fn selected(&self, which: &Selection) -> Vec<JobStatus> {
+    pub(crate) fn selected(&self, which: &Selection) -> Vec<JobStatus> {
         let blockers = self.node.blockers();
         let one = |name: &str| self.job(&blockers, name);
         let those = |wanted: &dyn Fn(&JobPlan) -> bool| {
@@ -197,7 +190,7 @@ impl Agent {
     }
 
     /// Where the fleet has it comes before how it is here.
-    fn why(&self, name: &str) -> Option<Vec<String>> {
+    pub(crate) fn why(&self, name: &str) -> Option<Vec<String>> {
         let here = why::why(&self.node, clock::now(), name)?;
         let job = self.node.job_plan(name).map(|plan| &plan.name);
         let there = self.fleet.as_ref().zip(job).map(|(room, job)| room.why(job));
