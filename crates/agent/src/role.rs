@@ -65,6 +65,7 @@ where
 {
     memory::be_frugal();
     latency::ask_for_short_slices();
+    latency::go_first();
     trace::init();
     let options = &Options { dirs, source, context };
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
