@@ -87,6 +87,10 @@ impl Activity {
         }
     }
 
+    pub(super) fn is_rest_wanted(&self) -> bool {
+        lock(&self.shared).stage == WriterStage::RestWanted
+    }
+
     /// Ends a rest, or calls it off.
     pub(super) fn go_on(&self) {
         let mut shared = lock(&self.shared);

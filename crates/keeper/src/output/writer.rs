@@ -149,8 +149,9 @@ impl Writer {
         while !ready.is_empty() {
             for event in ready.iter() {
                 let key = event.data.u64();
-                // A pipe that it has not heard of yet stands among the commands.
-                if !self.streams.contains_key(&key) {
+                // A pipe that it has not heard of yet stands among the commands, and so does a wish
+                // that it rest: on a slow disk all that can be read would take too long.
+                if !self.streams.contains_key(&key) || self.activity.is_rest_wanted() {
                     match self.take_commands() {
                         Flow::Go => {}
                         other => return other,
@@ -544,5 +545,43 @@ fn own_way(own: Option<&Log>) -> (ForwardFormat, Destination) {
     match own {
         Some(log) => (log.format, destination(log, Channel::Stderr)),
         None => (ForwardFormat::Raw, Destination::Stderr),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::{ForwardState, ReadEnd};
+
+    #[test]
+    fn a_rest_does_not_wait_for_all_that_can_be_read() {
+        let (commands, events) =
+            (Mailbox::new().expect("a mailbox"), Mailbox::new().expect("another"));
+        let (commands, activity) = (Arc::new(commands), Arc::new(Activity::new()));
+        let queue = Arc::new(ForwardQueue::new(ForwardState::default()).expect("a queue"));
+        let (both, figures) = ((commands.clone(), Arc::new(events)), Figures::default());
+        let logs = PathBuf::from("/nowhere");
+        let mut writer =
+            Writer::new(logs, both, queue, activity.clone(), figures).expect("a writer");
+        let (read, write) = rustix::pipe::pipe().expect("a pipe");
+        let log = Log { forward: false, ..Log::default() };
+        writer.open(Stream {
+            key: 1,
+            owner: Owner::Job(Name::new("web").expect("a name")),
+            channel: Channel::Stdout,
+            log,
+            pid: None,
+            end: Arc::new(ReadEnd::new(read)),
+            write_end: WriteEnd::Pipe,
+            partial: Vec::new(),
+        });
+        rustix::io::write(&write, b"a line\n").expect("there is room");
+        activity.want_rest();
+        commands.post(WriterCommand::Rest);
+
+        let mut ready = vec![epoll::Event { flags: EventFlags::IN, data: EventData::new_u64(1) }];
+        assert!(matches!(writer.work(&mut ready), Flow::Rest));
+        let left = rustix::io::ioctl_fionread(&*writer.streams[&1].end).expect("a pipe");
+        assert_eq!(left, 7, "it is read by whoever goes on");
     }
 }
