@@ -4,7 +4,7 @@ use crate::{
     consul::ConsulDriver,
     driver::Driver,
     file::FileDriver,
-    service::{Goal, Service, Wanted},
+    service::{Desired, Service, Wanted},
     watch_task,
 };
 use mainstay_core::discovery::{Backend, InstanceList, Query, Registration, Standing};
@@ -98,14 +98,14 @@ impl Catalogue {
     /// heartbeats.
     pub fn announce(&mut self, registration: Arc<Registration>, standing: Standing, note: String) {
         let id = registration.id.clone();
-        self.want(&id, Goal::There { registration, standing, note: note.into() });
+        self.want(&id, Desired::There { registration, standing, note: note.into() });
     }
 
     /// Wants a service not to be there, whoever announced it.
     pub fn withdraw(&mut self, id: &str) {
         self.services.retain(|_, kept| !kept.wanted.borrow().is_finished());
         let service = self.services.get(id).and_then(|kept| kept.wanted.borrow().service());
-        self.want(id, Goal::Gone { service });
+        self.want(id, Desired::Gone { service });
     }
 
     /// Wants to know the passing instances. A watch of the same name is replaced, and its first
@@ -127,15 +127,15 @@ impl Catalogue {
         self.watches.remove(name);
     }
 
-    fn want(&mut self, id: &str, goal: Goal) {
-        let goal = match self.services.get(id) {
-            None => goal,
-            Some(kept) => match Wanted::set(&kept.wanted, goal) {
+    fn want(&mut self, id: &str, desired: Desired) {
+        let desired = match self.services.get(id) {
+            None => desired,
+            Some(kept) => match Wanted::set(&kept.wanted, desired) {
                 Ok(()) => return,
-                Err(goal) => goal,
+                Err(desired) => desired,
             },
         };
-        let wanted = Wanted::new(goal);
+        let wanted = Wanted::new(desired);
         let task = match &self.driver {
             AnyDriver::Consul(driver) => self.keep(driver, id, &wanted),
             AnyDriver::File(driver) => self.keep(driver, id, &wanted),

@@ -32,7 +32,7 @@ use tokio::{
 const REMOVING: Duration = Duration::from_secs(15 * 60);
 
 #[derive(Debug, Clone)]
-pub(crate) enum Goal {
+pub(crate) enum Desired {
     There {
         registration: Arc<Registration>,
         standing: Standing,
@@ -47,40 +47,40 @@ pub(crate) enum Goal {
 /// What is wanted of one service.
 #[derive(Debug)]
 pub(crate) struct Wanted {
-    goal: Goal,
-    /// Counts the goals.
+    desired: Desired,
+    /// Counts what was desired before.
     round: u64,
     /// Nobody works for it any more.
     finished: bool,
 }
 
 impl Wanted {
-    pub(crate) fn new(goal: Goal) -> watch::Sender<Wanted> {
-        watch::Sender::new(Wanted { goal, round: 0, finished: false })
+    pub(crate) fn new(desired: Desired) -> watch::Sender<Wanted> {
+        watch::Sender::new(Wanted { desired, round: 0, finished: false })
     }
 
-    /// Sets another goal, unless nobody would see it.
-    pub(crate) fn set(wanted: &watch::Sender<Wanted>, goal: Goal) -> Result<(), Goal> {
-        let mut goal = Some(goal);
-        wanted.send_if_modified(|wanted| match goal.take_if(|_| !wanted.finished) {
-            Some(goal) => {
-                *wanted = Wanted { goal, round: wanted.round + 1, finished: false };
+    /// Wants something else, unless nobody would see it.
+    pub(crate) fn set(wanted: &watch::Sender<Wanted>, desired: Desired) -> Result<(), Desired> {
+        let mut desired = Some(desired);
+        wanted.send_if_modified(|wanted| match desired.take_if(|_| !wanted.finished) {
+            Some(desired) => {
+                *wanted = Wanted { desired, round: wanted.round + 1, finished: false };
                 true
             }
             None => false,
         });
-        goal.map_or(Ok(()), Err)
+        desired.map_or(Ok(()), Err)
     }
 
     pub(crate) fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// What the last goal said of the service's name.
+    /// What the last desired said of the service's name.
     pub(crate) fn service(&self) -> Option<String> {
-        match &self.goal {
-            Goal::There { registration, .. } => Some(registration.service.clone()),
-            Goal::Gone { service } => service.clone(),
+        match &self.desired {
+            Desired::There { registration, .. } => Some(registration.service.clone()),
+            Desired::Gone { service } => service.clone(),
         }
     }
 }
@@ -138,16 +138,16 @@ impl<D: Driver> Service<D> {
     pub(crate) async fn keep(mut self) {
         let mut removing: Option<(u64, Instant)> = None;
         loop {
-            let (goal, round) = {
+            let (desired, round) = {
                 let wanted = self.news.borrow_and_update();
-                (wanted.goal.clone(), wanted.round)
+                (wanted.desired.clone(), wanted.round)
             };
-            let next = match goal {
-                Goal::There { registration, standing, note } => {
+            let next = match desired {
+                Desired::There { registration, standing, note } => {
                     removing = None;
                     self.there(&registration, standing, &note).await
                 }
-                Goal::Gone { service } => {
+                Desired::Gone { service } => {
                     let again = removing.filter(|(of, _)| *of == round);
                     let (_, since) = *removing.insert(again.unwrap_or((round, Instant::now())));
                     self.gone(service.as_deref(), again.is_some(), since).await
@@ -239,7 +239,7 @@ impl<D: Driver> Service<D> {
         let mut wanted = self.wanted.subscribe();
         tokio::select! {
             told = self.driver.tell(registration, standing, note) => told.map(|()| Told::Yes),
-            _ = wanted.wait_for(|wanted| matches!(wanted.goal, Goal::Gone { .. })) => Ok(Told::No),
+            _ = wanted.wait_for(|wanted| matches!(wanted.desired, Desired::Gone { .. })) => Ok(Told::No),
         }
     }
 
