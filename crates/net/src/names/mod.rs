@@ -42,7 +42,9 @@ pub(crate) async fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
     if !known.is_empty() {
         return Ok(known);
     }
-    ask(host, &ResolvConf::parse(&read(Path::new(RESOLV_CONF)))).await
+    let conf = ResolvConf::parse(&read(Path::new(RESOLV_CONF)));
+    // On the heap for as long as it takes: else every task that may ever connect had room for it.
+    Box::pin(ask(host, &conf)).await
 }
 
 async fn ask(host: &str, conf: &ResolvConf) -> io::Result<Vec<IpAddr>> {
