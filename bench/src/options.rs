@@ -20,7 +20,7 @@ mainstay-bench: Mainstay beside its peers and the floor, in one run
   --only ROW        start memory crash idle lines meanwhile agent upgrade
                     chain checks reload scrape step register discovery
                     frozen; may be repeated; the last three need consul
-  --peer NAME       mainstay s6 runit supervisord pm2 floor; may be repeated
+  --peer NAME       mainstay s6 runit supervisord pm2 horust floor; may be repeated
 ";
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ const ROWS: [&str; 16] = [
     "discovery",
     "frozen",
 ];
-const PEERS: [&str; 6] = ["mainstay", "s6", "runit", "supervisord", "pm2", "floor"];
+const PEERS: [&str; 7] = ["mainstay", "s6", "runit", "supervisord", "pm2", "horust", "floor"];
 
 impl Options {
     pub(crate) fn wants(&self, row: &str) -> bool {

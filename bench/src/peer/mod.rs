@@ -1,6 +1,7 @@
 //! The supervisors side by side: how each is set up with n jobs, started, and asked to end.
 
 pub(crate) mod floor;
+pub(crate) mod horust;
 pub(crate) mod mainstay;
 pub(crate) mod pm2;
 pub(crate) mod runit;
@@ -24,12 +25,13 @@ pub(crate) enum Who {
     Runit,
     Supervisord,
     Pm2,
+    Horust,
     Floor,
 }
 
 impl Who {
-    pub(crate) const ALL: [Who; 6] =
-        [Who::Mainstay, Who::S6, Who::Runit, Who::Supervisord, Who::Pm2, Who::Floor];
+    pub(crate) const ALL: [Who; 7] =
+        [Who::Mainstay, Who::S6, Who::Runit, Who::Supervisord, Who::Pm2, Who::Horust, Who::Floor];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -38,6 +40,7 @@ impl Who {
             Who::Runit => "runit",
             Who::Supervisord => "supervisord",
             Who::Pm2 => "pm2",
+            Who::Horust => "horust",
             Who::Floor => "floor",
         }
     }
@@ -100,6 +103,12 @@ pub(crate) trait Peer {
 
     /// Asks for the end of everything, and does not wait for it.
     fn stop(&self, root: Pid) -> Result<()>;
+}
+
+/// The program of this name, where there is one.
+pub(crate) fn installed(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|program| program.is_file())
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {

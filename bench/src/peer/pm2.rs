@@ -6,7 +6,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-use super::{Peer, Place, Who, Work, write};
+use super::{Peer, Place, Who, Work, installed, write};
 use crate::failure::{Failure, Result};
 use crate::process::tree;
 
@@ -18,9 +18,7 @@ pub(crate) struct Pm2 {
 
 impl Pm2 {
     pub(crate) fn find() -> Option<Pm2> {
-        let path = std::env::var_os("PATH")?;
-        let mut programs = std::env::split_paths(&path).map(|dir| dir.join("pm2-runtime"));
-        programs.find(|program| program.is_file()).map(|program| Pm2 { program })
+        installed("pm2-runtime").map(|program| Pm2 { program })
     }
 
     pub(crate) fn version(&self) -> Option<String> {

@@ -34,6 +34,7 @@ use crate::failure::{Doing, Result};
 use crate::figure::Figure;
 use crate::options::Options;
 use crate::peer::floor::Floor;
+use crate::peer::horust::Horust;
 use crate::peer::mainstay::Mainstay;
 use crate::peer::pm2::Pm2;
 use crate::peer::runit::Runit;
@@ -93,6 +94,9 @@ impl Scene {
         peers.push(Box::new(Supervisord));
         if let Some(pm2) = Pm2::find() {
             peers.push(Box::new(pm2));
+        }
+        if let Some(horust) = Horust::find() {
+            peers.push(Box::new(horust));
         }
         peers.push(Box::new(Floor));
         peers.retain(|peer| self.options.wants_peer(peer.who().name()));
