@@ -267,3 +267,27 @@ fn a_start_on_a_frozen_disk_is_refused_with_the_reason() {
     assert!(node.stderr().contains("its disk does not answer"), "{}", node.stderr());
     disk.thaw();
 }
+
+#[test]
+fn a_socket_on_a_frozen_disk_keeps_its_job_waiting_and_nobody_else() {
+    disk_or_skip!();
+    let listens = r#"
+        [jobs.listens]
+        exec = "sleep 1000"
+        autostart = false
+        sockets = { web = "unix:${MAINSTAY_STATE_DIR}/web.sock" }
+        restart = { on = "any", delay = "10ms", max_delay = "10ms" }
+    "#;
+    let (node, mut disk) = FrozenDisk::below(Setup::config(BESIDE.to_owned() + listens));
+    let one = node.running("one");
+    disk.freeze();
+    let started = node.ask(&["start", "listens"]);
+    let told = String::from_utf8_lossy(&started.stderr).into_owned();
+    assert!(told.contains("web.sock") && told.contains("the disk does not answer"), "{told}");
+    until("its start fails", || (node.job("listens")["restarts"].as_u64()? > 3).then_some(()));
+    node.must(&["restart", "one"]);
+    assert_ne!(node.running("one"), one);
+    disk.thaw();
+    node.running("listens");
+    assert!(node.state_dir().join("web.sock").exists());
+}

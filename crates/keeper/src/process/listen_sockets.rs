@@ -1,13 +1,13 @@
 //! Listening sockets that are held for jobs, so that they outlive restarts of job and agent.
 
 use mainstay_core::plan::Socket;
-use mainstay_sys::nonblocking;
+use mainstay_sys::{disk::Disk, nonblocking};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::{
     io,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 #[derive(Debug)]
@@ -20,11 +20,12 @@ pub(crate) struct HeldSocket {
 pub(crate) fn hold(
     held: &mut Vec<HeldSocket>,
     wanted: &[Socket],
+    disks: &Disk,
 ) -> Result<(), (String, io::Error)> {
     held.retain(|held| wanted.contains(&held.socket));
     for socket in wanted {
         if !held.iter().any(|held| held.socket == *socket) {
-            let fd = open(&socket.address).map_err(|error| {
+            let fd = open(&socket.address, disks).map_err(|error| {
                 (format!("cannot listen on {} for socket '{}'", socket.address, socket.name), error)
             })?;
             held.push(HeldSocket { socket: socket.clone(), fd });
@@ -39,15 +40,10 @@ pub(crate) fn in_order<'a>(held: &'a [HeldSocket], wanted: &[Socket]) -> Vec<Bor
     wanted.iter().filter_map(find).map(|held| held.fd.as_fd()).collect()
 }
 
-fn open(address: &str) -> io::Result<OwnedFd> {
+fn open(address: &str, disks: &Disk) -> io::Result<OwnedFd> {
     if let Some(path) = address.strip_prefix("unix:") {
-        // Without O_NONBLOCK on the listening socket: the job decides how it accepts.
-        let path = Path::new(path);
-        nonblocking::remove_stale_socket(path)?;
-        let fd = nonblocking::bind(path, SocketType::STREAM)?;
-        rustix::net::listen(&fd, BACKLOG)?;
-        rustix::io::ioctl_fionbio(&fd, false)?;
-        return Ok(fd);
+        let path = PathBuf::from(path);
+        return disks.run(move || open_unix(&path));
     }
     let (address, kind) = match address.strip_prefix("udp:") {
         Some(rest) => (rest, SocketType::DGRAM),
@@ -65,6 +61,15 @@ fn open(address: &str) -> io::Result<OwnedFd> {
     if kind == SocketType::STREAM {
         rustix::net::listen(&fd, BACKLOG)?;
     }
+    Ok(fd)
+}
+
+/// Without `O_NONBLOCK` on the listening socket: the job decides how it accepts.
+fn open_unix(path: &Path) -> io::Result<OwnedFd> {
+    nonblocking::remove_stale_socket(path)?;
+    let fd = nonblocking::bind(path, SocketType::STREAM)?;
+    rustix::net::listen(&fd, BACKLOG)?;
+    rustix::io::ioctl_fionbio(&fd, false)?;
     Ok(fd)
 }
 

@@ -47,7 +47,8 @@ pub(crate) fn hold(options: &HoldOptions) -> Result<i32, KeeperError> {
     // Orphans of the command come to us: they are its tree.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let run = crate::run_id().map_err(KeeperError::doing("choose a run id"))?;
-    let context = RunContext::new(run, None, |_| Window::none(), Disk::waited_for())
+    let disks = (Disk::waited_for(), Disk::waited_for());
+    let context = RunContext::new(run, None, |_| Window::none(), disks)
         .map_err(KeeperError::doing("prepare"))?;
     // Somebody wants to find it there after a power cut.
     let state_files = StateDir::open(&dir, Durability::Machine)

@@ -67,7 +67,8 @@ pub(crate) fn run(options: RunOptions, starter: Option<OwnedFd>) -> Result<i32, 
         let _ = dir.remember_project(project);
     }
     let keeper = || -> std::io::Result<Keeper> {
-        let mut context = RunContext::new(run, cgroup, Window::open, Disk::of(dir.path())?)?;
+        let disks = (Disk::of(dir.path())?, Disk::of_users()?);
+        let mut context = RunContext::new(run, cgroup, Window::open, disks)?;
         // Its stderr is read by who started it, until it has.
         context.lends_stderr = starter.is_none();
         let state_files = dirs::state_files(dir.path())?;

@@ -36,6 +36,8 @@ pub(crate) struct RunContext {
     pub(crate) window: Window,
     /// That of the run directory.
     pub(crate) disk: Disk,
+    /// Those of the sockets that jobs listen on.
+    pub(crate) user_disks: Disk,
 }
 
 impl RunContext {
@@ -43,7 +45,7 @@ impl RunContext {
         run: String,
         cgroup: Option<cgroup::Root>,
         window: impl FnOnce(u64) -> Window,
-        disk: Disk,
+        (disk, user_disks): (Disk, Disk),
     ) -> io::Result<RunContext> {
         let nofile = spawn::raise_nofile();
         Ok(RunContext {
@@ -57,6 +59,7 @@ impl RunContext {
             null: nonblocking::null()?,
             lends_stderr: true,
             disk,
+            user_disks,
         })
     }
 

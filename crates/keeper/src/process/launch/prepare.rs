@@ -29,7 +29,7 @@ pub(super) fn prepare(
     spawn: &Spawn,
     notify_path: &Path,
 ) -> Result<Prepared, LaunchError> {
-    listen_sockets::hold(&mut job.sockets, &spawn.sockets)
+    listen_sockets::hold(&mut job.sockets, &spawn.sockets, &context.user_disks)
         .map_err(|(what, error)| LaunchError { doing: what, error })?;
     if spawn.notify && job.notify.is_none() {
         let (path, identity) = (notify_path.to_owned(), spawn.exec.identity.clone());

@@ -62,6 +62,7 @@ pub(in crate::upgrade) struct FreshResources {
     signals: Signals,
     state_files: Arc<StateDir>,
     disk: Disk,
+    user_disks: Disk,
 }
 
 /// A machine that is short of processes is asked again for so long: there are jobs to keep.
@@ -103,13 +104,23 @@ impl Handover {
             signals: Signals::block_all()?,
             state_files: dirs::state_files(&self.run_dir)?,
             disk: Disk::of(&self.run_dir)?,
+            user_disks: Disk::of_users()?,
         })
     }
 
     /// A keeper that goes on where the other one stopped.
     pub(in crate::upgrade) fn restore(self, fresh: FreshResources) -> io::Result<Keeper> {
-        let FreshResources { output, opener, exe, poller, deadlines, signals, state_files, disk } =
-            fresh;
+        let FreshResources {
+            output,
+            opener,
+            exe,
+            poller,
+            deadlines,
+            signals,
+            state_files,
+            disk,
+            user_disks,
+        } = fresh;
         let processes = self.jobs.iter().filter_map(|job| job.process.as_ref());
         let written: HashSet<u64> =
             processes.flat_map(|process| process.streams.iter().copied()).collect();
@@ -175,6 +186,7 @@ impl Handover {
             // Now that output is read again. It gets low numbers: few are taken by what is fresh.
             window: Window::open(most_descriptors(self.nofile)),
             disk,
+            user_disks,
         };
         let role = Role::Node(Box::new(node));
         let mut keeper = Keeper::of(poller, deadlines, signals, context, state_files, role)?;
