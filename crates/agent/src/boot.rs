@@ -104,7 +104,7 @@ pub async fn boot(
     }
     trace::follow(&node.plan().log);
     trace::set_level(&node.plan().node.log_level);
-    let fleet = fleet::join(node.plan(), &welcome).await?;
+    let (fleet, peers) = fleet::join(node.plan(), &welcome).await?.unzip();
     let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
     let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
@@ -116,6 +116,7 @@ pub async fn boot(
         api: api_plan,
         user_metrics: user_metrics.clone(),
         listeners: listeners_now,
+        peers,
     };
     let (handle, calls) = Handle::new(event_log.clone(), options.clone(), shared);
     let mut agent = Agent {

@@ -3,7 +3,7 @@
 use crate::{
     agent::Agent,
     event_log::EventLog,
-    fleet::FleetRoom,
+    fleet::{FleetPeers, FleetRoom, PeerStates},
     metrics::user_metrics::UserMetrics,
     reload::{Applied, options::Options, previews::PreviewError},
     wait::Wait,
@@ -11,10 +11,12 @@ use crate::{
 use mainstay_core::{
     environ::Environ,
     fleet::{FleetRequest, RequestAnswer},
+    name::Name,
     node::{Refusal, Request},
     plan::{ApiPlan, Listeners, Plan},
 };
 use mainstay_import::Loaded;
+use mainstay_net::BoxedStream;
 use mainstay_pool::{CONFIGURATION, RUN_FILES};
 use mainstay_wire::{
     api::{
@@ -24,7 +26,7 @@ use mainstay_wire::{
     link::Figures,
     run_dir::Dirs,
 };
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 /// So many callers may be in line; the next one waits.
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) api: watch::Receiver<ApiPlan>,
     pub(crate) user_metrics: Arc<UserMetrics>,
     pub(crate) listeners: watch::Receiver<Listeners>,
+    /// The other nodes of its fleet, if it has one.
+    pub(crate) peers: Option<FleetPeers>,
 }
 
 impl Handle {
@@ -94,6 +98,41 @@ impl Handle {
     #[must_use]
     pub fn listeners(&self) -> watch::Receiver<Listeners> {
         self.shared.listeners.clone()
+    }
+
+    /// Its name in its fleet; `None`: it belongs to none.
+    #[must_use]
+    pub fn node_name(&self) -> Option<&Name> {
+        self.shared.peers.as_ref().map(FleetPeers::me)
+    }
+
+    /// The other nodes of the fleet by name, as this one sees them.
+    #[must_use]
+    pub fn peer_states(&self) -> Option<watch::Receiver<PeerStates>> {
+        self.shared.peers.as_ref().map(FleetPeers::states)
+    }
+
+    /// Changes with whatever happens in the fleet.
+    #[must_use]
+    pub fn fleet_changes(&self) -> Option<watch::Receiver<u64>> {
+        self.shared.peers.as_ref().map(FleetPeers::changes)
+    }
+
+    /// A connection to the API of another node, over the mesh.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or there is no fleet.
+    pub async fn connect(&self, node: &Name) -> io::Result<BoxedStream> {
+        match &self.shared.peers {
+            Some(peers) => peers.connect(node).await,
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// The next connection of another node to this API; `None`: there is no fleet. May be dropped
+    /// at any time.
+    pub async fn next_peer(&self) -> Option<(Name, BoxedStream)> {
+        self.shared.peers.as_ref()?.next_stream().await
     }
 
     pub(crate) fn reloads(&self) -> &Mutex<()> {

@@ -41,6 +41,7 @@ pub(crate) fn job(
     let facts = facts.cloned().unwrap_or_default();
     JobStatus {
         name: plan.name.clone(),
+        node: None,
         state: job.phase(),
         desired: job.desired(),
         health: job.health(),

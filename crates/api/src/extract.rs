@@ -7,7 +7,10 @@ use axum::{
     http::request::Parts,
 };
 use mainstay_net::listen::{BodyError, BodyLimits, read_body};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error},
+};
 use std::time::Duration;
 
 const LIMITS: BodyLimits = BodyLimits { longest: 1 << 20, time: Duration::from_secs(10) };
@@ -16,6 +19,23 @@ const LIMITS: BodyLimits = BodyLimits { longest: 1 << 20, time: Duration::from_s
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
+
+/// `here=true`: this node alone, whatever its fleet says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HereQuery {
+    #[serde(default, deserialize_with = "flag")]
+    pub(crate) here: bool,
+}
+
+/// A word of a query that is set or not: `1` or `true`, `0` or `false`.
+pub(crate) fn flag<'de, D: Deserializer<'de>>(word: D) -> Result<bool, D::Error> {
+    match String::deserialize(word)?.as_str() {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        other => Err(D::Error::custom(format!("'{other}' is neither true nor false"))),
+    }
+}
 
 /// A JSON body; an empty one stands for `{}`.
 pub(crate) struct Body<T>(pub(crate) T);

@@ -10,6 +10,7 @@ mod extract;
 pub mod fuzz;
 mod listeners;
 mod openapi;
+mod passing;
 mod placed;
 mod problem;
 mod routes;

@@ -41,6 +41,15 @@ impl<T: JsonSchema> Content for Json<T> {
     }
 }
 
+/// What a route of another node takes or answers.
+pub(crate) enum Anything {}
+
+impl Content for Anything {
+    fn content(_: &mut SchemaGenerator) -> Option<Value> {
+        Some(json!({ "*/*": {} }))
+    }
+}
+
 /// Lines that jobs have written.
 pub(crate) enum LogLines {}
 
@@ -94,7 +103,8 @@ pub(crate) fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
     for route in ROUTES {
-        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        // It has no word for the rest of a path.
+        let path = paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
         path[route.method] = operation(route, &mut schemas);
     }
     json!({
@@ -139,7 +149,7 @@ fn operation_id(route: &Route) -> String {
 
 fn parameters(route: &Route) -> Vec<Value> {
     let in_path = route.path.split('/').filter_map(|word| word.strip_prefix('{')).map(|word| {
-        let name = word.trim_end_matches('}');
+        let name = word.trim_start_matches('*').trim_end_matches('}');
         json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
     });
     let lines = route.query.contains(&"lines");
@@ -148,6 +158,8 @@ fn parameters(route: &Route) -> Vec<Value> {
             "since" if lines => json!({ "type": "string", "examples": ["10m"] }),
             "since" => json!({ "type": "integer", "minimum": 0 }),
             "follow" => json!({ "type": "boolean", "default": !lines }),
+            "fleet" | "here" => json!({ "type": "boolean", "default": false }),
+            "job" => json!({ "type": "string", "examples": ["web"] }),
             "jobs" => json!({ "type": "string", "examples": ["web,db"] }),
             "lines" => json!({ "type": "string", "default": "100", "examples": ["all"] }),
             "format" => json!({ "enum": ["text", "json"], "default": "text" }),

@@ -7,16 +7,16 @@ use mainstay_core::{
     node::{Refusal, Request},
 };
 use mainstay_wire::api::{FleetStatus, Goal, PlacedStatus};
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
+use std::{collections::BTreeSet, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
-use tokio::time::{sleep, timeout};
 
 /// However short a wait is, the master gets so long to answer.
 const ANSWER: Duration = Duration::from_secs(2);
-/// How often it is looked at what has come of a request.
-const LOOK: Duration = Duration::from_millis(50);
+/// Looking at the fleet takes so long that it is not done for every change.
+const NOTICEABLE: Duration = Duration::from_micros(500);
 /// A reason that stood before the request stands still after so long: it is why nothing comes of it.
 const STANDS: Duration = Duration::from_secs(1);
 
@@ -133,8 +133,11 @@ pub(crate) async fn wait(
     patience: Duration,
 ) -> Result<(), Problem> {
     let begun = Instant::now();
+    let mut sight = Sight::new(state, begun + patience);
+    // A reason that stands is one by then.
+    let stands = begun + STANDS;
     loop {
-        let Some(fleet) = state.handle.fleet().await? else { return Ok(()) };
+        let Some(fleet) = sight.look().await? else { return Ok(()) };
         let mut open = None;
         for job in jobs {
             let Some(now) = fleet.job(job.as_str()) else { continue };
@@ -152,7 +155,40 @@ pub(crate) async fn wait(
             let state = job.home().map_or("STOPPED", |copy| copy.state.as_str());
             return Err(Problem::overdue(format!("{} is {state} after {patience:?}", job.job)));
         }
-        sleep(LOOK).await;
+        sight.changed(Some(stands).filter(|at| *at > Instant::now())).await;
+    }
+}
+
+/// The fleet, looked at whenever something has changed in it.
+struct Sight<'a> {
+    state: &'a AppState,
+    changes: Option<watch::Receiver<u64>>,
+    until: Instant,
+    took: Duration,
+}
+
+impl Sight<'_> {
+    fn new(state: &AppState, until: Instant) -> Sight<'_> {
+        Sight { state, changes: state.handle.fleet_changes(), until, took: Duration::ZERO }
+    }
+
+    async fn look(&mut self) -> Result<Option<FleetStatus>, Problem> {
+        self.changes.iter_mut().for_each(watch::Receiver::mark_unchanged);
+        let begun = Instant::now();
+        let fleet = self.state.handle.fleet().await?;
+        self.took = begun.elapsed();
+        Ok(fleet)
+    }
+
+    /// Returns when there may be something to see: a change, this moment, or the end of the wait.
+    async fn changed(&mut self, at: Option<Instant>) {
+        let at = at.map_or(self.until, |at| at.min(self.until));
+        let Some(changes) = &mut self.changes else { return sleep_until(at).await };
+        let heard = timeout_at(at, changes.changed()).await.is_ok();
+        if heard && self.took > NOTICEABLE {
+            // A thousand changes one after the other are not each looked at.
+            sleep_until(at.min(Instant::now() + self.took * 8)).await;
+        }
     }
 }
 
@@ -164,7 +200,8 @@ pub(crate) async fn wait_for_home(
     patience: Duration,
 ) -> Result<(), Problem> {
     let begun = Instant::now();
-    while let Some(fleet) = state.handle.fleet().await? {
+    let mut sight = Sight::new(state, begun + patience);
+    while let Some(fleet) = sight.look().await? {
         let is_there = |job: &&Name| {
             let home = fleet.job(job.as_str()).and_then(PlacedStatus::home);
             home.is_some_and(|copy| copy.node == *to && copy.state == "RUNNING")
@@ -176,7 +213,7 @@ pub(crate) async fn wait_for_home(
             }
             return Err(Problem::overdue(format!("{job} does not run on {to} after {patience:?}")));
         }
-        sleep(LOOK).await;
+        sight.changed(None).await;
     }
     Ok(())
 }

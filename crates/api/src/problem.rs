@@ -7,7 +7,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use mainstay_core::node::Refusal;
+use mainstay_core::{name::Name, node::Refusal};
 use mainstay_pool::Unserved;
 use mainstay_wire::api::{Gone, ProblemDocument, ReloadError, WaitError};
 
@@ -20,13 +20,14 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
         let document = ProblemDocument {
             title: status.canonical_reason().unwrap_or("Error").to_owned(),
             status: status.as_u16(),
             detail: detail.into(),
             job: None,
             changes: None,
+            node: None,
         };
         Problem { status, document }
     }
@@ -95,6 +96,42 @@ impl Problem {
     pub(crate) fn no_fleet() -> Problem {
         let detail = "this node belongs to no fleet: its configuration has no [fleet]";
         Problem::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// There is no room or nobody for it now.
+    pub(crate) fn unavailable(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+
+    /// Another node cannot be asked.
+    pub(crate) fn unreachable(node: &Name, why: &str) -> Problem {
+        let mut problem = Problem::unavailable(format!("{node} cannot be asked: {why}"));
+        problem.document.node = Some(node.to_string());
+        problem
+    }
+
+    pub(crate) fn isolated(node: &Name) -> Problem {
+        Problem::conflict(format!(
+            "{node} is isolated, and nothing is asked of it: `mainstay fleet readmit {node}` lets it \
+             take part again"
+        ))
+    }
+
+    /// A node has it from another one, and it is for a third.
+    pub(crate) fn passed_on_already(node: &Name) -> Problem {
+        let detail = format!("it was passed on once, and is for {node}: ask that node itself");
+        Problem::new(StatusCode::LOOP_DETECTED, detail)
+    }
+
+    /// What another node has answered.
+    pub(crate) fn of_node(node: &Name, status: StatusCode, body: &[u8]) -> Problem {
+        let told = || Problem::new(status, format!("{node} has answered {status}"));
+        let mut problem = match serde_json::from_slice::<ProblemDocument>(body) {
+            Ok(document) => Problem { status, document },
+            Err(_) => told(),
+        };
+        problem.document.node = Some(node.to_string());
+        problem
     }
 
     /// Something here does not work as it should.

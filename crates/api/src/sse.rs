@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use mainstay_agent::EventLog;
-use mainstay_core::event::Event;
+use mainstay_core::{event::Event, name::stands_for};
 use mainstay_wire::api::{EventGap, EventView};
 use std::{
     collections::VecDeque,
@@ -114,6 +114,18 @@ impl EncodedEvents {
             chunks.push_back(chunk.clone());
         }
         Some(chunk)
+    }
+
+    /// Of what follows the event numbered `cursor`, some, and of that what is about a job: it may be
+    /// nothing. `None`: nothing follows yet.
+    pub(crate) fn about(&self, job: &str, cursor: u64) -> Option<Chunk> {
+        let batch = self.log.after(cursor, AT_ONCE);
+        let (first, last) = (batch.events.first()?, batch.events.last()?);
+        let gap = if batch.gap { self.gap(first.seq - 1) } else { String::new() };
+        let about = batch.events.iter().filter(|it| stands_for(job, it.source.as_str()));
+        let text = std::iter::once(gap).chain(about.map(|event| self.one(event)));
+        let bytes = text.collect::<String>().into();
+        Some(Chunk { after: cursor, to: last.seq, bytes })
     }
 
     fn one(&self, event: &Event) -> String {

@@ -2,6 +2,7 @@
 
 use crate::{
     listeners::{optional::ListenerStates, tcp::ApiListeners},
+    passing::Passing,
     sse::EncodedEvents,
     telemetry::requests::Requests,
 };
@@ -19,6 +20,8 @@ pub(crate) struct AppState {
     pub(crate) listening: Arc<ListenerStates>,
     pub(crate) requests: Arc<Requests>,
     pub(crate) events: Arc<EncodedEvents>,
+    /// What is passed on to other nodes.
+    pub(crate) passing: Passing,
 }
 
 impl AppState {
@@ -32,6 +35,7 @@ impl AppState {
             listening: Arc::default(),
             requests: Arc::default(),
             events,
+            passing: Passing::default(),
         }
     }
 }

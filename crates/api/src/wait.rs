@@ -1,18 +1,29 @@
 //! Waiting for a goal: what a path names is asked for something, and waited for until it got there.
 
-use crate::{AppState, placed, problem::Problem};
+use crate::{
+    AppState,
+    extract::flag,
+    passing::{Hop, PassedAnswer, Question, pass_on},
+    placed,
+    problem::Problem,
+};
 use axum::Json;
+use futures_util::future::join_all;
 use mainstay_config::nearest;
 use mainstay_core::{
-    name::Name,
+    name::{Name, stands_for},
     node::{Refusal, Request},
 };
+use mainstay_net::percent::segment;
 use mainstay_wire::api::{
     FleetStatus, Goal, Incarnations, JobAnswer, JobInstances, JobList, JobStatus, PATIENCE,
     Selection,
 };
 use serde::Deserialize;
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// How long to wait, as the query says it.
 #[derive(Debug, Deserialize)]
@@ -20,8 +31,25 @@ use std::{collections::BTreeSet, time::Duration};
 pub(crate) struct WaitQuery {
     wait: Option<String>,
     /// On this node alone, whatever the fleet says.
-    #[serde(default)]
-    here: bool,
+    #[serde(default, deserialize_with = "flag")]
+    pub(crate) here: bool,
+}
+
+/// Who is asked about a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// This node alone.
+    Here,
+    /// The node where it runs; this one if it runs nowhere.
+    Home,
+    /// The fleet, from here; only what this node does not know is asked of one that does.
+    Fleet,
+}
+
+impl Scope {
+    pub(crate) fn or_here(self, here: bool) -> Scope {
+        if here { Scope::Here } else { self }
+    }
 }
 
 impl WaitQuery {
@@ -34,13 +62,20 @@ impl WaitQuery {
             None => Ok(PATIENCE),
         }
     }
+
+    /// As another node is to be asked.
+    pub(crate) fn passed_on(&self) -> String {
+        self.wait.as_ref().map_or_else(String::new, |wait| format!("wait={}", segment(wait)))
+    }
 }
 
 /// What is asked for something: a job, all instances of one, or an app.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
-    /// Each of them is asked.
+    /// Each of them is asked, here.
     asked: Vec<Name>,
+    /// These are asked of other nodes.
+    elsewhere: BTreeMap<Name, Vec<Name>>,
     shape: Shape,
     jobs: Selection,
     /// Those that a start waits for: what does not start with its app is not among them.
@@ -60,24 +95,85 @@ enum Shape {
 impl Subject {
     /// The job of this name, or the instances of the job that is written under it; or several such
     /// names with commas between them. All of them have to be there.
-    pub(crate) async fn of_job(state: &AppState, names: &str) -> Result<Subject, Problem> {
-        let (mut asked, mut shape) = (Vec::new(), Shape::One);
+    pub(crate) async fn of_job(
+        state: &AppState,
+        names: &str,
+        scope: Scope,
+    ) -> Result<Subject, Problem> {
+        let (mut all, mut shape) = (Vec::new(), Shape::One);
         for name in names.split(',') {
-            let found = state.handle.jobs(Selection::Named(name.to_owned())).await?;
+            let found = find(state, name, scope).await?;
             shape = match found.as_slice() {
                 [] => return Err(no_such_job(state, name).await?),
                 [job] if job.name.as_str() == name => Shape::One,
                 [..] => Shape::InstancesOf(name.to_owned()),
             };
-            asked.extend(found.into_iter().map(|job| job.name));
+            all.extend(found);
         }
         if names.contains(',') {
             let mut seen = BTreeSet::new();
-            asked.retain(|name: &Name| seen.insert(name.clone()));
+            all.retain(|it| seen.insert(it.name.clone()));
             shape = Shape::List;
         }
+        let (mut asked, mut elsewhere) = (Vec::new(), BTreeMap::<Name, Vec<Name>>::new());
+        for FoundJob { name, node } in all {
+            match node {
+                None => asked.push(name),
+                Some(node) => elsewhere.entry(node).or_default().push(name),
+            }
+        }
         let jobs = Selection::These(asked.clone());
-        Ok(Subject { asked, shape, started: jobs.clone(), jobs })
+        Ok(Subject { asked, elsewhere, shape, started: jobs.clone(), jobs })
+    }
+
+    /// The other node that has all of it; `None`: this one has.
+    pub(crate) fn only_node(&self) -> Result<Option<&Name>, Problem> {
+        match (self.elsewhere.len(), self.is_here()) {
+            (0, _) => Ok(None),
+            (1, false) => Ok(self.elsewhere.keys().next()),
+            (_, _) => {
+                let why = "it runs on several nodes: ask for one of its instances, or the fleet";
+                Err(Problem::conflict(why))
+            }
+        }
+    }
+
+    /// Some of it is asked here.
+    pub(crate) fn is_here(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// Asks the other nodes about what is theirs; `question` is told which path names them. All are
+    /// asked, also when one refuses.
+    pub(crate) async fn jobs_elsewhere(
+        &self,
+        state: &AppState,
+        hop: Hop,
+        question: impl Fn(String) -> Question,
+    ) -> Result<Vec<JobStatus>, Problem> {
+        let asked = self.elsewhere.iter().map(|(node, jobs)| {
+            let names: Vec<String> = jobs.iter().map(|job| segment(job.as_str())).collect();
+            pass_on(state, hop, node, question(format!("/v1/jobs/{}", names.join(","))))
+        });
+        let mut jobs = Vec::new();
+        for answer in join_all(asked).await {
+            jobs.extend(answer?.read::<JobAnswer>().await?.into_jobs());
+        }
+        Ok(jobs)
+    }
+
+    /// As [`Subject::jobs_elsewhere`], a question for each job.
+    pub(crate) async fn ask_elsewhere(
+        &self,
+        state: &AppState,
+        hop: Hop,
+        question: impl Fn(String) -> Question,
+    ) -> Result<Vec<PassedAnswer>, Problem> {
+        let each = self.elsewhere.iter().flat_map(|(node, jobs)| {
+            jobs.iter().map(move |job| (node, format!("/v1/jobs/{}", segment(job.as_str()))))
+        });
+        let asked = each.map(|(node, path)| pass_on(state, hop, node, question(path)));
+        join_all(asked).await.into_iter().collect()
     }
 
     /// One request that concerns them all; instances are asked one by one, and one that cannot does
@@ -97,6 +193,7 @@ impl Subject {
     pub(crate) fn of_app(app: &Name) -> Subject {
         Subject {
             asked: vec![app.clone()],
+            elsewhere: BTreeMap::new(),
             shape: Shape::One,
             jobs: Selection::OfApp(app.clone()),
             started: Selection::StartedWith(app.clone()),
@@ -135,6 +232,13 @@ impl Subject {
 
     pub(crate) fn not_there(&self) -> Problem {
         Problem::no_such_job(self.asked.first().map_or("", Name::as_str), None)
+    }
+
+    /// Those of them that the fleet places.
+    pub(crate) async fn placed(&self, state: &AppState) -> Result<Vec<Name>, Problem> {
+        let placed = self.jobs(state).await?.into_iter().filter(|job| job.placed.is_some());
+        let elsewhere = self.elsewhere.values().flatten().cloned();
+        Ok(placed.map(|job| job.name).chain(elsewhere).collect())
     }
 
     pub(crate) async fn jobs(&self, state: &AppState) -> Result<Vec<JobStatus>, Problem> {
@@ -237,6 +341,40 @@ impl Subject {
         placed::wait(state, fleet, &jobs.collect(), goal, patience).await?;
         Ok(ours)
     }
+}
+
+/// A job that a name stands for.
+#[derive(Debug, Clone)]
+struct FoundJob {
+    name: Name,
+    /// The node to ask; `None`: this one.
+    node: Option<Name>,
+}
+
+/// The job of this name, or the instances of what is written under it.
+async fn find(state: &AppState, name: &str, scope: Scope) -> Result<Vec<FoundJob>, Problem> {
+    let known = state.handle.jobs(Selection::Named(name.to_owned())).await?;
+    if known.is_empty() && scope != Scope::Here {
+        return find_unknown(state, name).await;
+    }
+    let me = state.handle.node_name();
+    let home = |job: &JobStatus| {
+        let home = job.placed.as_ref().filter(|_| scope == Scope::Home)?.home()?;
+        Some(home.node.clone()).filter(|node| Some(node) != me)
+    };
+    Ok(known.into_iter().map(|job| FoundJob { node: home(&job), name: job.name }).collect())
+}
+
+/// What only other nodes know: asked where it runs, else of the first that knows it.
+async fn find_unknown(state: &AppState, name: &str) -> Result<Vec<FoundJob>, Problem> {
+    let Some(fleet) = state.handle.fleet().await? else { return Ok(Vec::new()) };
+    let meant = fleet.jobs.iter().filter(|job| stands_for(name, job.job.as_str()));
+    let found = meant.filter_map(|job| {
+        let home = job.home().map(|copy| &copy.node);
+        let node = home.or(job.known_by.first())?.clone();
+        Some(FoundJob { name: job.job.clone(), node: Some(node) })
+    });
+    Ok(found.collect())
 }
 
 /// With the name that may have been meant.

@@ -56,6 +56,14 @@ impl Name {
     }
 }
 
+/// Whether a name in a command means this job: its own, or that of the job it is an instance of.
+#[must_use]
+pub fn stands_for(name: &str, job: &str) -> bool {
+    let rest = job.strip_prefix(name);
+    let number = rest.and_then(|rest| rest.strip_prefix('-'));
+    rest == Some("") || number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
 impl Serialize for Name {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())

@@ -9,13 +9,33 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-struct TestFleet {
-    nodes: Vec<Node>,
+pub(super) struct TestFleet {
+    pub(super) nodes: Vec<Node>,
     _key: Scratch,
 }
 
 /// Three nodes, each on a machine of its own: two jobs of an app, and one of each node.
 fn shop() -> TestFleet {
+    fleet_of(
+        r#"
+        [apps.shop]
+        on_failure = "restart-process"
+        [jobs.db]
+        exec = "sleep 1000"
+        app = "shop"
+        place = { load = 60 }
+        [jobs.web]
+        exec = "sleep 1000"
+        app = "shop"
+        place = { load = 60, start_sequence = 2 }
+        [jobs.lone]
+        exec = "sleep 1000"
+        "#,
+    )
+}
+
+/// Three nodes, each on a machine of its own, with these apps and jobs.
+pub(super) fn fleet_of(jobs: &str) -> TestFleet {
     let scratch = Scratch::new();
     let key = scratch.path().join("fleet.key");
     fs::write(&key, "5e".repeat(32)).expect("a scratch directory can be written");
@@ -35,18 +55,7 @@ fn shop() -> TestFleet {
             [fleet]
             nodes = [{}]
             key_file = "{}"
-            [apps.shop]
-            on_failure = "restart-process"
-            [jobs.db]
-            exec = "sleep 1000"
-            app = "shop"
-            place = {{ load = 60 }}
-            [jobs.web]
-            exec = "sleep 1000"
-            app = "shop"
-            place = {{ load = 60, start_sequence = 2 }}
-            [jobs.lone]
-            exec = "sleep 1000"
+            {jobs}
             "#,
             nodes.join(", "),
             key.display()
@@ -58,7 +67,7 @@ fn shop() -> TestFleet {
 }
 
 /// Where a node sees a job run.
-fn home(node: &Node, job: &str) -> Option<String> {
+pub(super) fn home(node: &Node, job: &str) -> Option<String> {
     let fleet: Value = serde_json::from_str(&node.must(&["fleet", "status", "--json"])).ok()?;
     let jobs = fleet["jobs"].as_array()?;
     let job = jobs.iter().find(|it| it["job"] == job)?;
@@ -66,14 +75,14 @@ fn home(node: &Node, job: &str) -> Option<String> {
     (copy["state"] == "RUNNING").then(|| copy["node"].as_str().unwrap_or_default().to_owned())
 }
 
-fn until_home(node: &Node, job: &str, expected: &str) {
+pub(super) fn until_home(node: &Node, job: &str, expected: &str) {
     until(&format!("{job} runs on {expected}"), || {
         (home(node, job).as_deref() == Some(expected)).then_some(())
     });
 }
 
 /// As if its machine had lost its power.
-fn kill(node: &Node) {
+pub(super) fn kill(node: &Node) {
     let keeper = node.status()["keeper"]["pid"].as_u64().expect("a keeper answers");
     let keeper = u32::try_from(keeper).expect("a pid");
     let all = proc::children(keeper);

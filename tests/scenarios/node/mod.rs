@@ -3,6 +3,7 @@
 
 mod control;
 mod detach;
+mod elsewhere;
 mod fleet;
 mod health;
 mod many;

@@ -1,9 +1,15 @@
 //! The dashboard that we give away shows only what there is.
 
 use super::{metrics, start};
-use std::{collections::BTreeSet, fs, path::Path};
+use mainstay_tests::Scratch;
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
+/// It begins with a key of `[node]`.
 const CONFIG: &str = r#"
+name = "n1"
+[fleet]
+nodes = ["n1=ADDRESS"]
+key_file = "KEY"
 [telemetry]
 listen = "127.0.0.1:PORT"
 [containerpilot]
@@ -31,7 +37,15 @@ fn file(name: &str) -> String {
 
 #[test]
 fn the_dashboard_and_the_book_name_only_series_that_exist_and_the_book_names_all() {
-    let (node, port) = start(CONFIG);
+    let scratch = Scratch::new();
+    let key = scratch.path().join("fleet.key");
+    fs::write(&key, "5e".repeat(32)).expect("a scratch directory can be written");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("our own file");
+    // Other tests have fleets as well.
+    let pid = std::process::id();
+    let address = format!("127.{}.{}.251:7071", 1 + (pid >> 8 & 0x7f), pid & 0xff);
+    let config = CONFIG.replace("ADDRESS", &address).replace("KEY", &key.display().to_string());
+    let (node, port) = start(&config);
     node.until_health("web", "healthy");
     let took = "mainstay_check_duration_seconds_count{job_name=\"web\",check=\"exec\"}";
     mainstay_tests::until("a check has answered", || metrics(port).get(took));

@@ -14,6 +14,7 @@ mod engine;
 mod keeping;
 mod kept_file;
 mod node_link;
+mod peers;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ mod view;
 
 pub(crate) use engine::Carrier;
 pub(crate) use node_link::{concerns_fleet, next_wake};
+pub(crate) use peers::{FleetPeers, PeerStates};
 pub(crate) use start::{JoinError, join};
 
 use keeping::Keeping;
@@ -40,7 +42,10 @@ use std::{
     path::Path,
     sync::Arc,
 };
-use tokio::{sync::oneshot, time::sleep};
+use tokio::{
+    sync::{oneshot, watch},
+    time::sleep,
+};
 
 #[derive(Debug)]
 pub(crate) struct FleetRoom {
@@ -59,6 +64,10 @@ pub(crate) struct FleetRoom {
     ending: bool,
     /// What the node has to do, and has not done.
     actions: VecDeque<FleetAction>,
+    /// The other nodes, for those who look at them beside the loop.
+    states: watch::Sender<PeerStates>,
+    /// Counts the steps, for those who wait for what comes of one.
+    changes: watch::Sender<u64>,
 }
 
 /// Something that the room has to look at.
@@ -99,12 +108,18 @@ impl FleetRoom {
             rules,
             ending: false,
             actions: VecDeque::new(),
+            states: watch::Sender::default(),
+            changes: watch::Sender::default(),
         }
     }
 
     /// As that of an agent before.
     pub(crate) fn resuming(self, now: Mono) -> FleetRoom {
         FleetRoom { fleet: self.fleet.resuming(now), ..self }
+    }
+
+    pub(crate) fn me(&self) -> &Name {
+        &self.keeping.node_of().node
     }
 
     pub(crate) fn fleet(&self) -> &Fleet {
@@ -192,6 +207,19 @@ impl FleetRoom {
         let version = self.keeping.keep(self.fleet.kept());
         self.held.push_back((version, outcome));
         self.release();
+        self.show();
+    }
+
+    /// Whoever waits for something of the fleet looks again.
+    fn show(&self) {
+        self.states.send_if_modified(|shown| {
+            let now: PeerStates =
+                self.fleet.peers().map(|(node, state)| (node.clone(), state)).collect();
+            let is_news = *shown != now;
+            *shown = now;
+            is_news
+        });
+        self.changes.send_modify(|count| *count += 1);
     }
 
     /// What may become visible now.

@@ -1,6 +1,6 @@
 //! How the node comes to take part: with what an earlier run left, on the engine that its plan names.
 
-use super::{Carrier, FleetRoom, open};
+use super::{Carrier, FleetPeers, FleetRoom, open};
 use crate::clock;
 use mainstay_core::{
     fleet::{Identity, RunId},
@@ -25,7 +25,10 @@ pub enum JoinError {
 }
 
 /// Takes part in the fleet of the plan, if it has one.
-pub(crate) async fn join(plan: &Plan, welcome: &Welcome) -> Result<Option<FleetRoom>, JoinError> {
+pub(crate) async fn join(
+    plan: &Plan,
+    welcome: &Welcome,
+) -> Result<Option<(FleetRoom, FleetPeers)>, JoinError> {
     let Some(fleet) = plan.fleet.as_deref() else { return Ok(None) };
     let name = &plan.node.name;
     let me = Name::new(name).map_err(|_| JoinError::Name(name.clone()))?;
@@ -43,8 +46,8 @@ pub(crate) async fn join(plan: &Plan, welcome: &Welcome) -> Result<Option<FleetR
         keys: FleetKeys::read(&fleet.key_file)?,
         versions: Versions::SPOKEN,
     };
-    // No node asks another one for its API yet.
-    let (engine, mut events, _streams) = Engine::start(config).await?;
+    let (engine, mut events, streams) = Engine::start(config).await?;
+    let engine = Arc::new(engine);
     let (to_room, incoming) = mpsc::channel(1);
     tokio::spawn(async move {
         // What waits is kept by the engine, which knows what is outdated.
@@ -53,12 +56,14 @@ pub(crate) async fn join(plan: &Plan, welcome: &Welcome) -> Result<Option<FleetR
         }
     });
     let machine = plan.node.machine.clone().unwrap_or_else(proc::boot_id);
-    let identity = Identity { name: me, run, machine };
-    let carrier = Carrier::mesh(Arc::new(engine), incoming);
+    let identity = Identity { name: me.clone(), run, machine };
+    let carrier = Carrier::mesh(engine.clone(), incoming);
     let now = clock::mono();
     let room = FleetRoom::new(now, identity, (plan, fleet), (state_dir, found), carrier);
     let is_successor = welcome.agent_restarts > 0 || !welcome.upgraded.is_empty();
-    Ok(Some(if is_successor { room.resuming(now) } else { room }))
+    let room = if is_successor { room.resuming(now) } else { room };
+    let peers = FleetPeers::new(me, engine, streams, &room);
+    Ok(Some((room, peers)))
 }
 
 /// Whom the engine looks for.

@@ -76,7 +76,7 @@ fn node(view: NodeView) -> FleetNodeStatus {
 fn placed(view: PlacedView) -> PlacedStatus {
     let (desired, conflict, reason) = (view.desired(), view.is_in_conflict(), reason(&view));
     let args = view.wish.as_ref().map(|wish| wish.args.clone()).unwrap_or_default();
-    let PlacedView { job, app, copies, differs, .. } = view;
+    let PlacedView { job, app, copies, differs, known_by, .. } = view;
     let mut copies = copies;
     copies.sort_by_key(|(_, copy)| copy.state.rank());
     let copies = copies.into_iter().map(|(node, copy)| CopyStatus {
@@ -85,7 +85,8 @@ fn placed(view: PlacedView) -> PlacedStatus {
         incarnation: copy.incarnation,
         by_hand: copy.by_hand,
     });
-    PlacedStatus { job, app, desired, copies: copies.collect(), args, conflict, reason, differs }
+    let copies = copies.collect();
+    PlacedStatus { job, app, desired, copies, args, conflict, reason, differs, known_by }
 }
 
 /// Why it is nowhere, in a sentence.

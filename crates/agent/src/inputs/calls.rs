@@ -186,6 +186,7 @@ impl Agent {
         status.start = view::start_stage(&self.node, plan, job, clock::now().mono);
         status.announced = self.discovery.announced(name);
         status.placed = self.fleet.as_ref().and_then(|room| room.placed(&plan.name));
+        status.node = self.fleet.as_ref().map(|room| room.me().clone());
         Some(status)
     }
 
@@ -203,6 +204,7 @@ impl Agent {
         for job in &mut jobs {
             job.announced = self.discovery.announced(job.name.as_str());
             job.placed = placed.get(&job.name).cloned();
+            job.node = self.fleet.as_ref().map(|room| room.me().clone());
         }
         jobs
     }

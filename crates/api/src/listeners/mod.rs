@@ -1,5 +1,5 @@
-//! What the node listens at: the unix socket, what `[api]` asks for beside it, telemetry, the socket
-//! that speaks as ContainerPilot's does, and XML-RPC.
+//! What the node listens at: the unix socket, what `[api]` asks for beside it, peers of its fleet,
+//! telemetry, the socket that speaks as ContainerPilot's does, and XML-RPC.
 //!
 //! The accept loop and its limits are those of `net`; here is what each of them lets in, and how the
 //! plan in force opens, moves and closes them.
@@ -7,6 +7,7 @@
 mod guard;
 mod login;
 pub(crate) mod optional;
+mod peers;
 mod remote;
 mod session;
 mod socket_file;
@@ -69,7 +70,8 @@ pub async fn serve(
     );
     let remote_routes = environ::from_afar(routes.clone());
     tokio::join!(
-        local(listener, routes, ending.clone(), most),
+        local(listener, routes.clone(), ending.clone(), most),
+        peers::serve(&state, routes, ending.clone()),
         remote::serve(&state, remote_routes, (opening.clone(), ending.clone()), most / 2),
         socket_file::keep(&state.handle, opening, ending.clone()),
         optional.0,

@@ -5,6 +5,7 @@
 use super::requests::Request;
 use super::{
     exposition::{Exposition, ExpositionFormat, MetricType},
+    fleet,
     process::{Process, Processes, now},
 };
 use mainstay_core::{
@@ -13,7 +14,7 @@ use mainstay_core::{
     plan::MetricPlan,
 };
 use mainstay_wire::{
-    api::{EventCounts, Exits, Histogram, JobMeasures, Measures, Reading},
+    api::{EventCounts, Exits, FleetStatus, Histogram, JobMeasures, Measures, Reading},
     link::Figures,
 };
 use std::borrow::Cow;
@@ -24,6 +25,8 @@ pub(crate) struct Gathered {
     /// `None`: the keeper did not answer in time.
     pub(crate) figures: Option<Figures>,
     pub(crate) processes: Processes,
+    /// `None`: it belongs to none.
+    pub(crate) fleet: Option<FleetStatus>,
     pub(crate) custom: Vec<(MetricPlan, Reading)>,
     pub(crate) requests: Vec<(Request, u64)>,
 }
@@ -35,6 +38,9 @@ pub(crate) fn text(gathered: &Gathered, format: ExpositionFormat) -> String {
     checks(&mut out, &gathered.measures);
     if let Some(figures) = &gathered.figures {
         output(&mut out, &gathered.measures, figures);
+    }
+    if let Some(fleet) = &gathered.fleet {
+        fleet::families(&mut out, fleet);
     }
     keeper(&mut out, gathered);
     agent(&mut out, gathered);

@@ -6,6 +6,7 @@
 
 mod exposition;
 mod families;
+mod fleet;
 mod process;
 pub(crate) mod requests;
 
@@ -63,12 +64,14 @@ async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response 
         ExpositionFormat::wanted(headers.get(ACCEPT).and_then(|value| value.to_str().ok()));
     let figures = figures(&state.handle).await.unwrap_or_default();
     let Ok(measures) = state.handle.measures().await else { return gone() };
+    let Ok(fleet) = state.handle.fleet().await else { return gone() };
     let requests = state.requests.clone();
     let custom = state.handle.user_metrics().clone();
     let text = COMPUTE.run(move || {
         let processes = Processes::look();
         let (custom, requests) = (custom.read(), requests.all());
-        families::text(&Gathered { measures, figures, processes, custom, requests }, format)
+        let gathered = Gathered { measures, figures, processes, fleet, custom, requests };
+        families::text(&gathered, format)
     });
     match text.await {
         Ok(text) => ([(CONTENT_TYPE, format.content_type())], text).into_response(),

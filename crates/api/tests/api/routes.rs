@@ -98,6 +98,11 @@ fn what_is_not_understood_is_refused_as_a_problem_document() {
         ("GET", "/v1/events?since=-1", "", 400),
         ("GET", "/v1/jobs/none/log", "", 404),
         ("GET", "/v1/jobs/%2e%2e/log", "", 404),
+        ("GET", "/v1/jobs/web?here=perhaps", "", 400),
+        ("GET", "/v1/nodes/web-2/status", "", 404),
+        ("GET", "/v1/nodes/web-2/nodes/web-3/status", "", 400),
+        ("GET", "/v1/events?fleet=1", "", 404),
+        ("GET", "/v1/events?fleet=1&since=7", "", 400),
         ("GET", "/v1/jobs/web/log?lines=few", "", 400),
         ("GET", "/v1/jobs/web/log?since=yesterday", "", 400),
     ] {
@@ -134,6 +139,19 @@ fn a_stream_is_taken_up_again_where_it_broke() {
         assert!(events(&text).iter().any(|(_, kind)| *kind == "startup"), "{text}");
     }
     assert_eq!(node.ask("GET /v1/events HTTP/1.0\r\nLast-Event-ID: x\r\n\r\n").0, 400);
+}
+
+#[test]
+fn a_stream_can_be_about_one_job() {
+    let node = Node::start();
+    node.post("/v1/jobs/web/restart", "");
+    let (_, all) = node.ask("GET /v1/events?since=0&follow=false&job=web HTTP/1.0\r\n\r\n");
+    let sources: Vec<Value> = all
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok())
+        .map(|event| event["source"].clone())
+        .collect();
+    assert!(sources.len() > 3 && sources.iter().all(|source| source == "web"), "{all}");
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub struct PlacedView {
     pub standing: Option<JobStanding>,
     /// Nodes that know it otherwise than the master: it is not placed there.
     pub differs: Vec<Name>,
+    /// Nodes that take part and know it.
+    pub known_by: Vec<Name>,
 }
 
 impl PlacedView {
@@ -118,23 +120,28 @@ impl Fleet {
 
     fn placed_in(&self, all: &Catalogue, job: &Name) -> Option<PlacedView> {
         let rules = all.jobs.get(job)?;
-        let own = self.jobs.get(job).map(|copy| (self.me.name.clone(), copy.clone()));
+        let copies = self.jobs.get(job).map(|copy| (self.me.name.clone(), copy.clone()));
         let others = self
             .peers
             .running()
             .filter_map(|(node, facts)| Some((node.clone(), facts.jobs.get(job)?.clone())));
         let counts = |(_, copy): &(Name, JobCopy)| copy.incarnation > 0 || copy.state.is_active();
-        let knows = |catalogue: &Catalogue| {
-            catalogue.jobs.get(job).is_some_and(|it| it.definition != rules.definition)
-        };
-        let differs = self.peers.running().filter(|(_, facts)| knows(&facts.catalogue));
+        let own = self.catalogue.jobs.get(job).map(|it| (&self.me.name, it.definition));
+        let known = self
+            .peers
+            .running()
+            .filter_map(|(node, facts)| Some((node, facts.catalogue.jobs.get(job)?.definition)));
+        let (same, other): (Vec<_>, Vec<_>) =
+            own.into_iter().chain(known).partition(|(_, it)| *it == rules.definition);
+        let names = |nodes: Vec<(&Name, u64)>| nodes.into_iter().map(|it| it.0.clone()).collect();
         Some(PlacedView {
             job: job.clone(),
             app: rules.app.clone(),
             wish: self.wishes.of(job).cloned(),
-            copies: own.into_iter().chain(others).filter(counts).collect(),
+            copies: copies.into_iter().chain(others).filter(counts).collect(),
             standing: self.followed_work().and_then(|work| work.jobs.get(job).cloned()),
-            differs: differs.map(|(node, _)| node.clone()).collect(),
+            differs: names(other),
+            known_by: names(same),
         })
     }
 

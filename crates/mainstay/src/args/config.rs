@@ -81,6 +81,9 @@ pub(crate) struct ReloadArgs {
     /// Let these jobs reload in their own way, instead of the configuration
     #[arg(value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
+    /// Jobs on this node alone, wherever its fleet has them
+    #[arg(long, requires = "jobs")]
+    pub(crate) here: bool,
     #[command(flatten)]
     pub(crate) wait: WaitArgs,
     #[command(flatten)]

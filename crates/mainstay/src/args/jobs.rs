@@ -19,6 +19,9 @@ pub(crate) struct StatusArgs {
     /// Only jobs that are not as they should be
     #[arg(long, conflicts_with = "job")]
     pub(crate) failed: bool,
+    /// The job as it is on this node, wherever its fleet has it
+    #[arg(long, requires = "job")]
+    pub(crate) here: bool,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -29,6 +32,9 @@ pub(crate) struct StatusArgs {
 pub(crate) struct WhyArgs {
     /// The job to explain
     pub(crate) job: String,
+    /// As it is on this node, wherever its fleet has it
+    #[arg(long)]
+    pub(crate) here: bool,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -105,6 +111,9 @@ pub(crate) struct SignalArgs {
     /// Whom it reaches: leader, group or tree
     #[arg(long, default_value = "leader", value_parser = signal_target)]
     pub(crate) to: SignalTarget,
+    /// On this node alone, whatever its fleet says
+    #[arg(long)]
+    pub(crate) here: bool,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -152,8 +161,8 @@ pub(crate) struct AppArgs {
   mainstay logs web --since 10m     what was written in the last ten minutes
   mainstay logs --all               also of jobs that are no longer in the configuration
 
-Reads the files directly: it works while no agent and no keeper runs. With --url the node reads
-them.")]
+Reads the files directly: it works while no agent and no keeper runs. With --url or --on the node
+reads them. A job that the fleet places has written on the node where it runs: that one reads.")]
 pub(crate) struct LogsArgs {
     /// All jobs of the configuration if none is named; one with `instances` stands for all of them; `mainstay` is
     /// Mainstay's own log
@@ -162,6 +171,9 @@ pub(crate) struct LogsArgs {
     /// Every job that has ever written, also in earlier configurations
     #[arg(long, conflicts_with = "jobs")]
     pub(crate) all: bool,
+    /// What was written on this node, wherever the fleet has the job
+    #[arg(long)]
+    pub(crate) here: bool,
     /// Go on with what is written from now on
     #[arg(short, long)]
     pub(crate) follow: bool,
@@ -181,7 +193,18 @@ pub(crate) struct LogsArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay events web               what happened to web, on the node where it runs
+  mainstay events --fleet -f        what happens on all nodes of the fleet")]
 pub(crate) struct EventsArgs {
+    /// Only what is about this job, or the instances of it
+    pub(crate) job: Option<String>,
+    /// Of all nodes of the fleet
+    #[arg(long, conflicts_with_all = ["here", "since"])]
+    pub(crate) fleet: bool,
+    /// Of this node, wherever the fleet has the job
+    #[arg(long)]
+    pub(crate) here: bool,
     /// Go on with what happens from now on
     #[arg(short, long)]
     pub(crate) follow: bool,

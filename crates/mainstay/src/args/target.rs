@@ -44,4 +44,7 @@ pub(crate) struct RemoteArgs {
     /// The key of --cert [default: MAINSTAY_KEY]
     #[arg(long, value_name = "FILE", help_heading = ELSEWHERE)]
     pub(crate) key: Option<PathBuf>,
+    /// Another node of its fleet, by name: the node passes it on
+    #[arg(long, value_name = "NODE", help_heading = ELSEWHERE)]
+    pub(crate) on: Option<String>,
 }

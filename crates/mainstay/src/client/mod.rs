@@ -10,11 +10,15 @@ mod remote;
 use crate::{args::NodeArgs, dirs, failure::Failure, keeper, term::print_json};
 use exchange::{Exchange, Question, Way};
 use mainstay_config::nearest;
-use mainstay_net::http::{HttpError, Method};
+use mainstay_net::{
+    http::{HttpError, Method},
+    percent::segment,
+};
 use remote::Remote;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
+    borrow::Cow,
     io::{self, BufReader},
     path::{Path, PathBuf},
     thread,
@@ -32,11 +36,20 @@ pub(crate) const PROMPT: Duration = Duration::from_secs(5);
 const OK: u16 = 200;
 const UNAUTHORIZED: u16 = 401;
 const NOT_FOUND: u16 = 404;
+const UNAVAILABLE: u16 = 503;
 const LONGEST_TEXT: usize = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) enum Client {
-    /// The node that lives in this run directory.
+pub(crate) struct Client {
+    asked: AskedNode,
+    /// The node of its fleet that is meant, if it is another one.
+    on: Option<String>,
+}
+
+/// The node that is asked.
+#[derive(Debug)]
+enum AskedNode {
+    /// The one that lives in this run directory.
     Local(PathBuf),
     Remote(Box<Remote>),
 }
@@ -64,12 +77,15 @@ impl Answer {
         let said = self.body["detail"].as_str();
         let said =
             said.map_or_else(|| format!("the agent answered {}", self.status), str::to_owned);
-        match self.status {
-            UNAUTHORIZED => format!(
+        // Another node of the fleet has said it.
+        let node = self.body["node"].as_str().filter(|node| !said.contains(node));
+        match (self.status, node) {
+            (_, Some(node)) => format!("{said} (on {node})"),
+            (UNAUTHORIZED, None) => format!(
                 "{said} (--token-file or MAINSTAY_TOKEN_FILE names the file with it, --cert and \
                  --key a certificate)"
             ),
-            _ => said,
+            (_, None) => said,
         }
     }
 
@@ -97,30 +113,49 @@ impl Client {
             true => None,
             false => Remote::of(&args.remote)?,
         };
-        match remote {
-            Some(remote) => Ok(Client::Remote(Box::new(remote))),
-            None => Ok(Client::Local(dirs::run_dir(&args.dir)?)),
-        }
+        let asked = match remote {
+            Some(remote) => AskedNode::Remote(Box::new(remote)),
+            None => AskedNode::Local(dirs::run_dir(&args.dir)?),
+        };
+        Ok(Client { asked, on: args.remote.on.clone() })
+    }
+
+    /// The node that lives in this run directory.
+    pub(crate) fn local(run_dir: PathBuf) -> Client {
+        Client { asked: AskedNode::Local(run_dir), on: None }
     }
 
     /// `None`: it is elsewhere.
     pub(crate) fn run_dir(&self) -> Option<&Path> {
-        match self {
-            Client::Local(run_dir) => Some(run_dir),
-            Client::Remote(_) => None,
+        match (&self.asked, &self.on) {
+            (AskedNode::Local(run_dir), None) => Some(run_dir),
+            (AskedNode::Local(_), Some(_)) | (AskedNode::Remote(_), _) => None,
         }
     }
 
     /// Is there a node? It may be that no agent answers at the moment.
     pub(crate) fn is_there(&self) -> bool {
-        match self {
-            Client::Local(run_dir) => keeper::is_there(run_dir),
-            Client::Remote(remote) => exchange::can_connect(remote, PROMPT),
+        match (&self.asked, &self.on) {
+            (_, Some(_)) => self.get("/v1/environ").is_ok_and(|it| it.status != UNAVAILABLE),
+            (AskedNode::Local(run_dir), None) => keeper::is_there(run_dir),
+            (AskedNode::Remote(remote), None) => exchange::can_connect(remote, PROMPT),
+        }
+    }
+
+    /// The path by which the node that is meant is asked.
+    fn routed<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        match (&self.on, path.strip_prefix("/v1/")) {
+            (Some(node), Some(rest)) => format!("/v1/nodes/{}/{rest}", segment(node)).into(),
+            (None, _) | (_, None) => path.into(),
         }
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Answer, Failure> {
-        self.ask(&Question::new(Method::GET, path), PROMPT, |_| true)
+        self.get_within(path, PROMPT)
+    }
+
+    pub(crate) fn get_within(&self, path: &str, patience: Duration) -> Result<Answer, Failure> {
+        self.ask(&Question::new(Method::GET, &self.routed(path)), patience, |_| true)
     }
 
     pub(crate) fn post(
@@ -129,7 +164,8 @@ impl Client {
         body: &Value,
         patience: Duration,
     ) -> Result<Answer, Failure> {
-        let question = Question::new(Method::POST, path).with(body);
+        let path = self.routed(path);
+        let question = Question::new(Method::POST, &path).with(body);
         self.ask(&question, patience, HttpError::is_unsent)
     }
 
@@ -140,7 +176,8 @@ impl Client {
         body: &Value,
         patience: Duration,
     ) -> Result<Answer, Failure> {
-        self.ask(&Question::new(Method::PUT, path).with(body), patience, |_| true)
+        let path = self.routed(path);
+        self.ask(&Question::new(Method::PUT, &path).with(body), patience, |_| true)
     }
 
     /// As [`Client::post`], for what may be asked twice.
@@ -150,7 +187,8 @@ impl Client {
         body: &Value,
         patience: Duration,
     ) -> Result<Answer, Failure> {
-        self.ask(&Question::new(Method::POST, path).with(body), patience, |_| true)
+        let path = self.routed(path);
+        self.ask(&Question::new(Method::POST, &path).with(body), patience, |_| true)
     }
 
     /// A stream of server-sent events from the one after `last_event` on, or of lines.
@@ -159,7 +197,8 @@ impl Client {
         path: &str,
         last_event: Option<&str>,
     ) -> Result<BufReader<Body>, Failure> {
-        let question = Question::new(Method::GET, path).after(last_event);
+        let path = self.routed(path);
+        let question = Question::new(Method::GET, &path).after(last_event);
         self.persist(
             || {
                 let exchange = Exchange::begin(&self.way(), &question, PROMPT)?;
@@ -173,9 +212,9 @@ impl Client {
     }
 
     fn way(&self) -> Way<'_> {
-        match self {
-            Client::Local(run_dir) => Way::Socket { dir: run_dir, name: SOCKET },
-            Client::Remote(remote) => Way::Remote(remote),
+        match &self.asked {
+            AskedNode::Local(run_dir) => Way::Socket { dir: run_dir, name: SOCKET },
+            AskedNode::Remote(remote) => Way::Remote(remote),
         }
     }
 
@@ -197,7 +236,8 @@ impl Client {
         let Some(said) = said.map(str::to_owned) else { return answer };
         let named = said.strip_prefix("there is no job '").and_then(|it| it.split_once('\''));
         let Some((name, _)) = named else { return answer };
-        let question = Question::new(Method::GET, "/v1/status");
+        let path = self.routed("/v1/status");
+        let question = Question::new(Method::GET, &path);
         let Ok(status) = Exchange::begin(&self.way(), &question, PROMPT).and_then(answered) else {
             return answer;
         };
@@ -229,9 +269,9 @@ impl Client {
                 thread::sleep(PAUSE);
                 continue;
             }
-            return Err(match self {
-                Client::Local(run_dir) => explain::local(run_dir, &error),
-                Client::Remote(remote) => explain::remote(&remote.url, &error),
+            return Err(match &self.asked {
+                AskedNode::Local(run_dir) => explain::local(run_dir, &error),
+                AskedNode::Remote(remote) => explain::remote(&remote.url, &error),
             });
         }
     }

@@ -122,6 +122,11 @@ pub(super) async fn serve<S: Service>(
     }
 }
 
+/// Serves one connection that somebody else has accepted, and knows.
+pub async fn serve_stream<S: Service>(stream: BoxedStream, service: S, limits: Limits, stop: Stop) {
+    converse(written_within(limits.write, stream), service, limits, stop).await;
+}
+
 async fn converse<S: Service>(stream: BoxedStream, service: S, limits: Limits, mut stop: Stop) {
     let mut served = pin!(
         http1::Builder::new()

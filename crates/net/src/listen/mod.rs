@@ -22,7 +22,7 @@ mod write_timeout;
 
 pub use bind::{Listener, bind_tcp};
 pub use body::{BodyError, BodyLimits, read_body};
-pub use connection::{Peer, Service};
+pub use connection::{Peer, Service, serve_stream};
 pub use connections::{Connections, Full};
 
 use crate::tls::ServerTls;

@@ -10,6 +10,9 @@ use serde::Serialize;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Event")]
 pub struct EventView<'a> {
+    /// The node that says so, where all nodes of a fleet are heard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
     seq: u64,
     #[schemars(extend("format" = "date-time"))]
     time: String,
@@ -23,6 +26,7 @@ pub struct EventView<'a> {
 impl<'a> From<&'a Event> for EventView<'a> {
     fn from(event: &'a Event) -> EventView<'a> {
         EventView {
+            node: None,
             seq: event.seq,
             time: rfc3339(event.time),
             source: &event.source,
@@ -35,6 +39,9 @@ impl<'a> From<&'a Event> for EventView<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Gap")]
 pub struct EventGap {
+    /// The node whose events were missed, where all nodes of a fleet are heard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
     event: &'static str,
     source: &'static str,
     detail: GapDetail,
@@ -52,7 +59,12 @@ impl EventGap {
 
     #[must_use]
     pub fn new(before: u64) -> EventGap {
-        EventGap { event: EventGap::NAME, source: "global", detail: GapDetail { before } }
+        EventGap {
+            node: None,
+            event: EventGap::NAME,
+            source: "global",
+            detail: GapDetail { before },
+        }
     }
 }
 

@@ -86,6 +86,10 @@ pub struct PlacedStatus {
     /// Nodes whose configuration has another job under its name: it is not placed there.
     #[schemars(with = "Vec<String>")]
     pub differs: Vec<Name>,
+    /// Nodes that take part and know it.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub known_by: Vec<Name>,
 }
 
 /// A job on one node.
@@ -148,10 +152,24 @@ impl FleetStatus {
 }
 
 impl PlacedStatus {
+    /// Where to look for what it has written: where it runs, else where it has run, this node first.
+    #[must_use]
+    pub fn last_home(&self, me: &Name) -> Option<&Name> {
+        let here = self.copies.iter().find(|copy| copy.node == *me);
+        self.home().or(here).or(self.copies.first()).map(|copy| &copy.node)
+    }
+
     /// Where it runs, or will.
     #[must_use]
     pub fn home(&self) -> Option<&CopyStatus> {
-        let rests = |copy: &&CopyStatus| ["STOPPED", "EXITED", "FATAL"].contains(&&*copy.state);
-        self.copies.first().filter(|copy| !rests(copy))
+        self.copies.first().filter(|copy| copy.is_home())
+    }
+}
+
+impl CopyStatus {
+    /// It runs there, or will.
+    #[must_use]
+    pub fn is_home(&self) -> bool {
+        !["STOPPED", "EXITED", "FATAL"].contains(&self.state.as_str())
     }
 }

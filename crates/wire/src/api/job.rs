@@ -34,6 +34,10 @@ pub enum StartStage {
 pub struct JobStatus {
     #[schemars(with = "String")]
     pub name: Name,
+    /// The node that this is said of, in a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub node: Option<Name>,
     #[schemars(with = "PhaseWord")]
     pub state: Phase,
     #[schemars(with = "DesiredWord")]
@@ -166,6 +170,19 @@ pub enum JobAnswer {
     List(JobList),
 }
 
+impl JobAnswer {
+    /// Those that it is about.
+    #[must_use]
+    pub fn into_jobs(self) -> Vec<JobStatus> {
+        match self {
+            JobAnswer::Job(job) => vec![*job],
+            JobAnswer::Instances(JobInstances { jobs, .. }) | JobAnswer::List(JobList { jobs }) => {
+                jobs
+            }
+        }
+    }
+}
+
 /// Several jobs that were asked for by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobList {
@@ -241,6 +258,17 @@ impl Why {
 pub enum WhyAnswer {
     Job(Box<Why>),
     Instances(WhyInstances),
+}
+
+impl WhyAnswer {
+    /// Those that it is about.
+    #[must_use]
+    pub fn into_jobs(self) -> Vec<Why> {
+        match self {
+            WhyAnswer::Job(job) => vec![*job],
+            WhyAnswer::Instances(WhyInstances { jobs, .. }) => jobs,
+        }
+    }
 }
 
 /// Why the instances of a job are as they are.

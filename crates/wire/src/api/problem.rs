@@ -17,4 +17,7 @@ pub struct ProblemDocument {
     /// What was brought into force all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Box<Changes>>,
+    /// The node of the fleet that says so, or cannot be asked, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }

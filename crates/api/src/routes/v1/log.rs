@@ -1,36 +1,41 @@
 //! `GET /v1/jobs/{job}/log` and `GET /v1/logs`: what jobs have written, and go on writing.
 //!
 //! Lines of text, or with `?format=json` an object a line. Read a piece at a time, as fast as the
-//! client takes it: nothing is kept for a slow one.
+//! client takes it: nothing is kept for a slow one. What a job of the fleet has written is on the node
+//! where it runs, or has run last: that one is asked.
 
 use crate::{
     AppState,
-    extract::{PathName, Query},
+    extract::{PathName, Query, flag},
+    passing::{Hop, Question, pass_on},
     problem::Problem,
 };
 use axum::{
     body::Body,
     extract::State,
-    http::header::CONTENT_TYPE,
+    http::{Uri, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
-use futures_util::stream;
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, Stream, StreamExt};
 use mainstay_config::since;
 use mainstay_core::name::Name;
+use mainstay_net::percent::segment;
 use mainstay_pool::{LOGS, Unserved};
 use mainstay_wire::{
     api::{LogLine, Selection},
     logs::{self, Backlog, ConfiguredJobs, Entry, Followers, Lines, LogsOf, Wanted},
 };
 use serde::Deserialize;
-use std::{fmt::Display, io, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt::Display, io, path::PathBuf, pin::Pin, time::Duration};
 use tokio::{sync::watch, time::timeout};
 
 /// A line that was written is sent after so long.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// Sent at a time.
 const PIECE: usize = 64 << 10;
+/// One of another node that is longer is not kept together.
+const LONGEST_LINE: usize = 1 << 20;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +51,9 @@ pub(crate) struct LogQuery {
     /// Also jobs of earlier configurations; only where none is named.
     #[serde(default)]
     all: bool,
+    /// Of this node alone, wherever a job runs.
+    #[serde(default, deserialize_with = "flag")]
+    here: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -58,44 +66,152 @@ pub(crate) enum LogFormat {
 
 pub(crate) async fn of_job(
     State(state): State<AppState>,
+    hop: Hop,
     PathName(name): PathName,
     Query(query): Query<LogQuery>,
+    uri: Uri,
 ) -> Result<Response, Problem> {
     let refused = query.jobs.is_some().then_some("jobs").or(query.all.then_some("all"));
     if let Some(key) = refused {
         return Err(bad(key)("the path names a job already"));
     }
-    let names = meant(&state, &name).await?;
-    answer(state, LogsOf::Named(names), query).await
-}
-
-/// The job of this name, its instances, or what has left something to read.
-async fn meant(state: &AppState, name: &str) -> Result<Vec<String>, Problem> {
-    let jobs = state.handle.jobs(Selection::Named(name.to_owned())).await?;
-    match jobs.is_empty() {
-        false => Ok(jobs.iter().map(|job| job.name.to_string()).collect()),
-        true if name == logs::OWN || has_written(state, name).await? => Ok(vec![name.to_owned()]),
-        true => Err(Problem::no_such_job(name, None)),
-    }
+    let mut sources = LogSources::default();
+    sources.add(&state, &name, query.here).await?;
+    sources.answer(state, hop, query, uri.query()).await
 }
 
 pub(crate) async fn of_all(
     State(state): State<AppState>,
+    hop: Hop,
     Query(query): Query<LogQuery>,
+    uri: Uri,
 ) -> Result<Response, Problem> {
     if query.all && query.jobs.is_some() {
         return Err(bad("all")("jobs are named already"));
     }
-    let mut names = Vec::new();
+    let mut sources = LogSources::default();
     for name in query.jobs.iter().flat_map(|names| names.split(',')) {
-        names.extend(meant(&state, name).await?);
+        sources.add(&state, name, query.here).await?;
     }
-    let logs_of = match (names.is_empty(), query.all) {
-        (false, _) => LogsOf::Named(names),
-        (true, true) => LogsOf::Everybody,
-        (true, false) => LogsOf::Configured(ConfiguredJobs::new(&state.handle.dirs().run, None)),
+    if !sources.is_empty() {
+        return sources.answer(state, hop, query, uri.query()).await;
+    }
+    let logs_of = match query.all {
+        true => LogsOf::Everybody,
+        false => LogsOf::Configured(ConfiguredJobs::new(&state.handle.dirs().run, None)),
     };
     answer(state, logs_of, query).await
+}
+
+/// Jobs whose lines are asked for, and the nodes that have them.
+#[derive(Debug, Default)]
+struct LogSources {
+    here: Vec<String>,
+    elsewhere: BTreeMap<Name, Vec<String>>,
+}
+
+impl LogSources {
+    fn is_empty(&self) -> bool {
+        self.here.is_empty() && self.elsewhere.is_empty()
+    }
+
+    /// The job of this name, its instances, or what has left something to read.
+    async fn add(&mut self, state: &AppState, name: &str, here: bool) -> Result<(), Problem> {
+        let jobs = state.handle.jobs(Selection::Named(name.to_owned())).await?;
+        let me = state.handle.node_name();
+        for job in &jobs {
+            let home = job.placed.as_ref().filter(|_| !here).zip(me);
+            let home = home.and_then(|(placed, me)| placed.last_home(me));
+            match home.filter(|home| Some(*home) != me) {
+                Some(node) => self.add_elsewhere(node, job.name.as_str()),
+                None => self.here.push(job.name.to_string()),
+            }
+        }
+        if !jobs.is_empty() {
+            return Ok(());
+        }
+        if name == logs::OWN || has_written(state, name).await? {
+            self.here.push(name.to_owned());
+            return Ok(());
+        }
+        let fleet = if here { None } else { state.handle.fleet().await? };
+        let placed = fleet.as_ref().and_then(|fleet| fleet.job(name)).zip(me);
+        match placed.and_then(|(job, me)| job.last_home(me)) {
+            Some(node) => self.add_elsewhere(node, name),
+            None => return Err(Problem::no_such_job(name, None)),
+        }
+        Ok(())
+    }
+
+    fn add_elsewhere(&mut self, node: &Name, job: &str) {
+        self.elsewhere.entry(node.clone()).or_default().push(job.to_owned());
+    }
+
+    /// Those of one node in the order of their times; what several nodes have, a node after the
+    /// other, or as it comes.
+    async fn answer(
+        self,
+        state: AppState,
+        hop: Hop,
+        query: LogQuery,
+        words: Option<&str>,
+    ) -> Result<Response, Problem> {
+        let LogSources { here, elsewhere } = self;
+        let follow = query.follow;
+        let mut answers = Vec::new();
+        if !here.is_empty() {
+            answers.push(answer(state.clone(), LogsOf::Named(here), query).await?);
+        }
+        for (node, jobs) in elsewhere {
+            let question = Question::get(target(&jobs, words));
+            answers.push(pass_on(&state, hop, &node, question).await?.into_response().await?);
+        }
+        joined(answers, follow).ok_or_else(Problem::no_such_route)
+    }
+}
+
+/// One answer of several.
+fn joined(mut answers: Vec<Response>, follow: bool) -> Option<Response> {
+    if answers.len() < 2 {
+        return answers.pop();
+    }
+    let heads_and_bodies = answers.into_iter().map(Response::into_parts);
+    let (heads, bodies): (Vec<_>, Vec<_>) = heads_and_bodies.unzip();
+    let head = heads.into_iter().next()?;
+    let body = match follow {
+        true => Body::from_stream(stream::select_all(bodies.into_iter().map(whole_lines))),
+        false => Body::from_stream(
+            stream::iter(bodies.into_iter().map(Body::into_data_stream)).flatten(),
+        ),
+    };
+    Some(Response::from_parts(head, body))
+}
+
+/// Pieces that end where a line does: so that none of another node comes between.
+fn whole_lines(body: Body) -> Pin<Box<dyn Stream<Item = Result<Bytes, axum::Error>> + Send>> {
+    let begin = (body.into_data_stream(), BytesMut::new());
+    Box::pin(stream::unfold(begin, |(mut body, mut rest)| async {
+        loop {
+            match body.next().await {
+                Some(Ok(piece)) => rest.extend_from_slice(&piece),
+                Some(Err(error)) => return Some((Err(error), (body, rest))),
+                None if rest.is_empty() => return None,
+                None => return Some((Ok(rest.split().freeze()), (body, rest))),
+            }
+            let end = rest.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
+            if let Some(end) = end.or((rest.len() > LONGEST_LINE).then_some(rest.len())) {
+                return Some((Ok(rest.split_to(end).freeze()), (body, rest)));
+            }
+        }
+    }))
+}
+
+/// How another node is asked for these, with the other words of the query.
+fn target(jobs: &[String], words: Option<&str>) -> String {
+    let kept = |word: &&str| !word.starts_with("jobs=") && !word.starts_with("here=");
+    let words: Vec<&str> = words.unwrap_or("").split('&').filter(kept).collect();
+    let jobs: Vec<String> = jobs.iter().map(|job| segment(job)).collect();
+    format!("/v1/logs?jobs={}&here=true&{}", jobs.join(","), words.join("&"))
 }
 
 fn root(state: &AppState) -> PathBuf {

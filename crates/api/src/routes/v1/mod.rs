@@ -2,17 +2,18 @@
 
 mod apps;
 pub(crate) mod environ;
-mod events;
+pub(crate) mod events;
 mod fleet;
 mod jobs;
 mod log;
 mod metrics;
 pub(crate) mod node;
+mod nodes;
 
 use crate::{
     AppState,
     extract::Nothing,
-    openapi::{self, Contents, EventStream, LogLines},
+    openapi::{self, Anything, Contents, EventStream, LogLines},
 };
 use axum::{
     Json, Router,
@@ -59,14 +60,15 @@ macro_rules! table {
 table! {
     get "/v1/status" node::status: Nothing => Json<NodeStatus>,
         "The node and its jobs";
-    get "/v1/events" events::stream: Nothing => EventStream, ["since", "follow"]
-        "What happens, as server-sent events; resumes after Last-Event-ID";
+    get "/v1/events" events::stream: Nothing => EventStream, ["since", "follow", "job", "fleet", "here"]
+        "What happens, as server-sent events; resumes after Last-Event-ID. Of a job, or of all nodes of \
+         the fleet";
     get "/v1/plan" node::plan: Nothing => Json<Changes>,
         "What a reload would change";
     post "/v1/reload" node::reload: Nothing => Json<Changes>, ["wait"]
         "Brings the configuration into force as it is written now, and waits for what that starts \
          and stops";
-    get "/v1/logs" log::of_all: Nothing => LogLines, ["jobs", "all", "lines", "since", "follow", "format"]
+    get "/v1/logs" log::of_all: Nothing => LogLines, ["jobs", "all", "lines", "since", "follow", "format", "here"]
         "What jobs of the configuration have written, or those that are named, or all that ever did";
     post "/v1/maintenance" node::maintenance: Json<MaintenanceRequest> => Json<NodeStateAnswer>,
         "Enters or leaves maintenance";
@@ -74,11 +76,11 @@ table! {
         "Stops all jobs and ends the run";
     post "/v1/upgrade" node::upgrade: Json<UpgradeRequest> => Json<NodeStateAnswer>,
         "Replaces keeper and agent by another binary; the jobs go on";
-    get "/v1/jobs/{job}" jobs::one: Nothing => Json<JobAnswer>,
-        "One job";
-    get "/v1/jobs/{job}/log" log::of_job: Nothing => LogLines, ["lines", "since", "follow", "format"]
+    get "/v1/jobs/{job}" jobs::one: Nothing => Json<JobAnswer>, ["here"]
+        "One job, as it is on the node where it runs";
+    get "/v1/jobs/{job}/log" log::of_job: Nothing => LogLines, ["lines", "since", "follow", "format", "here"]
         "What a job has written; `mainstay` is Mainstay's own log";
-    get "/v1/jobs/{job}/why" jobs::why: Nothing => Json<WhyAnswer>,
+    get "/v1/jobs/{job}/why" jobs::why: Nothing => Json<WhyAnswer>, ["here"]
         "Why a job is as it is";
     post "/v1/jobs/{job}/start" jobs::start: Json<StartRequest> => Json<JobAnswer>, ["wait", "here"]
         "Starts a job, and waits until it is healthy; without checks until it has lived for a while";
@@ -88,9 +90,9 @@ table! {
         "Stops a job and starts it again";
     post "/v1/jobs/{job}/kill" jobs::kill: Nothing => Json<JobAnswer>, ["wait", "here"]
         "Kills a job without grace";
-    post "/v1/jobs/{job}/signal" jobs::signal: Json<SignalRequest> => Json<JobAnswer>,
+    post "/v1/jobs/{job}/signal" jobs::signal: Json<SignalRequest> => Json<JobAnswer>, ["here"]
         "Sends a signal to a job";
-    post "/v1/jobs/{job}/reload" jobs::reload: Nothing => Json<JobAnswer>, ["wait"]
+    post "/v1/jobs/{job}/reload" jobs::reload: Nothing => Json<JobAnswer>, ["wait", "here"]
         "Lets a job reload in its own way";
     post "/v1/jobs/{job}/enable" jobs::enable: Nothing => Json<JobAnswer>, ["wait", "here"]
         "Lets a job be started again, and waits until it is if nothing keeps it";
@@ -116,6 +118,12 @@ table! {
         "Stops a placed job where it runs and starts it on a node";
     post "/v1/apps/{app}/move" fleet::move_app: Json<MoveRequest> => Json<FleetStatus>, ["wait"]
         "Stops the jobs of an app where they run and starts them on a node";
+    get "/v1/nodes/{node}/{*path}" nodes::pass: Nothing => Anything,
+        "What another node of the fleet answers to GET /v1/{path}";
+    post "/v1/nodes/{node}/{*path}" nodes::pass: Anything => Anything,
+        "What another node of the fleet answers to POST /v1/{path}";
+    put "/v1/nodes/{node}/{*path}" nodes::pass: Anything => Anything,
+        "What another node of the fleet answers to PUT /v1/{path}";
     get "/v1/conflicts" fleet::conflicts: Nothing => Json<Conflicts>,
         "The placed jobs that run on several nodes";
     post "/v1/conflicts" fleet::conciliate: Json<ConciliateRequest> => Json<Conflicts>,

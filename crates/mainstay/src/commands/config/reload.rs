@@ -24,9 +24,9 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<i32, Failure> {
 }
 
 pub(crate) fn reload(args: ReloadArgs) -> Result<i32, Failure> {
-    let ReloadArgs { jobs, wait, json, node } = args;
+    let ReloadArgs { jobs, here, wait, json, node } = args;
     if !jobs.is_empty() {
-        return control::control("reload", &ControlArgs { here: false, jobs, wait, json, node });
+        return control::control("reload", &ControlArgs { here, jobs, wait, json, node });
     }
     let client = Client::of(&node)?;
     let patience = wait.patience();

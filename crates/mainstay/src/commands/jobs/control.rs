@@ -85,8 +85,9 @@ pub(crate) fn signal(args: &SignalArgs) -> Result<i32, Failure> {
     if let Some(code) = missing(&client, &args.jobs, args.json.json)? {
         return Ok(code);
     }
+    let here = if args.here { "?here=true" } else { "" };
     each(&args.jobs, args.json.json, |job| {
-        client.post(&format!("/v1/jobs/{}/signal", segment(job)), &body, PROMPT)
+        client.post(&format!("/v1/jobs/{}/signal{here}", segment(job)), &body, PROMPT)
     })
 }
 
@@ -144,6 +145,15 @@ fn line(job: &Value) -> String {
         let word = |key: &str| copy[key].as_str().unwrap_or("?");
         return format!("{} on {}", word("state"), word("node"));
     }
+    format!("{}{}", process(job), of_node(job))
+}
+
+/// The node of the fleet that has answered.
+fn of_node(job: &Value) -> String {
+    job["node"].as_str().map_or(String::new(), |node| format!(", on {node}"))
+}
+
+fn process(job: &Value) -> String {
     let state = job["state"].as_str().unwrap_or("?");
     let checked = job["checks"].as_array().is_some_and(|checks| !checks.is_empty());
     let healthy = if checked && job["health"] == "healthy" { ", healthy" } else { "" };

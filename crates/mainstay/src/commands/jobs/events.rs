@@ -10,6 +10,7 @@ use crate::{
     term::{Page, Tint, print},
 };
 use mainstay_core::event::{EventName, Tone};
+use mainstay_net::percent::segment;
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Read},
@@ -48,7 +49,10 @@ fn path(args: &EventsArgs, seen: &Seen) -> String {
         (None, true) => String::new(),
         (None, false) => "&since=0".to_owned(),
     };
-    format!("/v1/events?follow={}{since}", args.follow)
+    let job = args.job.as_ref().map_or(String::new(), |job| format!("&job={}", segment(job)));
+    let fleet = if args.fleet { "&fleet=1" } else { "" };
+    let here = if args.here { "&here=1" } else { "" };
+    format!("/v1/events?follow={}{since}{job}{fleet}{here}", args.follow)
 }
 
 /// The id of the last event.
@@ -98,9 +102,11 @@ fn show(data: &str, json: bool) -> Result<(), Failure> {
         Some(Tone::Plain) | None => Tint::Plain,
     };
     let seq = event["seq"].as_u64().map_or(String::new(), |seq| seq.to_string());
+    let node = event["node"].as_str().map_or(String::new(), |node| format!("  {node:<8}"));
     let mut page = Page::new();
     page.tinted_line(&[
         (&time, Tint::Dim),
+        (&node, Tint::Plain),
         (&format!("  {seq:>6}  "), Tint::Plain),
         (&format!("{:<16}", text("source")), Tint::Bold),
         (" ", Tint::Plain),

@@ -1,17 +1,18 @@
 //! `mainstay logs`: reads the files directly, so it needs neither agent nor keeper. Only for a node
-//! elsewhere is its agent asked.
+//! elsewhere is its agent asked, and for jobs that the fleet has there.
 
 use crate::{
     args::LogsArgs,
-    client::Client,
+    client::{Client, read},
     context::context,
     dirs::{self, UserEnv},
     failure::Failure,
     term::JobLines,
 };
+use mainstay_core::name::stands_for;
 use mainstay_net::percent::segment;
 use mainstay_wire::{
-    api::LogLine,
+    api::{FleetStatus, LogLine, PlacedStatus},
     logs::{self, ConfiguredJobs, Entry, Lines, LogsOf, Wanted},
     run_dir::started_jobs,
     stamp::rfc3339,
@@ -27,13 +28,29 @@ use std::{
 
 /// A line that was written is shown after so long.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// An agent that has not said by then where jobs are is not waited for: the files are there.
+const FLEET: Duration = Duration::from_millis(500);
 
 pub(crate) fn logs(args: &LogsArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     match client.run_dir() {
-        Some(run_dir) => local(args, run_dir),
-        None => remote(args, &client),
+        Some(run_dir) if !is_elsewhere(args, &client) => local(args, run_dir),
+        Some(_) | None => remote(args, &client),
     }
+}
+
+/// The fleet has one of these jobs on another node. Without an answer the files here are read.
+fn is_elsewhere(args: &LogsArgs, client: &Client) -> bool {
+    if args.jobs.is_empty() || args.here || args.state_dir.is_some() || !client.is_there() {
+        return false;
+    }
+    let Ok(answer) = client.get_within("/v1/fleet", FLEET) else { return false };
+    let Ok(fleet) = read::<FleetStatus>(&answer.body) else { return false };
+    let is_named =
+        |job: &&PlacedStatus| args.jobs.iter().any(|name| stands_for(name, job.job.as_str()));
+    let named = fleet.jobs.iter().filter(is_named);
+    let mut homes = named.filter_map(|job| job.last_home(&fleet.node));
+    homes.any(|home| *home != fleet.node)
 }
 
 fn local(args: &LogsArgs, run_dir: &Path) -> Result<i32, Failure> {
@@ -119,12 +136,8 @@ fn meant(root: &Path, name: &str, follow: bool) -> Result<Vec<String>, Failure> 
     if !name.contains('/') && dir.is_dir() {
         return Ok(vec![name.to_owned()]);
     }
-    let is_instance = |other: &String| {
-        let number = other.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
-        number.is_some_and(|number| number.parse::<u32>().is_ok())
-    };
     let mut instances = read_failed(root, logs::all(root))?;
-    instances.retain(is_instance);
+    instances.retain(|other| stands_for(name, other));
     match instances.is_empty() {
         false => Ok(instances),
         true if follow && !name.contains('/') => Ok(vec![name.to_owned()]),
@@ -152,6 +165,9 @@ fn remote(args: &LogsArgs, client: &Client) -> Result<i32, Failure> {
     }
     if args.all {
         path.push_str("&all=true");
+    }
+    if args.here {
+        path.push_str("&here=true");
     }
     if !args.jobs.is_empty() {
         let names: Vec<String> = args.jobs.iter().map(|name| segment(name)).collect();

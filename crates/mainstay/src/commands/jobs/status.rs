@@ -26,7 +26,8 @@ pub(crate) fn status(args: &StatusArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
     match &args.job {
         Some(name) => {
-            let answer = client.get(&format!("/v1/jobs/{}", segment(name)))?;
+            let here = if args.here { "?here=true" } else { "" };
+            let answer = client.get(&format!("/v1/jobs/{}{here}", segment(name)))?;
             let body = answer.or_told(args.json.json)?;
             let jobs: Vec<JobStatus> = several(&body).iter().map(read).collect::<Result<_, _>>()?;
             match (args.json.json, jobs.as_slice()) {
@@ -266,9 +267,15 @@ fn announced(job: &JobStatus) -> Option<String> {
 }
 
 fn jobs_table(page: &mut Page, jobs: &[&JobStatus]) {
-    let header = ["NAME", "STATE", "PID", "HEALTH", "UPTIME", "RESTARTS", "EXIT"];
-    let rows: Vec<_> = jobs.iter().map(|job| row(job)).collect();
-    page.table(&header, &rows);
+    let header = ["NAME", "STATE", "PID", "HEALTH", "UPTIME", "RESTARTS", "EXIT", "NODE"];
+    let mut rows: Vec<_> = jobs.iter().map(|job| row(job)).collect();
+    // Without a fleet there is but one.
+    let columns = match jobs.iter().any(|job| job.node.is_some()) {
+        true => header.len(),
+        false => header.len() - 1,
+    };
+    rows.iter_mut().for_each(|row| row.truncate(columns));
+    page.table(&header[..columns], &rows);
 }
 
 fn row(job: &JobStatus) -> Vec<(String, Tint)> {
@@ -282,6 +289,7 @@ fn row(job: &JobStatus) -> Vec<(String, Tint)> {
         or_dash(uptime(job)),
         plain(job.restarts.to_string()),
         or_dash(job.exit.as_ref().map(exit)),
+        or_dash(home(job)),
     ]
 }
 
@@ -351,6 +359,14 @@ fn all_notes(page: &mut Page, jobs: &[&JobStatus], lines: Height) {
     if notes.len() > shown {
         let more = notes.len() - shown;
         page.line(format!("{more} more notes (--all shows them, `mainstay why JOB` explains)"));
+    }
+}
+
+/// The node where it runs; of what the fleet does not place, this one.
+fn home(job: &JobStatus) -> Option<String> {
+    match &job.placed {
+        Some(placed) => placed.home().map(|copy| copy.node.to_string()),
+        None => job.node.as_ref().map(ToString::to_string),
     }
 }
 

@@ -11,8 +11,9 @@ use mainstay_net::percent::segment;
 
 pub(crate) fn why(args: &WhyArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
-    let body =
-        client.get(&format!("/v1/jobs/{}/why", segment(&args.job)))?.or_told(args.json.json)?;
+    let here = if args.here { "?here=true" } else { "" };
+    let path = format!("/v1/jobs/{}/why{here}", segment(&args.job));
+    let body = client.get(&path)?.or_told(args.json.json)?;
     if args.json.json {
         print_json(&body)?;
         return Ok(0);

@@ -111,7 +111,7 @@ impl FoundNode {
     }
 
     fn ask(&mut self) {
-        let answer = Client::Local(self.run_dir.clone()).get("/v1/status");
+        let answer = Client::local(self.run_dir.clone()).get("/v1/status");
         let status = answer.and_then(|it| it.into_result()).and_then(|body| read(&body));
         let Ok(NodeStatus { node, version, state, jobs, .. }) = status else {
             self.state = FoundState::Silent;

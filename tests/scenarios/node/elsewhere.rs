@@ -1,0 +1,89 @@
+//! What is asked on one node of a fleet and is about another.
+
+use super::fleet::{fleet_of, kill, until_home};
+use mainstay_tests::{Node, until};
+
+/// A job on n2 that says what it is told, and one of each node.
+const JOBS: &str = r#"
+[apps.shop]
+[jobs.web]
+exec = ["sh", "-c", "echo begun; trap 'echo told HUP' HUP; trap 'echo told USR1' USR1; while :; do sleep 0.1; done"]
+app = "shop"
+reload = { signal = "SIGHUP" }
+place = { nodes = ["n2"] }
+[jobs.lone]
+exec = ["sh", "-c", "echo lone begins; exec sleep 1000"]
+"#;
+
+/// What a command that fails says.
+fn refused(node: &Node, args: &[&str]) -> String {
+    let told = node.ask(args);
+    assert_eq!(told.status.code(), Some(1), "{args:?}: {told:?}");
+    String::from_utf8_lossy(&told.stderr).trim().to_owned()
+}
+
+fn until_logged(node: &Node, line: &str) {
+    until(&format!("web has written '{line}'"), || {
+        node.must(&["logs", "web"]).lines().any(|it| it == line).then_some(())
+    });
+}
+
+#[test]
+fn what_is_asked_about_a_job_goes_to_the_node_where_it_runs() {
+    let fleet = fleet_of(JOBS);
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    until_home(third, "web", "n2");
+    let pid = second.job("web")["pid"].clone();
+    assert!(third.must(&["status", "web"]).contains(&pid.to_string()), "as it is on n2");
+    assert_eq!(third.ask(&["status", "web", "--here"]).status.code(), Some(0));
+    assert!(!third.must(&["status", "web", "--here"]).contains(&pid.to_string()));
+    let why = third.must(&["why", "web"]);
+    assert!(why.starts_with("the fleet has it on n2\nweb is RUNNING"), "{why}");
+    until_logged(third, "begun");
+    assert_eq!(third.must(&["signal", "USR1", "web"]).trim(), "web: RUNNING on n2");
+    until_logged(first, "told USR1");
+    assert_eq!(third.must(&["reload", "web"]).trim(), "web: RUNNING on n2");
+    until_logged(first, "told HUP");
+    assert!(refused(third, &["signal", "USR1", "web", "--here"]).contains("is not running"));
+    let events = third.must(&["events", "web"]);
+    assert!(events.contains(" startup") || events.contains("to=RUNNING"), "{events}");
+    assert!(!events.contains("lone"), "{events}");
+    assert_eq!(third.must(&["kill", "web"]).trim(), "web: STOPPED on n2");
+    until("its fleet wants it to rest", || {
+        first.must(&["fleet", "status", "--json"]).contains("\"desired\":\"rest\"").then_some(())
+    });
+    assert_eq!(first.must(&["start", "web"]).trim(), "web: RUNNING on n2");
+}
+
+#[test]
+fn a_node_passes_on_what_is_for_another_one() {
+    let fleet = fleet_of(JOBS);
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    until_home(third, "web", "n2");
+    let before = second.job("lone")["pid"].clone();
+    let told = third.must(&["restart", "lone", "--on", "n2"]);
+    assert!(told.starts_with("lone: RUNNING, pid ") && told.trim().ends_with(", on n2"), "{told}");
+    assert_ne!(second.job("lone")["pid"], before);
+    assert!(third.must(&["status", "--on", "n2"]).starts_with("n2  running"));
+    assert!(third.must(&["status", "--on", "n3"]).starts_with("n3  running"), "itself");
+    until("what n2 has written can be read", || {
+        third.must(&["logs", "lone", "--on", "n2"]).contains("lone begins").then_some(())
+    });
+    let all = third.must(&["events", "--fleet", "--json"]);
+    for node in ["n1", "n2", "n3"] {
+        assert!(all.contains(&format!("{{\"node\":\"{node}\",")), "{node}: {all}");
+    }
+    let unknown = refused(third, &["status", "--on", "n9"]);
+    assert!(unknown.contains("no node 'n9' is known in the fleet"), "{unknown}");
+    let missing = refused(third, &["restart", "nothing", "--on", "n2"]);
+    assert!(missing.contains("there is no job 'nothing'"), "{missing}");
+    let once = refused(third, &["signal", "USR1", "web", "--on", "n1"]);
+    assert!(once.contains("it was passed on once, and is for n2"), "{once}");
+    kill(second);
+    until("it is lost", || {
+        refused(third, &["status", "--on", "n2"])
+            .contains("n2 cannot be asked: it is SILENT")
+            .then_some(())
+    });
+    assert!(first.must(&["status", "--on", "n3"]).starts_with("n3  running"));
+}
