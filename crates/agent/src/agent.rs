@@ -113,7 +113,7 @@ pub struct Agent {
     /// Something has changed here that the fleet may have to know.
     pub(crate) fleet_is_behind: bool,
     /// The node has said that everything is over.
-    pub(crate) over: Option<i32>,
+    pub(crate) over: Option<Over>,
     /// When it last had nothing to do: CLOCK_BOOTTIME, ns.
     pub(crate) last_awake: u64,
     /// Until its first decision.
@@ -123,12 +123,20 @@ pub struct Agent {
 /// Why the loop has ended.
 #[derive(Debug)]
 pub enum End {
-    /// Everything is gone: the run is to end with this code.
-    Over { code: i32 },
+    /// Everything is gone.
+    Over(Over),
     /// The keeper is dead or cannot be understood.
     Link(LinkError),
     /// A test wanted it.
     Crashed(Crashed),
+}
+
+/// What is to become of a run in which everything is gone.
+#[derive(Debug, Clone, Copy)]
+pub struct Over {
+    pub code: i32,
+    /// Another run is to begin in its place.
+    pub again: bool,
 }
 
 impl From<LinkError> for End {
@@ -169,8 +177,8 @@ impl Agent {
     /// Runs until the run or the keeper ends.
     pub async fn run(&mut self) -> End {
         loop {
-            if let Some(code) = self.over {
-                return End::Over { code };
+            if let Some(over) = self.over {
+                return End::Over(over);
             }
             self.last_awake = mainstay_sys::clock::boottime();
             if let Err(end) = self.run_once().await {
@@ -202,6 +210,12 @@ impl Agent {
         if let Some(room) = &mut self.fleet {
             room.leave().await;
         }
+    }
+
+    /// The node, as the keeper is to remember it.
+    pub(crate) fn summary(&self) -> NodeSummary {
+        let (seq, phase) = (self.node.seq(), self.node.phase());
+        NodeSummary { seq, phase, again: self.node.begins_anew() }
     }
 
     /// The link, for what is left to say once the loop has ended.
@@ -517,7 +531,7 @@ impl Agent {
     /// The keeper knows the number of an event before anybody else hears of it: should the journal be
     /// lost, no other gets it.
     fn tell_progress(&mut self) {
-        let told = NodeSummary { seq: self.node.seq(), phase: self.node.phase() };
+        let told = self.summary();
         if self.told != Some(told) {
             self.told = Some(told);
             self.say(&ToKeeper::Told(told));

@@ -20,8 +20,8 @@ use mainstay_net::BoxedStream;
 use mainstay_pool::{CONFIGURATION, RUN_FILES};
 use mainstay_wire::{
     api::{
-        Accepted, Changes, FleetStatus, Gone, JobStatus, Measures, NodeStatus, ReloadError,
-        Selection,
+        Accepted, AppDetail, AppStatus, Changes, FleetStatus, Gone, JobStatus, Measures,
+        NodeStatus, ReloadError, Selection, StartPlan,
     },
     link::Figures,
     run_dir::Dirs,
@@ -41,6 +41,7 @@ pub(crate) enum Call {
     Apply(Box<Plan>, oneshot::Sender<Result<Applied, PreviewError>>),
     Figures(oneshot::Sender<Figures>),
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
+    Leave(oneshot::Sender<Result<Accepted, Refusal>>),
     AskFleet(FleetRequest, oneshot::Sender<RequestAnswer>),
 }
 
@@ -228,6 +229,40 @@ impl Handle {
     /// [`Gone`]
     pub async fn fleet(&self) -> Result<Option<FleetStatus>, Gone> {
         self.look(|agent| agent.fleet.as_ref().map(FleetRoom::status)).await
+    }
+
+    /// The apps of the fleet, or of the node if it belongs to none.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn apps(&self) -> Result<Vec<AppStatus>, Gone> {
+        self.look(Agent::apps).await
+    }
+
+    /// One of them, with its jobs.
+    ///
+    /// # Errors
+    /// [`Gone`]
+    pub async fn app(&self, name: &str) -> Result<Option<AppDetail>, Gone> {
+        let name = name.to_owned();
+        self.look(move |agent| agent.app(&name)).await
+    }
+
+    /// What a start of an app would do.
+    ///
+    /// # Errors
+    /// [`Gone`], or inside: what a start would be answered with.
+    pub async fn plan_start(&self, app: &Name) -> Result<Result<StartPlan, RequestAnswer>, Gone> {
+        let app = app.clone();
+        self.look(move |agent| agent.plan_start(&app)).await
+    }
+
+    /// Ends the run of a node that was drained for that: it is not any more when it is back.
+    ///
+    /// # Errors
+    /// [`Gone`], or inside: why it was not taken.
+    pub async fn leave(&self) -> Result<Result<Accepted, Refusal>, Gone> {
+        self.call(Call::Leave).await
     }
 
     /// Asks the master of the fleet, whoever that is. It may take until there is one.

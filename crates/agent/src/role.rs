@@ -1,7 +1,7 @@
 //! The process `mainstay __agent`: from the inherited descriptors to an exit code.
 
 use crate::{
-    agent::{Agent, End},
+    agent::{Agent, End, Over},
     boot::{BootError, boot},
     crash::Crash,
     handle::Handle,
@@ -119,7 +119,7 @@ where
     };
     user_metrics.flush();
     match end {
-        End::Over { code } => {
+        End::Over(over) => {
             if agent.is_successor() {
                 sleep_until(begun + COME_BACK).await;
             }
@@ -127,7 +127,7 @@ where
             let _ = timeout(FAREWELL, api).await;
             let _ = timeout(WITHDRAWAL, agent.withdrawn()).await;
             agent.left_fleet().await;
-            say_over(agent, code).await
+            say_over(agent, over).await
         }
         End::Link(error) => lost(options, keeper.as_ref(), agent.last_awake(), &error),
         End::Crashed(crashed) => failed("ended", &crashed),
@@ -145,9 +145,9 @@ fn inherited() -> io::Result<(Link, UnixListener)> {
     Ok((link, UnixListener::from_std(listener)?))
 }
 
-async fn say_over(agent: Agent, code: i32) -> i32 {
+async fn say_over(agent: Agent, Over { code, again }: Over) -> i32 {
     let mut link = agent.into_link();
-    link.push(&ToKeeper::Exit { code }).expect("a number fits a frame");
+    link.push(&ToKeeper::Exit { code, again }).expect("a number fits a frame");
     let closed = async {
         if let Err(error) = link.drain().await {
             return error;

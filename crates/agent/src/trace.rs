@@ -200,6 +200,9 @@ pub(crate) fn event(event: &Event, cause: EndCause, early: bool) {
             let nodes: Vec<&str> = nodes.iter().map(|node| node.as_str()).collect();
             tracing::warn!("{source}: runs on several nodes: {}", nodes.join(", "));
         }
+        Kind::WavesStopped { app } => {
+            tracing::warn!("{source}: did not come up; {app} is not restarted any further");
+        }
         Kind::Signal { signal } => tracing::info!("received {signal}"),
         Kind::Changed { instances } => tracing::info!("{source}: {instances} instances"),
         _ => tracing::debug!("{source}: {:?}", event.kind),

@@ -2,18 +2,19 @@
 
 use crate::discovery::Discovery;
 use mainstay_core::{
+    app::AppFailure,
     clock::Mono,
     discovery::{Backend, InstanceList},
     explain,
-    job::{CheckState, Health, Job, Phase},
+    job::{CheckState, Desired, Health, Job, Phase},
     name::Name,
     node::{AppSummary, Blocker, Blockers, Effect, JournalLoss, Node, NodePhase, ReloadPreview},
     plan::{self, Check, JobPlan, Plan, WatchPlan, Watched},
 };
 use mainstay_wire::{
     api::{
-        AppStatus, Change, Changes, CheckStatus, DiscoveryStatus, JobStatus, JournalLostStatus,
-        StartStage, Waiting, WatchStatus,
+        AppDetail, AppMember, AppStatus, Change, Changes, CheckStatus, DiscoveryStatus, JobStatus,
+        JournalLostStatus, PlannedStart, StartPlan, StartStage, Waiting, WatchStatus,
     },
     link::TreeKind,
     stamp::rfc3339,
@@ -90,6 +91,44 @@ pub(crate) fn apps(node: &Node) -> Vec<AppStatus> {
         failure: it.failure,
     };
     node.apps().map(view).collect()
+}
+
+/// An app with its jobs.
+pub(crate) fn app(node: &Node, name: &str) -> Option<AppDetail> {
+    let app = apps(node).into_iter().find(|it| it.name.as_str() == name)?;
+    let failed: BTreeMap<Name, AppFailure> = node.failed_of_app(name).into_iter().collect();
+    let member = |(plan, job): (&JobPlan, &Job)| AppMember {
+        name: plan.name.clone(),
+        state: explain::word(job.phase()),
+        node: None,
+        desired: job.desired(),
+        failure: failed.get(&plan.name).copied().unwrap_or_default(),
+        reason: None,
+    };
+    let of_app = |plan: &JobPlan| plan.app.as_ref() == Some(&app.name);
+    let jobs = node.jobs().filter(|(plan, _)| of_app(plan)).map(member).collect();
+    Some(AppDetail { app, jobs })
+}
+
+/// What a start of an app would do where there is no other node.
+pub(crate) fn plan_start(node: &Node, app: &Name) -> Option<StartPlan> {
+    let name = node.plan().app(app.as_str())?.name.clone();
+    let here = Name::new(&node.plan().node.name).ok();
+    let planned = |(plan, job): (&JobPlan, &Job)| {
+        let disabled = job.desired() == Desired::Disabled;
+        PlannedStart {
+            job: plan.name.clone(),
+            start_sequence: plan.place.start_sequence,
+            node: here.clone().filter(|_| !disabled),
+            runs: job.phase().is_up(),
+            reason: disabled.then(|| "it is disabled".to_owned()),
+        }
+    };
+    let of_app = |plan: &JobPlan| plan.app.as_ref() == Some(&name) && plan.place.start_sequence > 0;
+    let mut jobs: Vec<PlannedStart> =
+        node.jobs().filter(|(plan, _)| of_app(plan)).map(planned).collect();
+    jobs.sort_by_key(|it| it.start_sequence);
+    Some(StartPlan { app: name, jobs })
 }
 
 pub(crate) fn watches(node: &Node, discovery: &Discovery) -> Vec<WatchStatus> {

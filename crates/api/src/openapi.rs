@@ -143,8 +143,18 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
 /// `post_jobs_start`
 fn operation_id(route: &Route) -> String {
     let words = route.path.split(['/', '.']).filter(|word| !word.is_empty() && *word != "v1");
-    let words = words.filter(|word| !word.starts_with('{'));
-    std::iter::once(route.method).chain(words).collect::<Vec<_>>().join("_")
+    let mut words: Vec<&str> = words.collect();
+    // One of several is called by its own name.
+    if let [.., _, one] = words.as_slice()
+        && one.starts_with('{')
+    {
+        let at = words.len() - 2;
+        words.remove(at);
+    }
+    let last = words.len().saturating_sub(1);
+    let named = words.iter().enumerate().filter(|(at, word)| *at == last || !word.starts_with('{'));
+    let named = named.map(|(_, word)| word.trim_matches(['{', '}']));
+    std::iter::once(route.method).chain(named).collect::<Vec<_>>().join("_")
 }
 
 fn parameters(route: &Route) -> Vec<Value> {

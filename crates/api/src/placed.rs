@@ -31,7 +31,9 @@ pub(crate) fn divide(
         match request {
             Request::StartApp { app } => theirs.push(FleetRequest::StartApp { app }),
             Request::StopApp { app } => theirs.push(FleetRequest::StopApp { app }),
-            Request::RestartApp { app } => theirs.push(FleetRequest::RestartApp { app }),
+            Request::RestartApp { app, wave } => {
+                theirs.push(FleetRequest::RestartApp { app, wave });
+            }
             Request::Stop { job } if is_placed(&job) => theirs.push(FleetRequest::StopJob { job }),
             Request::Start { jobs, args, now } => {
                 let (placed, local): (Vec<Name>, Vec<Name>) = jobs.into_iter().partition(is_placed);
@@ -68,24 +70,29 @@ pub(crate) async fn ask(
             "no master of the fleet has answered within {patience:?}: it is done once there is one"
         )));
     };
-    match (answer?, names) {
-        (RequestAnswer::Begun, _) => Ok(()),
-        (RequestAnswer::NoSuchApp, (app, _)) => Err(Refusal::NoSuchApp(app).into()),
-        (RequestAnswer::NoSuchJob, (_, job)) => Err(Refusal::NoSuchJob(job).into()),
-        (RequestAnswer::NotNow, _) => {
-            Err(Problem::conflict("the fleet starts nothing now: it conciliates, or ends"))
+    match answer? {
+        RequestAnswer::Begun => Ok(()),
+        refused => Err(refusal(refused, names)),
+    }
+}
+
+/// Why the master does not do it, for an app or a job of this name.
+pub(crate) fn refusal(answer: RequestAnswer, (app, job): (String, String)) -> Problem {
+    match answer {
+        RequestAnswer::NoSuchApp => Refusal::NoSuchApp(app).into(),
+        RequestAnswer::NoSuchJob => Refusal::NoSuchJob(job).into(),
+        RequestAnswer::Begun | RequestAnswer::NotNow => Problem::conflict(
+            "the fleet starts nothing now: it has no master, conciliates, or ends",
+        ),
+        RequestAnswer::NoSuchNode => {
+            Problem::not_found("no node of this name takes part in the fleet")
         }
-        (RequestAnswer::NoSuchNode, _) => {
-            Err(Problem::not_found("no node of this name takes part in the fleet"))
-        }
-        (RequestAnswer::NotRunning, _) => Err(Problem::conflict("it does not run")),
-        (RequestAnswer::NotPlaced(why), _) => {
-            Err(Problem::conflict(format!("nothing is moved: {why}")))
-        }
-        (RequestAnswer::Stays { jobs }, _) => {
+        RequestAnswer::NotRunning => Problem::conflict("it does not run"),
+        RequestAnswer::NotPlaced(why) => Problem::conflict(format!("nothing is moved: {why}")),
+        RequestAnswer::Stays { jobs } => {
             let jobs: Vec<&str> = jobs.iter().map(Name::as_str).collect();
             let jobs = jobs.join(", ");
-            Err(Problem::conflict(format!("these have no other home, and stay: {jobs}")))
+            Problem::conflict(format!("these have no other home, and stay: {jobs}"))
         }
     }
 }
@@ -95,7 +102,7 @@ fn app_of(request: &FleetRequest) -> String {
         FleetRequest::StartApp { app }
         | FleetRequest::StopApp { app }
         | FleetRequest::MoveApp { app, .. }
-        | FleetRequest::RestartApp { app } => app.to_string(),
+        | FleetRequest::RestartApp { app, .. } => app.to_string(),
         FleetRequest::StartJob { .. }
         | FleetRequest::StopJob { .. }
         | FleetRequest::RestartJob { .. }
@@ -218,6 +225,52 @@ pub(crate) async fn wait_for_home(
     Ok(())
 }
 
+/// What this node runs of the fleet goes elsewhere, and then the run ends. If something has no other
+/// home, or is not gone in time, nothing ends.
+pub(crate) async fn hand_over_and_end(state: &AppState, patience: Duration) -> Result<(), Problem> {
+    let fleet = state.handle.fleet().await?.ok_or_else(Problem::no_fleet)?;
+    let me = fleet.node.clone();
+    let stays_drained = fleet.nodes.iter().any(|node| node.name == me && node.drained);
+    let drain = |on| FleetRequest::Drain { node: me.clone(), on };
+    let begun = Instant::now();
+    let mut handed_over = ask(state, drain(true), patience).await;
+    if handed_over.is_ok() {
+        handed_over = wait_until_empty(state, &me, begun, patience).await;
+    }
+    match (handed_over, stays_drained) {
+        (Ok(()), true) => state.handle.request(Request::Shutdown).await??,
+        (Ok(()), false) => state.handle.leave().await??,
+        (Err(problem), true) => return Err(problem),
+        (Err(problem), false) => {
+            ask(state, drain(false), ANSWER).await?;
+            return Err(problem);
+        }
+    };
+    Ok(())
+}
+
+/// Waits until nothing of the fleet runs on a node.
+async fn wait_until_empty(
+    state: &AppState,
+    node: &Name,
+    begun: Instant,
+    patience: Duration,
+) -> Result<(), Problem> {
+    let mut sight = Sight::new(state, begun + patience);
+    while let Some(fleet) = sight.look().await? {
+        let here = |job: &&PlacedStatus| job.home().is_some_and(|copy| copy.node == *node);
+        let Some(job) = fleet.jobs.iter().find(here) else { return Ok(()) };
+        if begun.elapsed() >= patience {
+            let (job, state) = (&job.job, job.home().map_or("STOPPED", |copy| copy.state.as_str()));
+            return Err(Problem::overdue(format!(
+                "{job} is still {state} on {node} after {patience:?}: nothing ends"
+            )));
+        }
+        sight.changed(None).await;
+    }
+    Ok(())
+}
+
 enum Progress {
     Done,
     Open,
@@ -244,10 +297,10 @@ fn progress(
         {
             Progress::Failed(format!("is {reason}"))
         }
-        (None, Some(copy), None) if anew && copy.state == "EXITED" => Progress::Done,
-        (None, Some(copy), None) if anew && copy.state == "FATAL" => {
-            Progress::Failed(format!("is FATAL on {}", copy.node))
+        (None, Some(copy), None) if anew && copy.failed => {
+            Progress::Failed(format!("has failed on {}: it is {}", copy.node, copy.state))
         }
+        (None, Some(copy), None) if anew && copy.state == "EXITED" => Progress::Done,
         (_, _, _) => Progress::Open,
     }
 }

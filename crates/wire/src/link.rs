@@ -130,6 +130,9 @@ pub enum ToKeeper {
     /// End the run: kill what is left, exit with this code.
     Exit {
         code: i32,
+        /// Do not exit: begin another run in its place, as this one was begun.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        again: bool,
     },
 }
 
@@ -235,6 +238,9 @@ pub struct NodeSummary {
     /// The number of the last event.
     pub seq: u64,
     pub phase: NodePhase,
+    /// It stops, and another run is to follow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
 }
 
 /// The keeper became another binary.

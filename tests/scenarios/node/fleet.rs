@@ -1,77 +1,106 @@
 //! Several real nodes on loopback, as one fleet.
 
+mod apps;
+mod ends;
+mod keys;
+mod waves;
+
 use mainstay_tests::{Node, Scratch, Setup, proc, signal, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
 
+/// Real nodes on loopback that share a key, each on a machine of its own.
 pub(super) struct TestFleet {
     pub(super) nodes: Vec<Node>,
-    _key: Scratch,
+    key: PathBuf,
+    _scratch: Scratch,
 }
 
-/// Three nodes, each on a machine of its own: two jobs of an app, and one of each node.
+impl TestFleet {
+    /// `n1`, `n2`, …, all with these apps and jobs.
+    fn launch(count: u32, jobs: &str) -> TestFleet {
+        let scratch = Scratch::new();
+        let key = scratch.path().join("fleet.key");
+        write_key(&key, &"5e".repeat(32));
+        // Tests run side by side, in one process or several: each has addresses of its own.
+        static FLEETS: AtomicU32 = AtomicU32::new(0);
+        let (pid, fleet) = (std::process::id(), FLEETS.fetch_add(10, Ordering::Relaxed));
+        let address =
+            |n: u32| format!("127.{}.{}.{}:7071", 1 + (pid >> 8 & 0x7f), pid & 0xff, fleet + n);
+        let nodes: Vec<String> = (1..=count).map(|n| format!("\"n{n}={}\"", address(n))).collect();
+        let config = |n: u32| {
+            format!(
+                "[node]\nname = \"n{n}\"\nmachine = \"m{n}\"\n[fleet]\nnodes = [{}]\nkey_file = \
+                 \"{}\"\n{jobs}",
+                nodes.join(", "),
+                key.display()
+            )
+        };
+        let nodes: Vec<Node> = (1..=count).map(|n| Setup::config(config(n)).launch()).collect();
+        nodes.iter().for_each(Node::wait_until_ready);
+        TestFleet { nodes, key, _scratch: scratch }
+    }
+
+    /// Every node has met all others, and the fleet is in OPERATION.
+    fn until_in_operation(&self) {
+        for node in &self.nodes {
+            until("the fleet is in OPERATION", || is_whole(node).then_some(()));
+        }
+    }
+}
+
+fn write_key(path: &Path, text: &str) {
+    fs::write(path, text).expect("a scratch directory can be written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("our own file");
+}
+
+fn status(node: &Node) -> Value {
+    let text = node.must(&["fleet", "status", "--json"]);
+    serde_json::from_str(&text).expect("--json prints JSON")
+}
+
+fn is_whole(node: &Node) -> bool {
+    let fleet = status(node);
+    let nodes = fleet["nodes"].as_array().expect("a list of nodes");
+    fleet["state"] == "OPERATION" && nodes.iter().all(|it| it["state"] == "RUNNING")
+}
+
+/// Two jobs of an app that do not fit on one machine, and one of each node.
+const SHOP: &str = r#"
+    [apps.shop]
+    on_failure = "restart-process"
+    [jobs.db]
+    exec = "sleep 1000"
+    app = "shop"
+    place = { load = 60 }
+    [jobs.web]
+    exec = "sleep 1000"
+    app = "shop"
+    place = { load = 60, start_sequence = 2 }
+    [jobs.lone]
+    exec = "sleep 1000"
+    "#;
+
 fn shop() -> TestFleet {
-    fleet_of(
-        r#"
-        [apps.shop]
-        on_failure = "restart-process"
-        [jobs.db]
-        exec = "sleep 1000"
-        app = "shop"
-        place = { load = 60 }
-        [jobs.web]
-        exec = "sleep 1000"
-        app = "shop"
-        place = { load = 60, start_sequence = 2 }
-        [jobs.lone]
-        exec = "sleep 1000"
-        "#,
-    )
+    TestFleet::launch(3, SHOP)
 }
 
-/// Three nodes, each on a machine of its own, with these apps and jobs.
+/// Three nodes with these apps and jobs.
 pub(super) fn fleet_of(jobs: &str) -> TestFleet {
-    let scratch = Scratch::new();
-    let key = scratch.path().join("fleet.key");
-    fs::write(&key, "5e".repeat(32)).expect("a scratch directory can be written");
-    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("our own file");
-    // Tests run side by side, in one process or several: each has addresses of its own.
-    static FLEETS: AtomicU32 = AtomicU32::new(0);
-    let (pid, fleet) = (std::process::id(), FLEETS.fetch_add(10, Ordering::Relaxed));
-    let address =
-        |n: u32| format!("127.{}.{}.{}:7071", 1 + (pid >> 8 & 0x7f), pid & 0xff, fleet + n);
-    let nodes: Vec<String> = (1..=3).map(|n| format!("\"n{n}={}\"", address(n))).collect();
-    let config = |n: u32| {
-        format!(
-            r#"
-            [node]
-            name = "n{n}"
-            machine = "m{n}"
-            [fleet]
-            nodes = [{}]
-            key_file = "{}"
-            {jobs}
-            "#,
-            nodes.join(", "),
-            key.display()
-        )
-    };
-    let nodes = (1..=3).map(|n| Setup::config(config(n)).launch()).collect::<Vec<_>>();
-    nodes.iter().for_each(Node::wait_until_ready);
-    TestFleet { nodes, _key: scratch }
+    TestFleet::launch(3, jobs)
 }
 
 /// Where a node sees a job run.
 pub(super) fn home(node: &Node, job: &str) -> Option<String> {
-    let fleet: Value = serde_json::from_str(&node.must(&["fleet", "status", "--json"])).ok()?;
-    let jobs = fleet["jobs"].as_array()?;
-    let job = jobs.iter().find(|it| it["job"] == job)?;
-    let copy = job["copies"].as_array()?.first()?;
+    let fleet = status(node);
+    let job = fleet["jobs"].as_array()?.iter().find(|it| it["job"] == job)?.clone();
+    let copy = job["copies"].as_array()?.first()?.clone();
     (copy["state"] == "RUNNING").then(|| copy["node"].as_str().unwrap_or_default().to_owned())
 }
 

@@ -11,7 +11,7 @@ pub(crate) mod pushed_settings;
 pub(crate) mod watch_files;
 
 use crate::{
-    agent::{About, Agent, End},
+    agent::{About, Agent, End, Over},
     checks::{self, Begin},
     effects::identity::{NodeTask, Run},
     inputs::cron::Clocks,
@@ -92,11 +92,11 @@ impl Agent {
             Command::Remember { job, summary } => {
                 self.outgoing.send(&mut self.link, ToKeeper::Remember { job, summary })
             }
-            Command::Exit { code } => {
+            Command::Exit { code, again } => {
                 if self.node.ends_stuck(code) {
                     self.say_why_stuck();
                 }
-                self.over = Some(code);
+                self.over = Some(Over { code, again });
                 None
             }
         };

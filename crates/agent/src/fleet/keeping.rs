@@ -106,6 +106,14 @@ impl Keeping {
         self.write();
     }
 
+    /// Returns when all of it is on the disk, or was given up.
+    pub(crate) async fn finish(&mut self) {
+        while !self.is_settled(self.version) {
+            let written = self.progress().await;
+            self.progressed(written);
+        }
+    }
+
     fn tell(&mut self, error: Option<&io::Error>) {
         let dir = self.dir.display();
         match (error, self.failing) {

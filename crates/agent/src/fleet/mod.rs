@@ -122,10 +122,6 @@ impl FleetRoom {
         &self.keeping.node_of().node
     }
 
-    pub(crate) fn fleet(&self) -> &Fleet {
-        &self.fleet
-    }
-
     /// Returns when there is something to look at. May be dropped at any time.
     pub(crate) async fn next_wake(&mut self, now: impl Fn() -> Mono) -> FleetWake {
         let due = async {
@@ -240,8 +236,11 @@ impl FleetRoom {
         }
     }
 
-    /// Tells the others that this node goes. What it has said before reaches them first.
-    pub(crate) async fn leave(&self) {
+    /// Tells the others that this node goes. What it has said before reaches them first, and what
+    /// outlives a boot is on the disk.
+    pub(crate) async fn leave(&mut self) {
+        self.keeping.finish().await;
+        self.release();
         if let Some(engine) = self.carrier.engine() {
             engine.leave().await;
         }

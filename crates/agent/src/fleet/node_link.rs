@@ -3,14 +3,15 @@
 
 use super::{FleetAction, FleetRoom, FleetWake};
 use crate::{
-    agent::{Agent, End},
+    agent::{Agent, End, Origin},
     clock,
 };
 use mainstay_core::{
-    fleet::{FleetRequest, RequestAnswer},
-    node::{Input, NodePhase, Outcome, Request},
+    fleet::{FleetInput, FleetRequest, RequestAnswer},
+    node::{Input, NodePhase, Outcome, Refusal, Request},
     record::Record,
 };
+use mainstay_wire::api::Accepted;
 use tokio::sync::oneshot;
 
 /// Returns when the fleet has something to look at; never without one. May be dropped at any time.
@@ -36,6 +37,7 @@ pub(crate) fn concerns_fleet(outcome: &Outcome) -> bool {
         | Record::Leaves(_)
         | Record::App(..)
         | Record::AppRestarts(..)
+        | Record::AppWave(..)
         | Record::Rest(..)
         | Record::Watch(..)
         | Record::Unknown => false,
@@ -62,6 +64,20 @@ impl Agent {
         self.tell_fleet()
     }
 
+    /// The node was drained to be ended: the others know that it ends before they hear that it is
+    /// drained no more.
+    pub(crate) fn leave(
+        &mut self,
+        caller: oneshot::Sender<Result<Accepted, Refusal>>,
+    ) -> Result<(), End> {
+        self.take(Input::Request(Request::Shutdown), Origin::Caller(caller))?;
+        self.tell_fleet()?;
+        if let Some(room) = &mut self.fleet {
+            room.step(clock::mono(), FleetInput::Drain { on: false });
+        }
+        self.tell_fleet()
+    }
+
     /// Does what the fleet wants, and tells it what has changed here, until both are done.
     pub(crate) fn tell_fleet(&mut self) -> Result<(), End> {
         loop {
@@ -84,7 +100,8 @@ impl Agent {
     fn do_fleet_action(&mut self, action: FleetAction) -> Result<(), End> {
         self.take_alone(match action {
             FleetAction::Order { job, order, what } => Input::Ordered { job, order, what },
-            FleetAction::EndRun { .. } => Input::Request(Request::Shutdown),
+            FleetAction::EndRun { again: false } => Input::Request(Request::Shutdown),
+            FleetAction::EndRun { again: true } => Input::Request(Request::BeginAnew),
             FleetAction::Tell(event) => Input::Fleet(event),
         })
     }

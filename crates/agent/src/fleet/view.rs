@@ -2,21 +2,23 @@
 
 use super::FleetRoom;
 use mainstay_core::{
-    app::AppPhase,
-    fleet::{CopyState, JobCopy, JobStanding, NodeView, PlacedView},
+    clock::Mono,
+    explain,
+    fleet::{
+        AppView, CopyState, JobCopy, JobStanding, NodeView, PlacedView, PlannedFate, PlannedJob,
+        RequestAnswer,
+    },
     name::Name,
 };
-use mainstay_wire::api::{CopyStatus, FleetAppStatus, FleetNodeStatus, FleetStatus, PlacedStatus};
+use mainstay_wire::api::{
+    AppDetail, AppMember, AppStatus, CopyStatus, FleetNodeStatus, FleetStatus, PlacedStatus,
+    PlannedStart, StartPlan,
+};
 use std::collections::BTreeMap;
 
 impl FleetRoom {
     pub(crate) fn status(&self) -> FleetStatus {
         let (of, fleet) = (self.keeping.node_of(), &self.fleet);
-        let phases = fleet.app_phases();
-        let app = |name: Name| {
-            let state = phases.get(&name).copied().unwrap_or(AppPhase::Stopped);
-            FleetAppStatus { name, state }
-        };
         FleetStatus {
             name: of.fleet.clone(),
             node: of.node.clone(),
@@ -25,9 +27,38 @@ impl FleetRoom {
             master: fleet.term().map(|term| term.master.clone()),
             term: fleet.term().map(|term| term.number),
             nodes: fleet.nodes().into_iter().map(node).collect(),
-            apps: fleet.app_names().into_iter().map(app).collect(),
+            apps: self.apps(),
             jobs: fleet.placed().into_iter().map(placed).collect(),
         }
+    }
+
+    pub(crate) fn apps(&self) -> Vec<AppStatus> {
+        self.fleet.app_views().iter().map(app).collect()
+    }
+
+    /// One of them, with its jobs.
+    pub(crate) fn app(&self, name: &str) -> Option<AppDetail> {
+        let view = self.fleet.app_views().into_iter().find(|it| it.name.as_str() == name)?;
+        let of_app = self.fleet.placed().into_iter().filter(|job| job.app == view.name);
+        let member = |job: PlacedStatus| {
+            let copy = job.copies.first();
+            AppMember {
+                failure: view.failed.get(&job.job).copied().unwrap_or_default(),
+                state: copy.map_or("STOPPED", |copy| copy.state.as_str()).to_owned(),
+                node: copy.map(|copy| copy.node.clone()),
+                desired: job.desired,
+                reason: job.reason,
+                name: job.job,
+            }
+        };
+        let jobs = of_app.map(placed).map(member).collect();
+        Some(AppDetail { app: app(&view), jobs })
+    }
+
+    /// What a start of an app would do.
+    pub(crate) fn plan_start(&self, now: Mono, app: &Name) -> Result<StartPlan, RequestAnswer> {
+        let jobs = self.fleet.plan_start(now, app)?.into_iter().map(planned).collect();
+        Ok(StartPlan { app: app.clone(), jobs })
     }
 
     pub(crate) fn placed(&self, job: &Name) -> Option<PlacedStatus> {
@@ -53,8 +84,26 @@ impl FleetRoom {
             "the configuration of this node has another job under its name: it is not placed here"
                 .to_owned()
         });
-        runs.into_iter().chain(reason(&view)).chain(differs).collect()
+        let app = self.fleet.app_views().into_iter().find(|it| it.name == view.app);
+        let failed: Vec<_> = app.into_iter().flat_map(|app| app.failed).collect();
+        let app_failure = explain::app_failure(&view.app, &failed);
+        runs.into_iter().chain(reason(&view)).chain(differs).chain(app_failure).collect()
     }
+}
+
+fn app(view: &AppView) -> AppStatus {
+    AppStatus { name: view.name.clone(), state: view.phase, failure: view.failure() }
+}
+
+fn planned(PlannedJob { job, start_sequence, fate }: PlannedJob) -> PlannedStart {
+    let (node, runs, reason) = match fate {
+        PlannedFate::Runs { node } => (Some(node), true, None),
+        PlannedFate::Starts { node } => (Some(node), false, None),
+        PlannedFate::NotPlaced(why) => (None, false, Some(format!("not placed: {why}"))),
+        PlannedFate::Disabled => (None, false, Some("it is disabled".to_owned())),
+        PlannedFate::NotReached => (None, false, Some("a job before it does not start".to_owned())),
+    };
+    PlannedStart { job, start_sequence, node, runs, reason }
 }
 
 fn node(view: NodeView) -> FleetNodeStatus {
@@ -83,6 +132,7 @@ fn placed(view: PlacedView) -> PlacedStatus {
         node,
         state: word(copy.state).to_owned(),
         incarnation: copy.incarnation,
+        failed: matches!(copy.state, CopyState::Exited { well: false } | CopyState::Fatal),
         by_hand: copy.by_hand,
     });
     let copies = copies.collect();

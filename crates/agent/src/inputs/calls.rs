@@ -12,13 +12,13 @@ use crate::{
     view, why,
 };
 use mainstay_core::{
-    app::AppPhase,
+    fleet::RequestAnswer,
     name::Name,
     node::{Blockers, Input, ReloadPreview, Request},
     plan::JobPlan,
 };
 use mainstay_wire::{
-    api::{AppStatus, Changes, JobStatus, NodeStatus, Selection},
+    api::{AppDetail, AppStatus, Changes, JobStatus, NodeStatus, Selection, StartPlan},
     link::ToKeeper,
 };
 use std::sync::Arc;
@@ -47,6 +47,7 @@ impl Agent {
                 let wanted = WantedPlan::new(plan, caller);
                 self.previews.begin(&self.node, clock::now(), wanted);
             }
+            Call::Leave(caller) => return self.leave(caller),
             Call::AskFleet(request, caller) => return self.ask_fleet(request, caller),
             Call::Figures(caller) => {
                 let id = self.inspections.expect(caller);
@@ -144,16 +145,26 @@ impl Agent {
         }
     }
 
-    /// How they are in the fleet, if there is one.
-    fn apps(&self) -> Vec<AppStatus> {
-        let mut apps = view::apps(&self.node);
-        if let Some(room) = &self.fleet {
-            let phases = room.fleet().app_phases();
-            for app in &mut apps {
-                app.state = phases.get(&app.name).copied().unwrap_or(AppPhase::Stopped);
-            }
+    /// Those of the fleet, if there is one.
+    pub(crate) fn apps(&self) -> Vec<AppStatus> {
+        match &self.fleet {
+            Some(room) => room.apps(),
+            None => view::apps(&self.node),
         }
-        apps
+    }
+
+    pub(crate) fn app(&self, name: &str) -> Option<AppDetail> {
+        match &self.fleet {
+            Some(room) => room.app(name),
+            None => view::app(&self.node, name),
+        }
+    }
+
+    pub(crate) fn plan_start(&self, app: &Name) -> Result<StartPlan, RequestAnswer> {
+        match &self.fleet {
+            Some(room) => room.plan_start(clock::mono(), app),
+            None => view::plan_start(&self.node, app).ok_or(RequestAnswer::NoSuchApp),
+        }
     }
 
     pub(crate) fn selected(&self, which: &Selection) -> Vec<JobStatus> {

@@ -165,7 +165,8 @@ impl LostJournalStory {
 
     /// A new agent with this journal: the node as it goes on, and what it wants done.
     fn next_agent(&self, journal: Option<&[u8]>) -> (Node, bool, Vec<Command>) {
-        let told = NodeSummary { seq: self.node.seq(), phase: self.node.phase() };
+        let (seq, phase) = (self.node.seq(), self.node.phase());
+        let told = NodeSummary { seq, phase, again: false };
         let (node, lost, Outcome { events, commands, .. }) =
             self.attach(journal, welcome(&self.dir, Some(told), self.held()));
         let first = events.first().map(|event| event.seq);

@@ -157,6 +157,7 @@ impl Agent {
             lateness: self.meter.lateness.clone(),
             jobs: self.jobs_measures(),
             watches: self.node.plan().watches.iter().map(|it| self.watch_measures(it)).collect(),
+            apps: self.apps(),
             containerpilot: self.node.plan().containerpilot.is_some(),
         }
     }

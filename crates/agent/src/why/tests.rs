@@ -333,6 +333,7 @@ app = "later"
         [
             "the start of its app shop was aborted: db is EXITED, exit code 1 (m.toml:6)",
             "`mainstay start web` starts it",
+            "its app shop has a major failure: db",
         ]
     );
 }

@@ -279,7 +279,8 @@ async fn tell(name: &str, crash: Option<(Point, u64)>) -> Told {
         client.read(&handle);
         match end {
             End::Crashed(_) => crashed = true,
-            End::Over { code } => {
+            End::Over(over) => {
+                let code = over.code;
                 drop(agent);
                 keeper.drain();
                 let world = keeper.world();

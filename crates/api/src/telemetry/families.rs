@@ -9,6 +9,7 @@ use super::{
     process::{Process, Processes, now},
 };
 use mainstay_core::{
+    app::{AppFailure, AppPhase},
     job::{Health, Phase, Verdict},
     node::NodePhase,
     plan::MetricPlan,
@@ -35,6 +36,7 @@ pub(crate) fn text(gathered: &Gathered, format: ExpositionFormat) -> String {
     let mut out = Exposition::new(format);
     node(&mut out, gathered);
     jobs(&mut out, &gathered.measures);
+    apps(&mut out, &gathered.measures);
     checks(&mut out, &gathered.measures);
     if let Some(figures) = &gathered.figures {
         output(&mut out, &gathered.measures, figures);
@@ -161,6 +163,39 @@ fn jobs(out: &mut Exposition, measures: &Measures) {
         }
     }
 }
+
+fn apps(out: &mut Exposition, measures: &Measures) {
+    if measures.apps.is_empty() {
+        return;
+    }
+    let help = "1 for the state that an app is in.";
+    let mut family = out.family("mainstay_app_state", MetricType::Gauge, help);
+    for app in &measures.apps {
+        for (word, phase) in APP_STATES {
+            let value = u64::from(app.state == phase);
+            family.count(&[("app", app.name.as_str()), ("state", word)], value);
+        }
+    }
+    let help = "0: nothing; 1, minor: a job has failed that the app can do without; 2, major: a \
+                required one has, or is not there.";
+    let mut family = out.family("mainstay_app_failure", MetricType::Gauge, help);
+    for app in &measures.apps {
+        let value = match app.failure {
+            AppFailure::None => 0,
+            AppFailure::Minor => 1,
+            AppFailure::Major => 2,
+        };
+        family.count(&[("app", app.name.as_str())], value);
+    }
+}
+
+const APP_STATES: [(&str, AppPhase); 5] = [
+    ("stopped", AppPhase::Stopped),
+    ("starting", AppPhase::Starting),
+    ("running", AppPhase::Running),
+    ("stopping", AppPhase::Stopping),
+    ("backoff", AppPhase::Backoff),
+];
 
 fn each(
     out: &mut Exposition,

@@ -379,3 +379,38 @@ fn an_app_is_up_although_a_job_of_it_is_not_started_with_it() {
     let (status, body) = node.post("/v1/apps/shop/stop", "");
     assert_eq!((status, &body["jobs"][0]["state"]), (200, &"STOPPED".into()));
 }
+
+#[test]
+fn apps_are_told_with_what_is_wrong_with_them() {
+    let node = Node::with(|_| {
+        "[apps.shop]\nstart_sequence = 0\n\
+         [jobs.cart]\nexec = \"cart\"\napp = \"shop\"\nplace = { required = true }\n\
+         [jobs.broken]\nexec = \"broken\"\napp = \"shop\"\nrestart = \"never\"\n"
+            .to_owned()
+    });
+    let (status, body) = node.get("/v1/apps");
+    assert_eq!(status, 200);
+    assert_eq!(body["apps"][0]["name"], "shop");
+    assert_eq!(
+        (&body["apps"][0]["state"], &body["apps"][0]["failure"]),
+        (&"stopped".into(), &"none".into())
+    );
+    node.post("/v1/apps/shop/start", "");
+    let (status, body) = node.get("/v1/apps/shop");
+    assert_eq!(
+        (status, &body["state"], &body["failure"]),
+        (200, &"running".into(), &"minor".into())
+    );
+    assert_eq!(body["jobs"][0]["name"], "cart");
+    assert_eq!(
+        (&body["jobs"][0]["state"], &body["jobs"][0]["failure"]),
+        (&"RUNNING".into(), &"none".into())
+    );
+    assert_eq!(
+        (&body["jobs"][1]["state"], &body["jobs"][1]["failure"]),
+        (&"FATAL".into(), &"minor".into())
+    );
+    let (status, problem) = node.get("/v1/apps/shpo");
+    assert_eq!(status, 404);
+    assert_eq!(problem["detail"], "there is no app 'shpo': did you mean 'shop'?");
+}

@@ -231,7 +231,10 @@ pub(crate) static FLEET: Table<Fleet> = Table {
                 fleet.told.push("key_file");
                 let path = api::file(v, r)?;
                 if let Err(error) = std::fs::metadata(&path) {
-                    let help = "make one and give every node a copy of it";
+                    let help = format!(
+                        "make one with 'mainstay fleet key --out {}', and give every node a copy of it",
+                        path.display()
+                    );
                     let message = format!("cannot look at {}: {error}", path.display());
                     return r.wrong(v.span, message, help);
                 }
@@ -307,7 +310,8 @@ impl Fleet {
                 r,
                 &self.told,
                 "key_file",
-                "make a key, give every node a copy of it, and add key_file = \"FILE\"",
+                "make a key with 'mainstay fleet key --out FILE', give every node a copy of it, and add \
+                 key_file = \"FILE\"",
             );
         }
         let name = self.name.or_else(|| Name::new("fleet").ok())?;

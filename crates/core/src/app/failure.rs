@@ -1,6 +1,7 @@
 //! What is wrong with an app, in one word.
 
 use super::{App, AppPhase, Member, MemberState, RestReason};
+use crate::name::Name;
 use serde::{Deserialize, Serialize};
 
 /// Major hides minor.
@@ -21,9 +22,18 @@ impl App {
     /// What is wrong with it, given its members as they are now.
     #[must_use]
     pub fn failure<'a>(&self, members: impl IntoIterator<Item = Member<'a>>) -> AppFailure {
+        self.failed(members).map(|(_, failure)| failure).max().unwrap_or_default()
+    }
+
+    /// The members that something is wrong with.
+    pub fn failed<'a>(
+        &self,
+        members: impl IntoIterator<Item = Member<'a>>,
+    ) -> impl Iterator<Item = (&'a Name, AppFailure)> {
         let phase = self.phase();
-        let failures = members.into_iter().map(|it| failure(phase, &it, self.reason(it.name)));
-        failures.max().unwrap_or_default()
+        let all = members.into_iter();
+        let all = all.map(move |it| (it.name, failure(phase, &it, self.reason(it.name))));
+        all.filter(|(_, failure)| *failure != AppFailure::None)
     }
 }
 

@@ -1,11 +1,12 @@
 //! What an app knows of its members: facts, whoever has gathered them.
 
 use crate::{
+    clock::Mono,
     name::Name,
     plan::{AppPlan, Place},
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 /// One job of an app.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +15,13 @@ pub struct Member<'a> {
     pub place: &'a Place,
     pub state: MemberState,
     pub process: MemberProcess,
+    /// It is healthy from then on, if it is up: without checks, when it has lived for a while.
+    /// `None`: its checks have not passed.
+    pub healthy_at: Option<Mono>,
 }
+
+/// A job without checks counts as healthy when it has lived for so long.
+pub(crate) const LIVES: Duration = Duration::from_millis(500);
 
 /// How far a member is what its app wants of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

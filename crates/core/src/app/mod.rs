@@ -37,16 +37,21 @@
 //! reason is gone as soon as anybody else decides about the member ([`App::release`]).
 
 mod boot;
+mod descent;
 mod failure;
 mod member;
 mod records;
 mod restarts;
+mod wave;
 
 pub use boot::BootSequence;
+pub use descent::Descent;
 pub use failure::AppFailure;
+pub(crate) use member::LIVES;
 pub use member::{Facts, Member, MemberProcess, MemberState, RestReason};
 pub use records::AppState;
 pub use restarts::{AppRestarts, LIMIT as RESTART_LIMIT, WITHIN as RESTART_WINDOW};
+pub use wave::Wave;
 
 use crate::{
     clock::Mono,
@@ -76,6 +81,10 @@ pub enum AppInput<'a> {
     Start,
     Stop,
     Restart,
+    /// An app that is up is restarted so many members at a time.
+    RestartInWaves {
+        size: u32,
+    },
     /// A member has ended for good and was not meant to.
     Failed {
         job: &'a Name,
@@ -106,6 +115,14 @@ pub enum AppOrder {
     Stop {
         job: Name,
     },
+    /// Down and up again: its wave has come.
+    Restart {
+        job: Name,
+    },
+    /// It did not come up in its wave: no other follows.
+    StopWaves {
+        job: Name,
+    },
     /// Its node is lost: it comes back elsewhere. That is a restart by policy.
     FailOver {
         job: Name,
@@ -122,6 +139,8 @@ pub struct App {
     restarts: Journaled<AppRestarts>,
     /// Why members rest, where that is the doing of the app.
     resting: JournaledMap<RestReason>,
+    /// While it is up and restarted in waves.
+    wave: Journaled<Option<Wave>>,
 }
 
 /// How far an app is.
@@ -138,40 +157,6 @@ pub enum AppStage {
         since: Mono,
     },
     Stopping(Descent),
-}
-
-/// What an app goes down for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Descent {
-    /// It is started again when it is down.
-    again: bool,
-    /// A member has failed, and nobody asked for the stop.
-    #[serde(default)]
-    failed: bool,
-    /// A user wants it started again, whatever it went down for.
-    #[serde(default)]
-    wanted: bool,
-}
-
-impl Descent {
-    const ASKED: Descent = Descent { again: false, failed: false, wanted: false };
-    const RESTART: Descent = Descent { again: true, failed: false, wanted: true };
-    const FAILED: Descent = Descent { again: false, failed: true, wanted: false };
-    const FAILED_AGAIN: Descent = Descent { again: true, failed: true, wanted: false };
-
-    /// It comes back by `restart-app`, unless a stronger rule speaks against it.
-    fn may_be_overruled(self) -> bool {
-        self.again && self.failed && !self.wanted
-    }
-
-    /// Why a member rests that it has stopped.
-    fn reason(self) -> Option<RestReason> {
-        match (self.failed, self.again) {
-            (false, _) => None,
-            (true, true) => Some(RestReason::NotReached),
-            (true, false) => Some(RestReason::AppFailed),
-        }
-    }
 }
 
 /// What the app sees of the world while it decides, and what it has said so far.
@@ -223,6 +208,22 @@ impl App {
                 self.forgive();
                 self.bring_down(&mut ctx, Descent::RESTART);
             }
+            (AppStage::Up { .. }, AppInput::RestartInWaves { size }) => {
+                self.forgive();
+                *self.wave.edit() = Some(Wave::new(size, facts));
+                self.go_on_with_waves(&mut ctx);
+            }
+            // There is nothing to be kept up.
+            (
+                AppStage::Down | AppStage::Starting { .. } | AppStage::Stopping(_),
+                AppInput::RestartInWaves { .. },
+            ) => {
+                self.forgive();
+                self.bring_down(&mut ctx, Descent::RESTART);
+            }
+            (AppStage::Up { .. }, AppInput::Moved | AppInput::Due) => {
+                self.go_on_with_waves(&mut ctx);
+            }
             (AppStage::Up { .. }, AppInput::Failed { job }) => self.crashed(&mut ctx, job),
             (AppStage::Starting { sequence }, AppInput::Failed { job }) => {
                 let place = facts.member(job).map(|member| member.place);
@@ -253,11 +254,9 @@ impl App {
             }
             (AppStage::Down, AppInput::Due) => self.come_back(&mut ctx),
             (AppStage::Down, AppInput::Failed { .. } | AppInput::Lost { .. })
-            | (AppStage::Down | AppStage::Up { .. }, AppInput::Moved | AppInput::Next)
-            | (
-                AppStage::Starting { .. } | AppStage::Up { .. } | AppStage::Stopping(_),
-                AppInput::Due,
-            ) => {}
+            | (AppStage::Down, AppInput::Moved)
+            | (AppStage::Down | AppStage::Up { .. }, AppInput::Next)
+            | (AppStage::Starting { .. } | AppStage::Stopping(_), AppInput::Due) => {}
         }
         ctx.orders
     }
@@ -381,6 +380,7 @@ impl App {
 
     /// The next sequence after this one: its members are ordered to start.
     fn begin_sequence(&mut self, ctx: &mut AppCtx<'_>, after: u32) {
+        self.drop_waves();
         let sequences = ctx.facts.members.iter().map(|member| member.place.start_sequence);
         let Some(next) = sequences.filter(|it| *it > after).min() else {
             *self.stage.edit() = AppStage::Up { since: ctx.now };
@@ -440,6 +440,7 @@ impl App {
 
     /// What has no process is stopped at once; the others follow in their order.
     fn bring_down(&mut self, ctx: &mut AppCtx<'_>, descent: Descent) {
+        self.drop_waves();
         *self.stage.edit() = AppStage::Stopping(descent);
         for member in ctx.facts.members.iter().filter(|it| !it.has_process()) {
             self.stop(ctx, member, descent);

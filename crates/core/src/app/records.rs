@@ -1,6 +1,6 @@
-//! What of an app is journaled: how far it is, its restarts, and each reason by itself.
+//! What of an app is journaled: how far it is, its restarts, its waves, and each reason by itself.
 
-use super::{App, AppPhase, AppRestarts, AppStage, RestReason};
+use super::{App, AppPhase, AppRestarts, AppStage, RestReason, Wave};
 use crate::{clock::Mono, name::Name, record::Journaled};
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,11 @@ impl App {
     pub(crate) fn restored(stage: AppStage, restarts: AppRestarts) -> App {
         let (stage, restarts) = (Journaled::new(stage), Journaled::new(restarts));
         App { stage, restarts, ..App::default() }
+    }
+
+    /// The waves that an earlier agent had begun.
+    pub(crate) fn recall_wave(&mut self, wave: Option<Wave>) {
+        self.wave = Journaled::new(wave);
     }
 
     /// The reason that an earlier agent, or another app, had for a job to rest.
@@ -37,6 +42,10 @@ impl App {
         &self.restarts
     }
 
+    pub(crate) fn wave(&self) -> Option<&Wave> {
+        self.wave.as_ref()
+    }
+
     pub(crate) fn reasons(&self) -> impl Iterator<Item = (&Name, RestReason)> {
         self.resting.iter().map(|(job, reason)| (job, *reason))
     }
@@ -51,6 +60,11 @@ impl App {
         self.restarts.take_change().cloned()
     }
 
+    /// The waves it is restarted in, if that has changed.
+    pub(crate) fn take_wave(&mut self) -> Option<Option<Wave>> {
+        self.wave.take_change().cloned()
+    }
+
     /// The reasons that have changed.
     pub(crate) fn take_reasons(&mut self) -> Vec<(Name, Option<RestReason>)> {
         self.resting.take_changes()
@@ -63,6 +77,8 @@ pub struct AppState {
     stage: AppStage,
     restarts: AppRestarts,
     resting: Vec<(Name, RestReason)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wave: Option<Wave>,
 }
 
 impl AppState {
@@ -79,6 +95,7 @@ impl App {
             stage: self.stage(),
             restarts: self.restarts().clone(),
             resting: self.reasons().map(|(job, reason)| (job.clone(), reason)).collect(),
+            wave: self.wave().cloned(),
         }
     }
 
@@ -86,6 +103,7 @@ impl App {
     #[must_use]
     pub fn taken_over(state: &AppState, then: Mono, now: Mono) -> App {
         let mut app = App::restored(state.stage, state.restarts.moved(then, now));
+        app.recall_wave(state.wave.clone());
         for (job, reason) in &state.resting {
             app.recall(job.clone(), *reason);
         }

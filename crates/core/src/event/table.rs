@@ -264,6 +264,8 @@ events! {
     NotPlaced { reason: String } = "notPlaced" { by: &[Job], tone: Tone::Bad }
     /// It runs on several nodes of the fleet.
     Conflict { nodes: Vec<Name> } = "conflict" { by: &[Job], tone: Tone::Bad }
+    /// It did not come up in its wave: its app is not restarted any further.
+    WavesStopped { app: Name } = "wavesStopped" { by: &[Job], tone: Tone::Bad }
 }
 
 /// How a run ended. One that ended by itself, and that nothing follows, is told twice: then

@@ -21,7 +21,7 @@ pub use request::{failed, hopeless, reload_failed, reload_too_slow, too_slow, wa
 pub use why::{Calendar, why};
 
 use crate::{
-    app::RestReason,
+    app::{AppFailure, RestReason},
     job::{Job, LAST_EVENT, Phase},
     name::Name,
     node::{Blocker, Cause, LeftAtRest, StuckJob, StuckWhy},
@@ -102,6 +102,18 @@ fn cause(cause: &Cause) -> String {
     }
 }
 
+/// What is wrong with an app, given the jobs that something is wrong with.
+#[must_use]
+pub fn app_failure(app: &Name, failed: &[(Name, AppFailure)]) -> Option<String> {
+    let word = match failed.iter().map(|(_, failure)| *failure).max()? {
+        AppFailure::None => return None,
+        AppFailure::Minor => "minor",
+        AppFailure::Major => "major",
+    };
+    let jobs: Vec<&str> = failed.iter().map(|(job, _)| job.as_str()).collect();
+    Some(format!("its app {app} has a {word} failure: {}", jobs.join(", ")))
+}
+
 fn left_at_rest(LeftAtRest { app, reason }: &LeftAtRest) -> String {
     match reason {
         RestReason::NotReached => format!("its app {app} has not come to it"),
@@ -132,7 +144,9 @@ fn how_it_ended(job: &Job) -> String {
     job.last_exit().map_or_else(String::new, |exit| format!(", {exit}"))
 }
 
-fn word(phase: Phase) -> String {
+/// A phase as it is written everywhere.
+#[must_use]
+pub fn word(phase: Phase) -> String {
     format!("{phase:?}").to_uppercase()
 }
 

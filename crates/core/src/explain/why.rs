@@ -5,7 +5,7 @@
 //! waits for, how far its start or stop is, who wanted it so. What its checks and its last run say
 //! follows, and what can be done. Where that is too much, the least telling goes first.
 
-use super::{condition, how_it_ended, never_comes, span, waiting, word};
+use super::{app_failure, condition, how_it_ended, never_comes, span, waiting, word};
 use crate::{
     app::{RESTART_LIMIT, RESTART_WINDOW, RestReason},
     clock::{Mono, Now},
@@ -48,6 +48,7 @@ pub fn why(node: &Node, calendar: Calendar, name: &str) -> Option<Vec<String>> {
     let mut lines = vec![(Weight::State, asked.state())];
     lines.extend(asked.causes().into_iter().map(|line| (Weight::Cause, line)));
     let asides = asked.checks().into_iter().chain(asked.last_run()).chain(asked.advice());
+    let asides = asides.chain(asked.app_failure());
     lines.extend(asides.map(|line| (Weight::Aside, line)));
     while lines.len() > LINES {
         let least = lines.iter().map(|(weight, _)| *weight).min()?;
@@ -182,6 +183,12 @@ impl Question<'_> {
     fn is_unasked(&self) -> bool {
         let started = self.node.job(self.plan.name.as_str()).is_some_and(|it| it.incarnation() > 0);
         !self.plan.autostart && !started
+    }
+
+    /// What is wrong with its app, whoever of it has failed.
+    fn app_failure(&self) -> Option<String> {
+        let app = self.plan.app.as_ref()?;
+        app_failure(app, &self.node.failed_of_app(app.as_str()))
     }
 
     /// What comes next of an app that has failed.

@@ -72,6 +72,9 @@ pub struct JobCopy {
     pub by_hand: bool,
     /// The last order for it that was taken.
     pub order: Option<Number>,
+    /// It has checks, and they have not passed yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaits_health: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +125,7 @@ impl JobCopy {
             args: Vec::new(),
             by_hand: false,
             order: None,
+            awaits_health: false,
         }
     }
 }

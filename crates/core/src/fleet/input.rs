@@ -94,6 +94,11 @@ pub enum FleetEvent {
         job: Name,
         nodes: Vec<Name>,
     },
+    /// A job of an app did not come up in its wave.
+    WavesStopped {
+        app: Name,
+        job: Name,
+    },
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -37,7 +37,7 @@ pub use engine::{EngineCommand, EngineEvent, FleetMember, MemberId, Role};
 pub use facts::{CopyState, JobCopy, JobOrder, Message, NodeFacts, OrderKind};
 pub use failures::{Answered, FailureKey, FailureQueue};
 pub use input::{FleetCommand, FleetEvent, FleetInput, FleetOutcome, Identity, Kept};
-pub use master::{JobStanding, OpenOrder, OrderKey, Work};
+pub use master::{JobStanding, OpenOrder, OrderKey, PlannedFate, PlannedJob, Work};
 pub use number::{Number, RunId, Term};
 pub use orders::SeenOrders;
 pub use peers::{PeerChange, PeerState, Peers};
@@ -45,7 +45,7 @@ pub use placement::{Loads, NotPlaced, Seat, Strategy};
 pub use requests::{FleetRequest, OpenRequests, RequestAnswer, RequestId};
 pub use rules::{Catalogue, FleetRules, JobRules};
 pub use stage::FleetStage;
-pub use view::{NodeView, PlacedView};
+pub use view::{AppView, NodeView, PlacedView};
 pub use wishes::{AskedBy, JobWish, Wishes};
 
 use crate::{app::AppPhase, clock::Mono, name::Name};
@@ -282,7 +282,9 @@ impl Fleet {
 
     /// The work of the master that this node follows counts more than any other.
     fn remember_work(&mut self, work: Option<&Arc<Work>>) {
-        let Some(work) = work else { return };
+        let Some(work) = work.filter(|it| !it.is_before(&self.me.name, &self.me.run)) else {
+            return;
+        };
         let followed = |work: &Work| Some(&work.number.term) == self.term.as_ref();
         let rank = |work: &Work| (followed(work), work.number.clone());
         if self.last_work.as_ref().is_none_or(|last| rank(work) > rank(last)) {
@@ -365,8 +367,11 @@ impl Fleet {
             true => PeerState::Running,
             false => self.peers.state(node),
         };
+        // One that ends is not one to begin with.
+        let ends = |facts: &NodeFacts| facts.ending || facts.stage.is_ending();
         let is_there = |node: &Name| match state(node) {
-            PeerState::Running | PeerState::Isolated => true,
+            PeerState::Running => !self.peers.facts(node).is_some_and(|it| ends(it)),
+            PeerState::Isolated => true,
             PeerState::Unknown | PeerState::Checking | PeerState::Silent => false,
         };
         let nodes = &self.rules.nodes;
@@ -376,7 +381,7 @@ impl Fleet {
         // Somebody is in sync already, with nobody whom this node has not met.
         let late = self.peers.running().any(|(_, facts)| {
             let met = facts.peers.iter().all(|node| state(node) == PeerState::Running);
-            facts.term.is_some() || (facts.in_sync && met)
+            !ends(facts) && (facts.term.is_some() || (facts.in_sync && met))
         });
         let time_is_up = now >= self.sync_until;
         if time_is_up && !all {

@@ -27,6 +27,9 @@ pub enum FleetRequest {
     },
     RestartApp {
         app: Name,
+        /// So many of its jobs at a time, each as it should be before the next.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wave: Option<u32>,
     },
     StartJob {
         job: Name,

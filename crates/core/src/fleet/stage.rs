@@ -43,6 +43,20 @@ impl fmt::Display for FleetStage {
 }
 
 impl FleetStage {
+    /// All runs end, and others follow.
+    #[must_use]
+    pub fn begins_anew(self) -> bool {
+        match self {
+            FleetStage::Restarting | FleetStage::Shutdown { again: true } => true,
+            FleetStage::Initialization
+            | FleetStage::Deployment
+            | FleetStage::Operation
+            | FleetStage::Conciliation
+            | FleetStage::ShuttingDown
+            | FleetStage::Shutdown { again: false } => false,
+        }
+    }
+
     #[must_use]
     pub fn is_ending(self) -> bool {
         match self {

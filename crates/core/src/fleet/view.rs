@@ -1,9 +1,16 @@
 //! What observers may ask of a fleet: how one node sees it.
 
 use super::{
-    Catalogue, CopyState, Fleet, JobCopy, JobStanding, JobWish, NodeFacts, PeerState, Work,
+    Catalogue, CopyState, Fleet, JobCopy, JobStanding, JobWish, NodeFacts, PeerState, PlannedJob,
+    RequestAnswer, Work,
+    master::{KnownFleet, Master},
 };
-use crate::{app::AppPhase, job::Desired, name::Name};
+use crate::{
+    app::{AppFailure, AppPhase},
+    clock::Mono,
+    job::Desired,
+    name::Name,
+};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// A node of the fleet.
@@ -33,6 +40,22 @@ pub struct PlacedView {
     pub differs: Vec<Name>,
     /// Nodes that take part and know it.
     pub known_by: Vec<Name>,
+}
+
+/// An app of the fleet.
+#[derive(Debug, Clone)]
+pub struct AppView {
+    pub name: Name,
+    pub phase: AppPhase,
+    /// What is wrong with its jobs, if the master says so.
+    pub failed: BTreeMap<Name, AppFailure>,
+}
+
+impl AppView {
+    #[must_use]
+    pub fn failure(&self) -> AppFailure {
+        self.failed.values().copied().max().unwrap_or_default()
+    }
 }
 
 impl PlacedView {
@@ -99,23 +122,28 @@ impl Fleet {
         self.placed_in(&self.catalogue_of_all(), job)
     }
 
-    /// How the apps are, by the master's word.
+    /// The apps that somebody knows who takes part, in the order of the file; how they are, by the
+    /// master's word.
     #[must_use]
-    pub fn app_phases(&self) -> BTreeMap<Name, AppPhase> {
-        let own: BTreeMap<Name, AppPhase> =
-            self.apps().map(|(app, phase)| (app.clone(), phase)).collect();
+    pub fn app_views(&self) -> Vec<AppView> {
+        let phases = self.app_phases();
+        let work = self.followed_work();
+        let view = |name: Name| AppView {
+            phase: phases.get(&name).copied().unwrap_or(AppPhase::Stopped),
+            failed: work.and_then(|work| work.failed.get(&name).cloned()).unwrap_or_default(),
+            name,
+        };
+        self.catalogue_of_all().apps.into_iter().map(|app| view(app.name)).collect()
+    }
+
+    fn app_phases(&self) -> BTreeMap<Name, AppPhase> {
+        let own = || self.apps().map(|(app, phase)| (app.clone(), phase)).collect();
         match (self.is_master(), self.followed_work()) {
-            (true, _) | (false, None) => own,
+            (true, _) | (false, None) => own(),
             (false, Some(work)) => {
                 work.apps.iter().map(|(app, state)| (app.clone(), state.phase())).collect()
             }
         }
-    }
-
-    /// The apps that somebody knows who takes part, in the order of the file.
-    #[must_use]
-    pub fn app_names(&self) -> Vec<Name> {
-        self.catalogue_of_all().apps.into_iter().map(|app| app.name).collect()
     }
 
     fn placed_in(&self, all: &Catalogue, job: &Name) -> Option<PlacedView> {
@@ -143,6 +171,28 @@ impl Fleet {
             differs: names(other),
             known_by: names(same),
         })
+    }
+
+    /// Where each job of an app would go if it were started now, in the order of the start; or what
+    /// the master would answer instead.
+    ///
+    /// # Errors
+    /// What a start would be answered with.
+    pub fn plan_start(&self, now: Mono, app: &Name) -> Result<Vec<PlannedJob>, RequestAnswer> {
+        let master = match (&self.master, self.followed_work()) {
+            (Some(master), _) => master.clone(),
+            (None, Some(work)) => Master::known_by(work, now),
+            (None, None) => return Err(RequestAnswer::NotNow),
+        };
+        let others = self.peers.running().map(|(node, facts)| (node.clone(), facts.clone()));
+        let mut nodes: BTreeMap<Name, Arc<NodeFacts>> = others.collect();
+        nodes.insert(self.me.name.clone(), Arc::new(self.facts(now, None)));
+        // The master's rules hold, wherever it is asked.
+        let of_master = nodes.get(&master.term().master).map(|it| Catalogue::clone(&it.catalogue));
+        let mut catalogue = of_master.unwrap_or_default();
+        catalogue.add(&self.catalogue_of_all());
+        let (rules, wishes) = (&self.rules, self.wishes.clone());
+        master.plan_start(KnownFleet { now, rules, catalogue, nodes, wishes }, app)
     }
 
     /// The work of the master that this node follows.

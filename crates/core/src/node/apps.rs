@@ -3,11 +3,12 @@
 use super::{Command, JobId, Node, Refusal, Token, state::NodeStage};
 use crate::{
     app::{
-        App, AppFailure, AppInput, AppOrder, AppPhase, Facts, Member, MemberProcess, MemberState,
-        RestReason,
+        App, AppFailure, AppInput, AppOrder, AppPhase, Facts, LIVES, Member, MemberProcess,
+        MemberState, RestReason,
     },
     clock::Mono,
-    job::{Desired, Force, Job, JobInput, Phase},
+    event::{Kind, Source},
+    job::{Desired, Force, Health, Job, JobInput, Phase},
     name::Name,
     outbox::Outbox,
     plan::{AppPlan, JobPlan},
@@ -34,6 +35,17 @@ impl Node {
                 failure: machine.map(|app| app.failure(members)).unwrap_or_default(),
             }
         })
+    }
+
+    /// The jobs of an app that something is wrong with.
+    #[must_use]
+    pub fn failed_of_app(&self, app: &str) -> Vec<(Name, AppFailure)> {
+        let Some(name) = self.jobs.plan().app(app).map(|plan| &plan.name) else {
+            return Vec::new();
+        };
+        let members = self.members(name).map(|(_, member)| member);
+        let failed = self.app(name).map(|machine| machine.failed(members));
+        failed.into_iter().flatten().map(|(job, failure)| (job.clone(), failure)).collect()
     }
 
     /// An app that rests since it has failed more often than it may be restarted.
@@ -134,7 +146,9 @@ impl Node {
             NodeStage::Starting | NodeStage::Stopping(_) => return,
             NodeStage::Running => {}
         }
-        let moving = |app: &&AppPlan| self.app(&app.name).is_some_and(App::is_moving);
+        let moving = |app: &&AppPlan| {
+            self.app(&app.name).is_some_and(|it| it.is_moving() || it.is_in_waves())
+        };
         let moving: Vec<Name> =
             self.plan().apps.iter().filter(moving).map(|app| app.name.clone()).collect();
         moving.iter().for_each(|app| self.step_app(out, app, AppInput::Moved));
@@ -202,12 +216,28 @@ impl Node {
                     AppOrder::Stop { job } => {
                         self.order(out, &job, JobInput::Stop(Force::Grace));
                     }
+                    AppOrder::Restart { job } => {
+                        self.restart_in_wave(out, &job);
+                        next = Some(AppInput::Moved);
+                    }
+                    AppOrder::StopWaves { job } => {
+                        out.emit(Source::Job(job), Kind::WavesStopped { app: app.clone() });
+                    }
                     AppOrder::Wake { at } => {
                         let token = Token::App { app: app.clone() };
                         out.command(Command::SetTimer { token, at });
                     }
                 }
             }
+        }
+    }
+
+    /// As if a user had asked for it alone.
+    fn restart_in_wave(&mut self, out: &mut Outbox, job: &Name) {
+        let disabled = self.job(job.as_str()).is_none_or(|it| it.desired() == Desired::Disabled);
+        if !disabled {
+            self.announce_launches(out, &BTreeSet::from([job.clone()]));
+            self.tell_job(out, job, JobInput::Restart { args: None });
         }
     }
 
@@ -354,5 +384,10 @@ fn member<'a>(plan: &'a JobPlan, job: &Job) -> Member<'a> {
             MemberProcess::None
         }
     };
-    Member { name: &plan.name, place: &plan.place, state, process }
+    let healthy_at = match (plan.checks.is_empty(), job.health()) {
+        (true, _) => Some(job.up_since().unwrap_or_default().after(LIVES)),
+        (false, Health::Healthy) => Some(Mono::default()),
+        (false, Health::Unknown | Health::Unhealthy) => None,
+    };
+    Member { name: &plan.name, place: &plan.place, state, process, healthy_at }
 }

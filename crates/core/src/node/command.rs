@@ -59,8 +59,8 @@ pub enum Command {
     },
     /// Wake the node with this token at `at`. A later `SetTimer` with the same token replaces it.
     SetTimer { token: Token, at: Mono },
-    /// Everything is gone: the run ends with this code.
-    Exit { code: i32 },
+    /// Everything is gone: the run ends with this code, or another one begins in its place.
+    Exit { code: i32, again: bool },
 }
 
 /// Says which wait has ended; one that no longer matters is recognised by its incarnation.

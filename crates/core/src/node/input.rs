@@ -170,6 +170,9 @@ pub enum Request {
     },
     RestartApp {
         app: Name,
+        /// So many of its jobs at a time, each as it should be before the next; `None`: all of it
+        /// goes down, and then up.
+        wave: Option<u32>,
     },
     Stop {
         job: Name,
@@ -206,6 +209,8 @@ pub enum Request {
         task: Box<TaskSpec>,
     },
     Shutdown,
+    /// A shutdown that another run follows, in its place.
+    BeginAnew,
 }
 
 impl Input {
@@ -261,6 +266,7 @@ impl Request {
             | Request::Apply { .. }
             | Request::Environ { .. }
             | Request::RunTask { .. }
+            | Request::BeginAnew
             | Request::Shutdown => None,
         }
     }
@@ -294,6 +300,7 @@ impl Request {
             | Request::StopApp { .. }
             | Request::RestartApp { .. }
             | Request::RunTask { .. }
+            | Request::BeginAnew
             | Request::Shutdown => false,
         }
     }

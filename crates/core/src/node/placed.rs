@@ -5,9 +5,10 @@ use super::{Node, Refusal};
 use crate::{
     event::{Kind, Source},
     fleet::{CopyState, FleetEvent, JobCopy, Number, OrderKind, Term},
-    job::{Desired, Force, Job, JobInput, Phase},
+    job::{Desired, Force, Health, Job, JobInput, Phase},
     name::Name,
     outbox::Outbox,
+    plan::JobPlan,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -66,6 +67,7 @@ impl Node {
                 (Source::Job(job), Kind::NotPlaced { reason: why.to_string() })
             }
             FleetEvent::Conflict { job, nodes } => (Source::Job(job), Kind::Conflict { nodes }),
+            FleetEvent::WavesStopped { app, job } => (Source::Job(job), Kind::WavesStopped { app }),
             // The loss of its node is told already, and where it goes to will be.
             FleetEvent::Failure { .. } => return,
         };
@@ -87,11 +89,12 @@ impl Node {
     #[must_use]
     pub fn copies(&self) -> BTreeMap<Name, JobCopy> {
         let placed = self.jobs().filter(|(plan, _)| self.plan().is_placed(plan));
-        placed.map(|(plan, job)| (plan.name.clone(), self.copy(&plan.name, job))).collect()
+        placed.map(|(plan, job)| (plan.name.clone(), self.copy(plan, job))).collect()
     }
 
-    fn copy(&self, name: &Name, job: &Job) -> JobCopy {
-        let known = self.placements.get(name.as_str()).cloned().unwrap_or_default();
+    fn copy(&self, plan: &JobPlan, job: &Job) -> JobCopy {
+        let known = self.placements.get(plan.name.as_str()).cloned().unwrap_or_default();
+        let checked = job.phase() == Phase::Running && !plan.checks.is_empty();
         JobCopy {
             state: copy_state(job),
             incarnation: job.incarnation(),
@@ -99,6 +102,7 @@ impl Node {
             args: job.args().to_vec(),
             by_hand: known.by_hand,
             order: known.order,
+            awaits_health: checked && job.health() != Health::Healthy,
         }
     }
 }

@@ -14,6 +14,7 @@
 
 use super::{JobId, Node, state::NodeStage, wiring};
 use crate::{
+    app::App,
     discovery::Watch,
     event::{Event, EventName, Kind, Source},
     job::{Health, HookRun, JobInput, Permit, Phase, is_triggered},
@@ -42,7 +43,8 @@ impl Node {
             if std::mem::take(&mut self.step.restarted) {
                 self.try_launch_all(out);
             }
-            if self.step.moved {
+            // A wave also waits for what checks say.
+            if self.step.moved || self.apps.values().any(App::is_in_waves) {
                 self.go_on_with_apps(out);
             }
             self.go_on_stopping(out);

@@ -32,13 +32,15 @@ impl Node {
         let mut state = memory.state.take().unwrap_or_default();
         state.disabled_absent.extend(memory.take_disabled());
         let mut restarts = memory.app_restarts;
-        let mut stages = memory.apps;
+        let (mut stages, mut waves) = (memory.apps, memory.app_waves);
         for name in restarts.keys() {
             stages.entry(name.clone()).or_default();
         }
         let app = |(name, stage): (Name, AppStage)| {
             let restarts = restarts.remove(&name).unwrap_or_default();
-            (name, App::restored(stage, restarts))
+            let mut app = App::restored(stage, restarts);
+            app.recall_wave(waves.remove(&name));
+            (name, app)
         };
         let mut node = Node {
             wiring: Arc::new(Wiring::new(&jobs)),
@@ -86,6 +88,9 @@ impl Node {
             if *app.restarts() != AppRestarts::default() {
                 records.push(Record::AppRestarts(name.clone(), app.restarts().clone()));
             }
+            if let Some(wave) = app.wave() {
+                records.push(Record::AppWave(name.clone(), Some(wave.clone())));
+            }
             records.extend(app.reasons().map(|(job, it)| Record::Rest(job.clone(), Some(it))));
         }
         let watch = |(name, watch): (&Name, &Watch)| Record::Watch(name.clone(), watch.clone());
@@ -122,6 +127,7 @@ impl Node {
             records.extend(app.take_stage().map(|stage| Record::App(name.clone(), stage)));
             let restarts = app.take_restarts();
             records.extend(restarts.map(|it| Record::AppRestarts(name.clone(), it)));
+            records.extend(app.take_wave().map(|it| Record::AppWave(name.clone(), it)));
             let reasons = app.take_reasons().into_iter();
             records.extend(reasons.map(|(job, reason)| Record::Rest(job, reason)));
         }

@@ -40,7 +40,10 @@ impl Node {
             Request::Maintenance { on } => self.maintain(out, on),
             Request::StartApp { app } => self.app_asked(out, &app, AppInput::Start),
             Request::StopApp { app } => self.app_asked(out, &app, AppInput::Stop),
-            Request::RestartApp { app } => self.app_asked(out, &app, AppInput::Restart),
+            Request::RestartApp { app, wave } => {
+                let waves = wave.map(|size| AppInput::RestartInWaves { size });
+                self.app_asked(out, &app, waves.unwrap_or(AppInput::Restart))
+            }
             Request::Apply { plan, preview } => self.apply(out, plan, preview.map(|it| *it)),
             Request::Environ { changes } => Ok(self.environ.edit().change(changes)?),
             Request::RunTask { purpose, timeout, task } => {
@@ -48,6 +51,10 @@ impl Node {
             }
             Request::Shutdown => {
                 self.shut_down_asked(out);
+                Ok(())
+            }
+            Request::BeginAnew => {
+                self.begin_anew_asked(out);
                 Ok(())
             }
         }

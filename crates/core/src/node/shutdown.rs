@@ -39,11 +39,37 @@ impl Node {
     pub(super) fn shut_down_asked(&mut self, out: &mut Outbox) {
         match &self.state.stage {
             NodeStage::Starting | NodeStage::Running => self.shut_down(out, Why::Asked),
+            NodeStage::Stopping(_) => self.end_for_good(),
+        }
+    }
+
+    /// The same, and another run follows, unless somebody wants the node to end.
+    pub(super) fn begin_anew_asked(&mut self, out: &mut Outbox) {
+        match &self.state.stage {
+            NodeStage::Starting | NodeStage::Running => self.shut_down(out, Why::BeginsAnew),
             NodeStage::Stopping(_) => {}
         }
     }
 
+    /// Another run is to follow this one, which has begun to end.
+    #[must_use]
+    pub fn begins_anew(&self) -> bool {
+        match &self.state.stage {
+            NodeStage::Starting | NodeStage::Running => false,
+            NodeStage::Stopping(shutdown) => shutdown.again,
+        }
+    }
+
+    fn end_for_good(&mut self) {
+        if self.begins_anew()
+            && let NodeStage::Stopping(shutdown) = &mut self.state.edit().stage
+        {
+            shutdown.again = false;
+        }
+    }
+
     pub(super) fn shut_down_signalled(&mut self, out: &mut Outbox) {
+        self.end_for_good();
         match &mut self.state.edit().stage {
             NodeStage::Starting | NodeStage::Running => self.shut_down(out, Why::Signalled),
             NodeStage::Stopping(shutdown) if !shutdown.signalled => shutdown.signalled = true,
@@ -132,8 +158,8 @@ impl Node {
     /// What is left is not going to tell of its end.
     pub(super) fn shutdown_overdue(&mut self, out: &mut Outbox) {
         match &self.state.stage {
-            NodeStage::Stopping(Shutdown { killing: true, code, .. }) if !self.is_over() => {
-                out.command(Command::Exit { code: code.unwrap_or(0) });
+            NodeStage::Stopping(Shutdown { killing: true, code, again, .. }) if !self.is_over() => {
+                out.command(Command::Exit { code: code.unwrap_or(0), again: *again });
             }
             NodeStage::Starting | NodeStage::Running | NodeStage::Stopping(_) => {}
         }
@@ -287,7 +313,8 @@ impl Node {
     pub(super) fn exit_if_empty(&self, out: &mut Outbox, before: bool) {
         match &self.state.stage {
             NodeStage::Stopping(shutdown) if self.is_over() && !before => {
-                out.command(Command::Exit { code: shutdown.code.unwrap_or(0) });
+                let (code, again) = (shutdown.code.unwrap_or(0), shutdown.again);
+                out.command(Command::Exit { code, again });
             }
             NodeStage::Starting | NodeStage::Running | NodeStage::Stopping(_) => {}
         }

@@ -75,6 +75,9 @@ pub(super) struct Shutdown {
     pub(super) half: Duration,
     /// What the run ends with, as far as that is decided.
     pub(super) code: Option<i32>,
+    /// Another run follows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) again: bool,
 }
 
 /// What a kill needs at most, kept back from the time of a shutdown.
@@ -142,7 +145,7 @@ impl Shutdown {
     pub(super) fn new(now: Mono, time: Duration, processes: usize, why: Why) -> Shutdown {
         let (signalled, code) = match why {
             Why::Signalled => (true, None),
-            Why::Asked => (false, None),
+            Why::Asked | Why::BeginsAnew => (false, None),
             Why::Ended { code } => (false, Some(code)),
         };
         Shutdown {
@@ -152,6 +155,7 @@ impl Shutdown {
             killing: false,
             half: time / 2,
             code,
+            again: matches!(why, Why::BeginsAnew),
         }
     }
 }
@@ -160,6 +164,8 @@ impl Shutdown {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Why {
     Asked,
+    /// Another run is to follow.
+    BeginsAnew,
     Signalled,
     /// There is nothing left to run for.
     Ended {

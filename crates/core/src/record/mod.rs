@@ -15,7 +15,7 @@ pub use encoded::Encoded;
 pub(crate) use journaled::{Journaled, JournaledMap};
 
 use crate::{
-    app::{AppRestarts, AppStage, RestReason},
+    app::{AppRestarts, AppStage, RestReason, Wave},
     discovery::Watch,
     environ::Environ,
     job::{Desired, Job},
@@ -57,6 +57,8 @@ pub enum Record {
     App(Name, AppStage),
     /// How often an app has come back after a crash.
     AppRestarts(Name, AppRestarts),
+    /// The waves in which an app is restarted, while it is.
+    AppWave(Name, Option<Wave>),
     /// Why its app has a job at rest, if it has.
     Rest(Name, Option<RestReason>),
     Watch(Name, Watch),
@@ -81,6 +83,7 @@ enum RecordKind {
     JobGone,
     App,
     AppRestarts,
+    AppWave,
     Rest,
     Watch,
     Placed,
@@ -117,6 +120,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
             RecordKind::JobGone => Record::JobGone(map.next_value()?),
             RecordKind::App => named(map.next_value()?, Record::App),
             RecordKind::AppRestarts => named(map.next_value()?, Record::AppRestarts),
+            RecordKind::AppWave => named(map.next_value()?, Record::AppWave),
             RecordKind::Rest => named(map.next_value()?, Record::Rest),
             RecordKind::Watch => named(map.next_value()?, Record::Watch),
             RecordKind::Placed => named(map.next_value()?, Record::Placed),
@@ -154,6 +158,7 @@ pub struct Memory {
     pub(crate) jobs: BTreeMap<Name, Arc<Job>>,
     pub(crate) apps: BTreeMap<Name, AppStage>,
     pub(crate) app_restarts: BTreeMap<Name, AppRestarts>,
+    pub(crate) app_waves: BTreeMap<Name, Wave>,
     pub(crate) rests: BTreeMap<Name, RestReason>,
     pub(crate) watches: BTreeMap<Name, Watch>,
     pub(crate) placements: BTreeMap<Name, Placement>,
@@ -181,6 +186,8 @@ impl Memory {
             }
             Record::App(name, stage) => drop(self.apps.insert(name, stage)),
             Record::AppRestarts(name, it) => drop(self.app_restarts.insert(name, it)),
+            Record::AppWave(name, Some(wave)) => drop(self.app_waves.insert(name, wave)),
+            Record::AppWave(name, None) => drop(self.app_waves.remove(&name)),
             Record::Rest(name, Some(reason)) => drop(self.rests.insert(name, reason)),
             Record::Rest(name, None) => drop(self.rests.remove(&name)),
             Record::Watch(name, watch) => drop(self.watches.insert(name, watch)),
@@ -195,6 +202,7 @@ impl Memory {
             plan.jobs.iter().filter(|job| job.app.is_some()).map(|job| &job.name).collect();
         self.apps.retain(|name, _| plan.app(name.as_str()).is_some());
         self.app_restarts.retain(|name, _| plan.app(name.as_str()).is_some());
+        self.app_waves.retain(|name, _| plan.app(name.as_str()).is_some());
         self.rests.retain(|name, _| members.contains(name));
         self.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
         self.leaving.clear();

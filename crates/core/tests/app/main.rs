@@ -12,7 +12,7 @@ use mainstay_core::{
     name::Name,
     plan::{AppPlan, OnFailure, OnStartFailure, Place, StopOrder},
 };
-use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
+use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path, time::Duration};
 
 #[test]
 fn an_app_answers_as_it_is_written_down() {
@@ -74,12 +74,13 @@ struct Played {
     needs: Vec<Name>,
     state: MemberState,
     process: MemberProcess,
+    healthy_at: Option<Mono>,
 }
 
 impl Played {
     fn facts(&self) -> Member<'_> {
-        let Played { name, place, state, process, .. } = self;
-        Member { name, place, state: *state, process: *process }
+        let Played { name, place, state, process, healthy_at, .. } = self;
+        Member { name, place, state: *state, process: *process, healthy_at: *healthy_at }
     }
 }
 
@@ -120,6 +121,10 @@ impl Stage {
             ("start", []) => self.tell(AppInput::Start),
             ("stop", []) => self.tell(AppInput::Stop),
             ("restart", []) => self.tell(AppInput::Restart),
+            ("waves", [size]) => {
+                let size = size.parse().expect("a number");
+                self.tell(AppInput::RestartInWaves { size });
+            }
             ("moved", []) => self.tell(AppInput::Moved),
             ("next", []) => self.tell(AppInput::Next),
             ("due", []) => self.tell(AppInput::Due),
@@ -174,14 +179,21 @@ impl Stage {
         }
         self.app.admit(name(job));
         let (state, process) = (MemberState::AtRest, MemberProcess::None);
-        self.jobs.push(Played { name: name(job), place, needs, state, process });
+        let healthy_at = Some(Mono(0));
+        self.jobs.push(Played { name: name(job), place, needs, state, process, healthy_at });
     }
 
     /// Something happens to a job: its app is told as a node tells it.
     fn happen(&mut self, job: &str, is: &[&str]) {
         let job = name(job);
+        let played = self.jobs.iter_mut().find(|it| it.name == job).expect("a job of the app");
+        played.healthy_at = match is {
+            ["up", "unhealthy"] => None,
+            ["up", "young"] => Some(self.now.after(Duration::from_secs(1))),
+            _ => Some(Mono(0)),
+        };
         let (state, process) = match is {
-            ["up"] => (MemberState::Up, MemberProcess::Up),
+            ["up"] | ["up", "unhealthy" | "young"] => (MemberState::Up, MemberProcess::Up),
             ["runs", "for", "an", "end"] => (MemberState::UnderWay, MemberProcess::HookRun),
             ["waits"] => (MemberState::UnderWay, MemberProcess::None),
             ["stopping"] => (MemberState::UnderWay, MemberProcess::Stopping),
@@ -255,6 +267,15 @@ impl Stage {
                     (_, MemberProcess::None) => it.state = MemberState::AtRest,
                     _ => (it.state, it.process) = (MemberState::UnderWay, MemberProcess::Stopping),
                 }
+                None
+            }
+            AppOrder::Restart { job } => {
+                self.say(&format!("> restart {job}"));
+                self.set(&job, MemberState::UnderWay, MemberProcess::Stopping);
+                Some(AppInput::Moved)
+            }
+            AppOrder::StopWaves { job } => {
+                self.say(&format!("> no more waves: {job}"));
                 None
             }
             AppOrder::FailOver { job } => {

@@ -171,7 +171,11 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
         ["maintenance", on] => request(Request::Maintenance { on: *on == "on" }),
         ["start-app", app] => request(Request::StartApp { app: name(app) }),
         ["stop-app", app] => request(Request::StopApp { app: name(app) }),
-        ["restart-app", app] => request(Request::RestartApp { app: name(app) }),
+        ["restart-app", app] => request(Request::RestartApp { app: name(app), wave: None }),
+        ["restart-app", app, "wave", size] => {
+            let wave = Some(size.parse().expect("a number"));
+            request(Request::RestartApp { app: name(app), wave })
+        }
         ["stop", job] => request(Request::Stop { job: name(job) }),
         ["kill", job] => request(Request::Kill { job: name(job) }),
         ["restart", job] => request(Request::Restart { jobs: vec![name(job)], args: None }),
@@ -189,6 +193,7 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
             to: SignalTarget::Leader,
         }),
         ["shutdown"] => request(Request::Shutdown),
+        ["begin-anew"] => request(Request::BeginAnew),
         ["signalled", signal] => Input::Signalled { signal: signal.parse().expect("a signal") },
         ["loggap", job, lines] => Input::LogGap { job: name(job), lines: number(lines) },
         ["task", purpose] => Input::Request(Request::RunTask {

@@ -362,6 +362,7 @@ fn event_line(event: &Event) -> String {
             let nodes: Vec<&str> = nodes.iter().map(Name::as_str).collect();
             format!("{source} conflict {}", nodes.join(" "))
         }
+        Kind::WavesStopped { app } => format!("{source} wavesStopped {app}"),
         Kind::Startup => format!("{source} startup"),
         Kind::Healthy => format!("{source} healthy"),
         Kind::Unhealthy => format!("{source} unhealthy"),
@@ -432,7 +433,8 @@ fn command_line(command: &Command) -> String {
             TaskOwner::Node { purpose } => format!("task {purpose} until {}", time(*deadline)),
         },
         Command::SetTimer { token, at } => format!("timer {} at {}", wait(token), time(*at)),
-        Command::Exit { code } => format!("exit {code}"),
+        Command::Exit { again: true, .. } => "begin anew".to_owned(),
+        Command::Exit { code, .. } => format!("exit {code}"),
     }
 }
 

@@ -201,7 +201,12 @@ impl Keeper {
             ToKeeper::Upgrade { id, binary } => {
                 self.begin_upgrade(binary, UpgradeRequester::Agent(id))
             }
-            ToKeeper::Exit { code } => self.end(code),
+            ToKeeper::Exit { code, again } => {
+                if let Some(node) = self.node() {
+                    node.begins_anew = again;
+                }
+                self.end(code);
+            }
         }
     }
 

@@ -64,6 +64,8 @@ pub(crate) struct Node {
     pub(crate) main_exit: Option<i32>,
     /// The run ends with this code as soon as everything is gone.
     pub(crate) ending: Option<i32>,
+    /// Another run begins then, in its place.
+    pub(crate) begins_anew: bool,
     pub(crate) last_output: Option<LastOutput>,
     /// Killed at the end, and told of.
     pub(crate) strays: HashSet<u32>,
@@ -132,6 +134,7 @@ impl Node {
             stopping_alone: false,
             main_exit: None,
             ending: None,
+            begins_anew: false,
             last_output: None,
             strays: HashSet::new(),
             keeper_clients: BTreeMap::new(),

@@ -5,6 +5,7 @@
 //! | startup is said | READY |
 //! | a plan has come into force | RELOADING, and READY again |
 //! | the node stops, whoever asked | STOPPING, and that it may take as long as it may take |
+//! | it stops to begin anew | RELOADING, and READY once the new run has started |
 //! | something else is to be seen | STATUS |
 //! | twice within `WATCHDOG_USEC` | WATCHDOG: the keeper's own loop, whatever becomes of the agent |
 //!
@@ -38,6 +39,8 @@ pub(crate) struct ServiceManager {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Standing {
     phase: NodePhase,
+    /// It stops to begin anew.
+    again: bool,
     has_agent: bool,
 }
 
@@ -52,7 +55,7 @@ impl ServiceManager {
         Some(ServiceManager {
             socket: variable("NOTIFY_SOCKET")?,
             watchdog: watchdog.map(Duration::from_micros),
-            told: Standing { phase: NodePhase::Starting, has_agent: false },
+            told: Standing { phase: NodePhase::Starting, again: false, has_agent: false },
             reloaded: false,
             waits: false,
         })
@@ -89,7 +92,11 @@ impl ServiceManager {
             NodePhase::Running | NodePhase::Maintenance => words.push_str("\nREADY=1"),
             NodePhase::Stopping => {
                 let micros = stop_timeout.saturating_add(LAST_STEPS).as_micros();
-                words.push_str(&format!("\nSTOPPING=1\nEXTEND_TIMEOUT_USEC={micros}"));
+                let word = match now.again {
+                    true => format!("RELOADING=1\nMONOTONIC_USEC={}", clock::monotonic() / 1000),
+                    false => "STOPPING=1".to_owned(),
+                };
+                words.push_str(&format!("\n{word}\nEXTEND_TIMEOUT_USEC={micros}"));
             }
         }
         let taken = self.say(&words);
@@ -102,10 +109,12 @@ impl ServiceManager {
 
 impl Standing {
     fn of(node: &Node) -> Standing {
-        let ends = node.stop_asked.is_some() || node.stopping_alone || node.ending.is_some();
+        let for_good = node.stop_asked.is_some() || node.stopping_alone;
+        let ends = for_good || node.ending.is_some();
         let told = node.told.map_or(NodePhase::Starting, |told| told.phase);
         Standing {
             phase: if ends { NodePhase::Stopping } else { told },
+            again: !for_good && node.told.is_some_and(|told| told.again),
             has_agent: node.agent.is_some(),
         }
     }

@@ -20,14 +20,16 @@ use crate::{
 use mainstay_sys::{
     cgroup,
     disk::Disk,
-    fd, heap, latency,
+    fd, heap, latency, memory,
     offload::{self, Offload},
     signal::Signals,
-    spawn::Window,
+    spawn::{self, Window},
     sweep::{DeadRun, Swept},
 };
 use std::{
-    os::fd::OwnedFd,
+    ffi::OsString,
+    io,
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -107,7 +109,40 @@ pub(crate) fn run(options: RunOptions, starter: Option<OwnedFd>) -> Result<i32, 
 /// Keeps until the run ends; the exit code.
 pub(crate) fn keep(mut keeper: Keeper) -> Result<i32, KeeperError> {
     let code = keeper.run();
-    Ok(close(keeper, code))
+    let next = NextRun::after(&keeper);
+    let code = close(keeper, code);
+    match next {
+        None => Ok(code),
+        // It comes back only if that failed.
+        Some(next) => {
+            Err(KeeperError::doing("begin a new run")(next.map_or_else(|it| it, NextRun::begin)))
+        }
+    }
+}
+
+/// The run that begins in the place of this one: the same binary, called in the same way, in the
+/// same process.
+struct NextRun {
+    exe: OwnedFd,
+    oom_score: Option<i32>,
+    nofile: Option<(u64, u64)>,
+}
+
+impl NextRun {
+    fn after(keeper: &Keeper) -> Option<io::Result<NextRun>> {
+        let Role::Node(node) = &keeper.role else { return None };
+        let (oom_score, nofile) = (keeper.context.oom_score, keeper.context.nofile);
+        node.begins_anew
+            .then(|| Ok(NextRun { exe: node.resources.exe.try_clone()?, oom_score, nofile }))
+    }
+
+    fn begin(self) -> io::Error {
+        // Both as they were for us: the next one sees to them itself.
+        self.oom_score.map(memory::set_oom_score);
+        self.nofile.into_iter().for_each(spawn::restore_nofile);
+        let argv: Vec<OsString> = std::env::args_os().collect();
+        spawn::become_descriptor(self.exe.as_fd(), &argv, &crate::upgrade::environment())
+    }
 }
 
 fn close(mut keeper: Keeper, code: i32) -> i32 {

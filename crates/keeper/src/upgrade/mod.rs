@@ -104,7 +104,7 @@ fn execute(
 }
 
 /// Ours, without what one image tells the next.
-fn environment() -> Vec<(OsString, OsString)> {
+pub(crate) fn environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| name != VARIABLE).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::{JsonArgs, NodeArgs};
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FleetAction {
@@ -17,15 +18,28 @@ pub(crate) enum FleetAction {
     Readmit,
     /// Stop all apps in order, then end every node
     Shutdown,
+    /// Stop all apps in order, then have every node begin a new run in its place
+    Restart,
+    /// Make the key of a fleet, for all of its nodes
+    Key,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mainstay fleet key --out fleet.key   makes a key; give every node a copy of the file
+  mainstay fleet drain web-2           what runs there goes elsewhere")]
 pub(crate) struct FleetArgs {
     /// What to look at, or to do
     pub(crate) action: FleetAction,
     /// The node that drain, undrain and readmit are about
     #[arg(value_name = "NODE")]
     pub(crate) of: Option<String>,
+    /// Where a new key goes, for its owner alone [default: it is printed]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace a key that is there already
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]

@@ -140,6 +140,12 @@ pub(crate) struct AppArgs {
     /// Name of the app, as in the configuration; a job can be moved as well
     #[arg(value_name = "APP")]
     pub(crate) app: Option<String>,
+    /// Only show what a start would do: where each job would go, and why not
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Restart so many jobs at a time, each healthy before the next; one that fails stops it
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) wave: Option<u32>,
     /// The node to move to
     #[arg(long, value_name = "NODE")]
     pub(crate) to: Option<String>,

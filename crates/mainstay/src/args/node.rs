@@ -138,6 +138,9 @@ pub(crate) struct MetricArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShutdownArgs {
+    /// What the fleet has placed on the node goes elsewhere first
+    #[arg(long)]
+    pub(crate) drain: bool,
     /// Wait until it is done; this is the default
     #[arg(long, conflicts_with = "no_wait")]
     pub(crate) wait: bool,

@@ -124,7 +124,7 @@ fn fault(
             let (app, job) = (pick(dice, apps).clone(), pick(dice, jobs).clone());
             let request = match dice.below(6) {
                 0 => FleetRequest::StopApp { app },
-                1 => FleetRequest::RestartApp { app },
+                1 => FleetRequest::RestartApp { app, wave: None },
                 2 => {
                     FleetRequest::StartJob { job, args: Some(vec![format!("-{}", dice.below(9))]) }
                 }

@@ -13,8 +13,8 @@ use mainstay_core::{
     clock::Mono,
     fleet::{
         EngineCommand, EngineEvent, FailureKey, Fleet, FleetCommand, FleetEvent, FleetInput,
-        FleetMember, Identity, JobStanding, MemberId, NodeFacts, Number, RequestAnswer, RequestId,
-        RunId,
+        FleetMember, Identity, JobStanding, MemberId, NodeFacts, Number, PlannedJob, RequestAnswer,
+        RequestId, RunId,
     },
     name::Name,
 };
@@ -107,6 +107,17 @@ impl FleetWorld {
             self.happen(what);
         }
         Some(self.now.since(begin))
+    }
+
+    /// What a node says that a start of an app would do. `None`: it is off.
+    #[must_use]
+    pub fn plan_start(
+        &self,
+        node: &Name,
+        app: &Name,
+    ) -> Option<Result<Vec<PlannedJob>, RequestAnswer>> {
+        let running = self.nodes.get(node)?.running.as_ref()?;
+        Some(running.fleet.plan_start(running.clock(self.now), app))
     }
 
     /// Something happens now.
@@ -323,7 +334,8 @@ impl FleetWorld {
                 | FleetEvent::Stage { .. }
                 | FleetEvent::Placed { .. }
                 | FleetEvent::NotPlaced { .. }
-                | FleetEvent::Conflict { .. } => {}
+                | FleetEvent::Conflict { .. }
+                | FleetEvent::WavesStopped { .. } => {}
             }
         }
         for command in outcome.engine {

@@ -543,7 +543,7 @@ fn action(command: Command) -> Option<Action> {
         Command::Rest { job, incarnation } => Action::Rest { job, incarnation },
         Command::RunTask { id, .. } => Action::Run(id),
         Command::SetTimer { token, at } => Action::Wake(token, at),
-        Command::Exit { code } => Action::Exit(code),
+        Command::Exit { code, .. } => Action::Exit(code),
         Command::Signal { .. }
         | Command::Probe { .. }
         | Command::ArmCron { .. }

@@ -2,4 +2,5 @@
 
 mod seeds;
 mod sent;
+mod steered;
 mod stories;

@@ -310,6 +310,7 @@ impl Seen {
             | Kind::Placed { .. }
             | Kind::NotPlaced { .. }
             | Kind::Conflict { .. }
+            | Kind::WavesStopped { .. }
             | Kind::StrayKilled { .. } => {}
         }
     }
@@ -514,7 +515,7 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
             Input::Request(match what {
                 0 => Request::StartApp { app },
                 1 => Request::StopApp { app },
-                _ => Request::RestartApp { app },
+                _ => Request::RestartApp { app, wave: None },
             })
         }),
         1 => subset().prop_map(|plan| Input::Request(Request::Apply { plan: plan.into(), preview: None })),

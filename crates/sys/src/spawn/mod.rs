@@ -313,6 +313,15 @@ pub fn become_descriptor(
     io::Error::last_os_error()
 }
 
+/// Sets the limits of open files back to what they were before [`raise_nofile`].
+pub fn restore_nofile((soft, hard): (u64, u64)) {
+    let limit = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: the kernel reads a plain record of ours.
+    unsafe {
+        libc::setrlimit64(libc::RLIMIT_NOFILE, &raw const limit);
+    }
+}
+
 /// Raises the soft limit of open files to the hard one; returns what it was (soft, hard).
 #[must_use]
 pub fn raise_nofile() -> Option<(u64, u64)> {

@@ -1,8 +1,10 @@
 //! What is answered about a fleet, as one of its nodes sees it.
 
-use super::schema::{AppPhaseWord, ConciliationWord, DesiredWord, PeerStateWord};
+use super::{
+    app::AppStatus,
+    schema::{ConciliationWord, DesiredWord, PeerStateWord},
+};
 use mainstay_core::{
-    app::AppPhase,
     fleet::{Conciliation, PeerState},
     job::Desired,
     name::Name,
@@ -30,7 +32,7 @@ pub struct FleetStatus {
     pub term: Option<u64>,
     /// The node that answers first.
     pub nodes: Vec<FleetNodeStatus>,
-    pub apps: Vec<FleetAppStatus>,
+    pub apps: Vec<AppStatus>,
     pub jobs: Vec<PlacedStatus>,
 }
 
@@ -54,16 +56,6 @@ pub struct FleetNodeStatus {
     pub drained: bool,
     /// It is about to end, on purpose.
     pub ending: bool,
-}
-
-/// An app of the fleet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "FleetApp")]
-pub struct FleetAppStatus {
-    #[schemars(with = "String")]
-    pub name: Name,
-    #[schemars(with = "AppPhaseWord")]
-    pub state: AppPhase,
 }
 
 /// A placed job.
@@ -101,6 +93,9 @@ pub struct CopyStatus {
     /// STOPPED, WAITING, STARTING, RUNNING, BACKOFF, STOPPING, EXITED or FATAL.
     pub state: String,
     pub incarnation: u64,
+    /// It has ended by itself, and not as it should.
+    #[serde(default)]
+    pub failed: bool,
     /// Somebody has started it on that node alone.
     pub by_hand: bool,
 }
@@ -146,7 +141,7 @@ impl FleetStatus {
     }
 
     #[must_use]
-    pub fn app(&self, app: &str) -> Option<&FleetAppStatus> {
+    pub fn app(&self, app: &str) -> Option<&AppStatus> {
         self.apps.iter().find(|it| it.name.as_str() == app)
     }
 }

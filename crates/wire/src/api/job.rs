@@ -197,15 +197,6 @@ pub struct JobInstances {
     pub jobs: Vec<JobStatus>,
 }
 
-/// The jobs of an app.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "App")]
-pub struct AppJobs {
-    #[schemars(with = "String")]
-    pub app: Name,
-    pub jobs: Vec<JobStatus>,
-}
-
 /// Why a job is as it is: for programs, and in lines for people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Why {

@@ -1,5 +1,6 @@
 //! What is counted, for those who show it: a plain copy, taken at one moment.
 
+use super::app::AppStatus;
 use mainstay_core::{
     event::{Ending, EventName, Kind, RunEnd},
     exit::Exit,
@@ -24,6 +25,8 @@ pub struct Measures {
     pub lateness: Histogram,
     pub jobs: Vec<JobMeasures>,
     pub watches: Vec<WatchMeasures>,
+    /// Of the fleet, if the node belongs to one.
+    pub apps: Vec<AppStatus>,
     /// Show what ContainerPilot showed, too.
     pub containerpilot: bool,
 }

@@ -10,6 +10,7 @@
 //!                          StartRequest, SignalRequest, …      ◄──api── JSON ◄──
 //! ```
 
+mod app;
 mod error;
 mod event;
 mod fleet;
@@ -23,6 +24,7 @@ mod reload;
 mod request;
 mod schema;
 
+pub use app::*;
 pub use error::*;
 pub use event::*;
 pub use fleet::*;

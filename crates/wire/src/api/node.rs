@@ -1,17 +1,13 @@
 //! What the node as a whole answers.
 
 use super::{
+    app::AppStatus,
     fleet::FleetStatus,
     job::JobStatus,
-    schema::{AppFailureWord, AppPhaseWord, HealthWord, NodePhaseWord},
+    schema::{HealthWord, NodePhaseWord},
 };
 use crate::link::Stray;
-use mainstay_core::{
-    app::{AppFailure, AppPhase},
-    job::Health,
-    name::Name,
-    node::NodePhase,
-};
+use mainstay_core::{job::Health, name::Name, node::NodePhase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -106,19 +102,6 @@ pub struct DiscoveryStatus {
     pub address: String,
     /// What does not work now, if anything; jobs go on meanwhile.
     pub trouble: Option<String>,
-}
-
-/// An app: how far it is, and what is wrong with it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "App")]
-pub struct AppStatus {
-    #[schemars(with = "String")]
-    pub name: Name,
-    #[schemars(with = "AppPhaseWord")]
-    pub state: AppPhase,
-    /// minor: a job has failed that it can do without; major: a required one has, or is not there.
-    #[schemars(with = "AppFailureWord")]
-    pub failure: AppFailure,
 }
 
 /// A watch, and what it sees.

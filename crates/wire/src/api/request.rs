@@ -47,6 +47,16 @@ pub struct MaintenanceRequest {
     pub on: bool,
 }
 
+/// How the node is to be shut down.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Shutdown")]
+pub struct ShutdownRequest {
+    /// What the fleet has placed here goes elsewhere first.
+    #[serde(default)]
+    pub drain: bool,
+}
+
 /// The binary that keeper and agent are to be replaced by.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

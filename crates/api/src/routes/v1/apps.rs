@@ -3,15 +3,62 @@
 use crate::{
     AppState,
     extract::{Body, Nothing, PathName, Query},
+    placed,
     problem::Problem,
     wait::{Subject, WaitQuery},
 };
 use axum::{Json, extract::State};
+use mainstay_config::nearest;
 use mainstay_core::{
+    fleet::RequestAnswer,
     name::Name,
     node::{Refusal, Request},
 };
-use mainstay_wire::api::{AppJobs, Goal};
+use mainstay_wire::api::{AppDetail, AppJobs, AppList, AppRestartRequest, Goal, StartPlan};
+
+pub(crate) async fn all(
+    State(state): State<AppState>,
+    Query(Nothing {}): Query<Nothing>,
+) -> Result<Json<AppList>, Problem> {
+    Ok(Json(AppList { apps: state.handle.apps().await? }))
+}
+
+pub(crate) async fn one(
+    State(state): State<AppState>,
+    PathName(name): PathName,
+    Query(Nothing {}): Query<Nothing>,
+) -> Result<Json<AppDetail>, Problem> {
+    match state.handle.app(&name).await? {
+        Some(app) => Ok(Json(app)),
+        None => Err(no_such_app(&state, name).await?),
+    }
+}
+
+/// What a start would do.
+pub(crate) async fn plan(
+    State(state): State<AppState>,
+    PathName(name): PathName,
+    Query(Nothing {}): Query<Nothing>,
+) -> Result<Json<StartPlan>, Problem> {
+    let Ok(app) = Name::new(&name) else { return Err(no_such_app(&state, name).await?) };
+    match state.handle.plan_start(&app).await? {
+        Ok(plan) => Ok(Json(plan)),
+        Err(RequestAnswer::NoSuchApp) => Err(no_such_app(&state, name).await?),
+        Err(refused) => Err(placed::refusal(refused, (name, String::new()))),
+    }
+}
+
+/// With the name that may have been meant.
+async fn no_such_app(state: &AppState, name: String) -> Result<Problem, Problem> {
+    let apps = state.handle.apps().await?;
+    let near = nearest(&name, apps.iter().map(|app| app.name.as_str()));
+    Ok(match near {
+        Some(near) => {
+            Problem::not_found(format!("there is no app '{name}': did you mean '{near}'?"))
+        }
+        None => Refusal::NoSuchApp(name).into(),
+    })
+}
 
 macro_rules! waiting {
     ($($route:ident $request:ident $goal:expr;)*) => {$(
@@ -33,5 +80,20 @@ macro_rules! waiting {
 waiting! {
     start StartApp Goal::Started { beyond: 0 };
     stop StopApp Goal::Down;
-    restart RestartApp Goal::StartedAnew;
+}
+
+pub(crate) async fn restart(
+    State(state): State<AppState>,
+    PathName(name): PathName,
+    Query(wait): Query<WaitQuery>,
+    Body(AppRestartRequest { wave }): Body<AppRestartRequest>,
+) -> Result<Json<AppJobs>, Problem> {
+    if wave == Some(0) {
+        return Err(Problem::bad_request("a wave of no job at all never ends: use 1 or more"));
+    }
+    let app = Name::new(&name).map_err(|_| Refusal::NoSuchApp(name))?;
+    let subject = Subject::of_app(&app);
+    let requests = subject.each(|app: Name| Request::RestartApp { app, wave });
+    let jobs = subject.ask_and_wait(&state, requests, Goal::StartedAnew, &wait).await?;
+    Ok(Json(AppJobs { app, jobs }))
 }

@@ -25,14 +25,24 @@ pub(crate) async fn show(
     fleet(&state).await.map(Json)
 }
 
-pub(crate) async fn shutdown(
-    State(state): State<AppState>,
-    Query(Nothing {}): Query<Nothing>,
-    Body(Nothing {}): Body<Nothing>,
-) -> Result<Json<FleetStatus>, Problem> {
-    fleet(&state).await?;
-    placed::ask(&state, FleetRequest::EndFleet { again: false }, PATIENCE).await?;
-    fleet(&state).await.map(Json)
+/// Routes that end every run of the fleet, and may have another one follow.
+macro_rules! ending {
+    ($($route:ident $again:literal;)*) => {$(
+        pub(crate) async fn $route(
+            State(state): State<AppState>,
+            Query(Nothing {}): Query<Nothing>,
+            Body(Nothing {}): Body<Nothing>,
+        ) -> Result<Json<FleetStatus>, Problem> {
+            fleet(&state).await?;
+            placed::ask(&state, FleetRequest::EndFleet { again: $again }, PATIENCE).await?;
+            fleet(&state).await.map(Json)
+        }
+    )*};
+}
+
+ending! {
+    shutdown false;
+    restart true;
 }
 
 /// Routes that name a node and ask the master for something.

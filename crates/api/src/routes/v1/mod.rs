@@ -20,10 +20,10 @@ use axum::{
     routing::{get, post, put},
 };
 use mainstay_wire::api::{
-    AppJobs, Changes, ConciliateRequest, Conflicts, EnvironChanged, EnvironVariables, FleetStatus,
-    JobAnswer, MaintenanceRequest, MetricValues, MetricsTaken, MoveRequest, NodeRequest,
-    NodeStateAnswer, NodeStatus, RestartRequest, SignalRequest, StartRequest, UpgradeRequest,
-    WhyAnswer,
+    AppDetail, AppJobs, AppList, AppRestartRequest, Changes, ConciliateRequest, Conflicts,
+    EnvironChanged, EnvironVariables, FleetStatus, JobAnswer, MaintenanceRequest, MetricValues,
+    MetricsTaken, MoveRequest, NodeRequest, NodeStateAnswer, NodeStatus, RestartRequest,
+    ShutdownRequest, SignalRequest, StartPlan, StartRequest, UpgradeRequest, WhyAnswer,
 };
 use serde_json::{Map, Value};
 
@@ -72,8 +72,9 @@ table! {
         "What jobs of the configuration have written, or those that are named, or all that ever did";
     post "/v1/maintenance" node::maintenance: Json<MaintenanceRequest> => Json<NodeStateAnswer>,
         "Enters or leaves maintenance";
-    post "/v1/shutdown" node::shutdown: Nothing => Json<NodeStateAnswer>,
-        "Stops all jobs and ends the run";
+    post "/v1/shutdown" node::shutdown: Json<ShutdownRequest> => Json<NodeStateAnswer>, ["wait"]
+        "Stops all jobs and ends the run; with `drain` what the fleet has placed here goes elsewhere \
+         first";
     post "/v1/upgrade" node::upgrade: Json<UpgradeRequest> => Json<NodeStateAnswer>,
         "Replaces keeper and agent by another binary; the jobs go on";
     get "/v1/jobs/{job}" jobs::one: Nothing => Json<JobAnswer>, ["here"]
@@ -98,16 +99,25 @@ table! {
         "Lets a job be started again, and waits until it is if nothing keeps it";
     post "/v1/jobs/{job}/disable" jobs::disable: Nothing => Json<JobAnswer>, ["wait", "here"]
         "Stops a job and keeps it from being started, over runs; waits until nothing of it is left";
+    get "/v1/apps" apps::all: Nothing => Json<AppList>,
+        "The apps of the fleet, or of the node if it belongs to none: how far they are, and what is \
+         wrong with them";
+    get "/v1/apps/{app}" apps::one: Nothing => Json<AppDetail>,
+        "One app, and its jobs wherever they run";
+    get "/v1/apps/{app}/plan" apps::plan: Nothing => Json<StartPlan>,
+        "Where each job of an app would go if it were started now, and why not";
     post "/v1/apps/{app}/start" apps::start: Nothing => Json<AppJobs>, ["wait", "here"]
         "Starts the jobs of an app, in order";
     post "/v1/apps/{app}/stop" apps::stop: Nothing => Json<AppJobs>, ["wait", "here"]
         "Stops the jobs of an app, in order";
-    post "/v1/apps/{app}/restart" apps::restart: Nothing => Json<AppJobs>, ["wait", "here"]
-        "Stops the jobs of an app and starts them again, in order";
+    post "/v1/apps/{app}/restart" apps::restart: Json<AppRestartRequest> => Json<AppJobs>, ["wait", "here"]
+        "Stops the jobs of an app and starts them again, in order, or in waves of so many at a time";
     get "/v1/fleet" fleet::show: Nothing => Json<FleetStatus>,
         "The fleet as this node sees it: its nodes, apps and placed jobs";
     post "/v1/fleet/shutdown" fleet::shutdown: Nothing => Json<FleetStatus>,
         "Stops all apps of the fleet in order, then ends every node";
+    post "/v1/fleet/restart" fleet::restart: Nothing => Json<FleetStatus>,
+        "Stops all apps of the fleet in order, then every node begins a new run in its place";
     post "/v1/fleet/drain" fleet::drain: Json<NodeRequest> => Json<FleetStatus>,
         "Lets nothing be placed on a node any more, over boots; what runs there goes elsewhere";
     post "/v1/fleet/undrain" fleet::undrain: Json<NodeRequest> => Json<FleetStatus>,

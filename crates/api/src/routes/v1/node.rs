@@ -4,6 +4,7 @@ use crate::{
     AppState,
     extract::{Body, Nothing, Query},
     listeners::optional::Which,
+    placed,
     problem::Problem,
     wait::WaitQuery,
 };
@@ -17,7 +18,10 @@ use mainstay_agent::Handle;
 use mainstay_core::node::Request;
 use mainstay_pool::COMPUTE;
 use mainstay_wire::{
-    api::{Changes, KeeperStatus, MaintenanceRequest, NodeStateAnswer, NodeStatus, UpgradeRequest},
+    api::{
+        Changes, KeeperStatus, MaintenanceRequest, NodeStateAnswer, NodeStatus, ShutdownRequest,
+        UpgradeRequest,
+    },
     link::Figures,
 };
 use std::{sync::Arc, time::Duration};
@@ -73,10 +77,14 @@ pub(crate) async fn figures(handle: &Handle) -> Result<Option<Figures>, Problem>
 
 pub(crate) async fn shutdown(
     State(state): State<AppState>,
-    Query(Nothing {}): Query<Nothing>,
-    Body(Nothing {}): Body<Nothing>,
+    Query(wait): Query<WaitQuery>,
+    Body(ShutdownRequest { drain }): Body<ShutdownRequest>,
 ) -> Result<(StatusCode, Json<NodeStateAnswer>), Problem> {
-    state.handle.request(Request::Shutdown).await??;
+    if drain {
+        placed::hand_over_and_end(&state, wait.patience()?).await?;
+    } else {
+        state.handle.request(Request::Shutdown).await??;
+    }
     Ok((StatusCode::ACCEPTED, Json(NodeStateAnswer::Stopping)))
 }
 

@@ -3,12 +3,16 @@
 
 use super::{AskedBy, Desired, JobStanding, Master, MasterCtx, OrderKey, OrderKind, members_of};
 use crate::{
-    app::{App, AppInput, AppOrder, Facts as AppFacts, Member, MemberProcess, MemberState},
-    fleet::{Afterwards, CopyState},
+    app::{
+        App, AppFailure, AppInput, AppOrder, Facts as AppFacts, LIVES, Member, MemberProcess,
+        MemberState,
+    },
+    clock::Mono,
+    fleet::{Afterwards, CopyState, FleetEvent},
     name::Name,
     plan::AppPlan,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Master {
     /// One decision of an app, and whatever it decides because of what has come of that.
@@ -30,6 +34,13 @@ impl Master {
                     }
                     AppOrder::FailOver { job } => self.start(ctx, &job, true, asked, None),
                     AppOrder::Stop { job } => self.stop(ctx, &job, asked),
+                    AppOrder::Restart { job } => {
+                        self.restart_in_wave(ctx, &job);
+                        next = Some(AppInput::Moved);
+                    }
+                    AppOrder::StopWaves { job } => {
+                        ctx.events.push(FleetEvent::WavesStopped { app: app.clone(), job });
+                    }
                     AppOrder::Wake { at } => drop(self.wakes.insert(app.clone(), at)),
                 }
             }
@@ -62,7 +73,8 @@ impl Master {
         let member = |(name, rules)| {
             let (state, process) = self.member(ctx, name);
             let rules: &crate::fleet::JobRules = rules;
-            Member { name, place: &rules.place, state, process }
+            let healthy_at = self.healthy_at(ctx, name);
+            Member { name, place: &rules.place, state, process, healthy_at }
         };
         let members = ctx.catalogue.members(app).map(member).collect();
         ask(&AppFacts { members, needed: &BTreeSet::new, in_step })
@@ -71,6 +83,21 @@ impl Master {
     pub(super) fn awaits(&self, ctx: &MasterCtx<'_>, app: &Name) -> bool {
         let machine = self.apps.get(app);
         machine.is_some_and(|it| self.with_facts(ctx, app, true, |facts| it.awaits(facts)))
+    }
+
+    /// By app: what is wrong with its jobs.
+    pub(super) fn failed_of_apps(
+        &self,
+        ctx: &MasterCtx<'_>,
+    ) -> BTreeMap<Name, BTreeMap<Name, AppFailure>> {
+        let failed = |(app, machine): (&Name, &App)| {
+            let failed: BTreeMap<Name, AppFailure> = self.with_facts(ctx, app, false, |facts| {
+                let failed = machine.failed(facts.members.iter().copied());
+                failed.map(|(job, failure)| (job.clone(), failure)).collect()
+            });
+            (!failed.is_empty()).then(|| (app.clone(), failed))
+        };
+        self.apps.iter().filter_map(failed).collect()
     }
 
     pub(super) fn has_process(&self, ctx: &MasterCtx<'_>, app: &Name) -> bool {
@@ -101,6 +128,25 @@ impl Master {
             (true, true) => (MemberState::Ended { well: false }, MemberProcess::Up),
             (true, false) => (MemberState::Up, MemberProcess::Up),
             (false, _) => (MemberState::UnderWay, MemberProcess::Up),
+        }
+    }
+
+    /// When a job that runs is healthy, on the clock of the master.
+    fn healthy_at(&self, ctx: &MasterCtx<'_>, job: &Name) -> Option<Mono> {
+        let mut copies = ctx.nodes.values().filter_map(|it| it.jobs.get(job));
+        if copies.any(|copy| copy.state.is_active() && copy.awaits_health) {
+            return None;
+        }
+        match self.jobs.get(job) {
+            Some(JobStanding::Up { since, .. }) => Some(since.after(LIVES)),
+            None
+            | Some(
+                JobStanding::Rest
+                | JobStanding::Ended { .. }
+                | JobStanding::Lost { .. }
+                | JobStanding::NotPlaced(_)
+                | JobStanding::OrderFailed { .. },
+            ) => Some(ctx.now),
         }
     }
 
@@ -185,10 +231,11 @@ impl Master {
 
     pub(super) fn go_on_with_apps(&mut self, ctx: &mut MasterCtx<'_>) {
         let asked = (!self.stage.is_ending()).then_some(AskedBy::Rule);
+        let starts = !self.starts_nothing();
         let moving: Vec<Name> = self
             .apps
             .iter()
-            .filter(|(_, app)| app.is_moving())
+            .filter(|(_, app)| app.is_moving() || (starts && app.is_in_waves()))
             .map(|(name, _)| name.clone())
             .collect();
         for app in moving {
@@ -210,6 +257,15 @@ impl Master {
         }
         for node in nodes {
             self.stop_there(ctx, job, &node);
+        }
+    }
+
+    /// As if a user had asked for it alone.
+    fn restart_in_wave(&mut self, ctx: &mut MasterCtx<'_>, job: &Name) {
+        let disabled = ctx.wishes.of(job).is_some_and(|it| it.desired == Desired::Disabled);
+        if !disabled {
+            self.release(ctx, job);
+            self.restart(ctx, job, None);
         }
     }
 

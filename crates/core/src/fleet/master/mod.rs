@@ -16,18 +16,21 @@ mod members;
 mod moves;
 mod observe;
 mod stages;
+mod start_plan;
 mod starter;
 mod work;
 
+pub(in crate::fleet) use start_plan::KnownFleet;
+pub use start_plan::{PlannedFate, PlannedJob};
 pub use work::{JobStanding, OpenOrder, OrderKey, Work};
 
 use super::{
     Afterwards, Answered, AskedBy, Catalogue, FleetEvent, FleetRequest, FleetRules, FleetStage,
-    JobOrder, Message, NodeFacts, Number, OrderKind, RequestAnswer, RequestId, Term, Wishes,
+    JobOrder, Message, NodeFacts, Number, OrderKind, RequestAnswer, RequestId, RunId, Term, Wishes,
     conciliation::Conciliation,
 };
 use crate::{
-    app::{App, AppInput, BootSequence},
+    app::{App, AppFailure, AppInput, BootSequence},
     clock::Mono,
     job::Desired,
     name::Name,
@@ -57,6 +60,8 @@ pub(super) struct Master {
     moves: BTreeMap<Name, Option<Name>>,
     drains: BTreeMap<Name, bool>,
     readmits: BTreeSet<Name>,
+    ends: BTreeMap<Name, RunId>,
+    failed: BTreeMap<Name, BTreeMap<Name, AppFailure>>,
     /// When apps want to be woken.
     wakes: BTreeMap<Name, Mono>,
     sent: BTreeMap<OrderKey, Mono>,
@@ -105,6 +110,8 @@ impl Master {
             moves: last.map(|work| work.moves.clone()).unwrap_or_default(),
             drains: last.map(|work| work.drains.clone()).unwrap_or_default(),
             readmits: last.map(|work| work.readmits.clone()).unwrap_or_default(),
+            ends: last.map(|work| work.ends.clone()).unwrap_or_default(),
+            failed: BTreeMap::new(),
             wakes: BTreeMap::new(),
             sent: BTreeMap::new(),
             said: None,
@@ -166,6 +173,7 @@ impl Master {
         self.wake_apps(ctx);
         self.go_on_with_apps(ctx);
         self.go_on_with_stage(ctx);
+        self.failed = self.failed_of_apps(ctx);
         self.send_orders(ctx);
     }
 
@@ -189,18 +197,11 @@ impl Master {
     }
 
     fn requested(&mut self, ctx: &mut MasterCtx<'_>, request: &FleetRequest) -> RequestAnswer {
-        let starts_nothing = match self.stage {
-            FleetStage::Initialization
-            | FleetStage::Conciliation
-            | FleetStage::Restarting
-            | FleetStage::ShuttingDown
-            | FleetStage::Shutdown { .. } => true,
-            FleetStage::Deployment | FleetStage::Operation => false,
-        };
+        let starts_nothing = self.starts_nothing();
         match request {
             FleetRequest::StartApp { app }
             | FleetRequest::StopApp { app }
-            | FleetRequest::RestartApp { app }
+            | FleetRequest::RestartApp { app, .. }
             | FleetRequest::MoveApp { app, .. }
                 if ctx.catalogue.app(app).is_none() =>
             {
@@ -231,9 +232,11 @@ impl Master {
             FleetRequest::StopApp { app } => {
                 self.step_app(ctx, app, AppInput::Stop, Some(AskedBy::User));
             }
-            FleetRequest::RestartApp { app } => {
+            FleetRequest::RestartApp { app, wave } => {
                 self.want_all(ctx, app);
-                self.step_app(ctx, app, AppInput::Restart, Some(AskedBy::Rule));
+                let waves = wave.map(|size| AppInput::RestartInWaves { size });
+                let input = waves.unwrap_or(AppInput::Restart);
+                self.step_app(ctx, app, input, Some(AskedBy::Rule));
             }
             FleetRequest::StartJob { job, args } => {
                 self.release(ctx, job);
@@ -258,12 +261,26 @@ impl Master {
             FleetRequest::Conciliate { job, rule } => self.conciliate(ctx, job.as_ref(), *rule),
             FleetRequest::EndFleet { again } => {
                 if !self.stage.is_ending() {
+                    let runs = ctx.nodes.iter().map(|(node, it)| (node.clone(), it.run.clone()));
+                    self.ends = runs.collect();
                     self.stage =
                         if *again { FleetStage::Restarting } else { FleetStage::ShuttingDown };
                 }
             }
         }
         RequestAnswer::Begun
+    }
+
+    /// It has something else to do first, or ends.
+    fn starts_nothing(&self) -> bool {
+        match self.stage {
+            FleetStage::Initialization
+            | FleetStage::Conciliation
+            | FleetStage::Restarting
+            | FleetStage::ShuttingDown
+            | FleetStage::Shutdown { .. } => true,
+            FleetStage::Deployment | FleetStage::Operation => false,
+        }
     }
 
     /// A user wants an app: also those of its jobs that a user had stopped.
@@ -345,6 +362,8 @@ impl Master {
             moves: self.moves.clone(),
             drains: self.drains.clone(),
             readmits: self.readmits.clone(),
+            ends: self.ends.clone(),
+            failed: self.failed.clone(),
         };
         if let Some(said) = &self.said
             && said.number.term == self.term

@@ -95,6 +95,11 @@ impl Master {
                         self.jobs.insert(job.clone(), JobStanding::Ended { well: false });
                         true
                     }
+                    // Its node ends on purpose: it waits for it from now on.
+                    CopyState::Stopped if facts.ending && !self.stage.is_ending() => {
+                        self.wait_for_its_node(ctx, job, node);
+                        false
+                    }
                     CopyState::Stopped => {
                         self.jobs.insert(job.clone(), JobStanding::Rest);
                         false

@@ -2,7 +2,7 @@
 //! there.
 
 use crate::{
-    app::{App, AppState, BootSequence},
+    app::{App, AppFailure, AppState, BootSequence},
     clock::Mono,
     fleet::{
         Afterwards, Answered, FleetStage, NotPlaced, Number, OrderKind, RequestAnswer, RequestId,
@@ -41,6 +41,12 @@ pub struct Work {
     /// Nodes that nobody is to isolate any more.
     #[serde(default)]
     pub readmits: BTreeSet<Name>,
+    /// The runs that end, and are followed by others, when the fleet is restarted.
+    #[serde(default)]
+    pub ends: BTreeMap<Name, RunId>,
+    /// By app: the jobs that something is wrong with.
+    #[serde(default)]
+    pub failed: BTreeMap<Name, BTreeMap<Name, AppFailure>>,
 }
 
 /// An order is for one job on one node.
@@ -95,13 +101,19 @@ impl Work {
         apps.map(|(name, state)| (name.clone(), App::taken_over(state, self.now, now))).collect()
     }
 
+    /// It is of a restart of the fleet that this run has come out of, or came too late for.
+    pub(in crate::fleet) fn is_before(&self, node: &Name, run: &RunId) -> bool {
+        self.stage.begins_anew() && self.ends.get(node) != Some(run)
+    }
+
     /// Whether it says the same, whenever it is said.
     pub(super) fn is_same(&self, other: &Work) -> bool {
         let Work { stage, boot, apps, jobs, orders, then, answered, answers, repair, .. } = self;
-        let Work { moves, drains, readmits, .. } = self;
+        let Work { moves, drains, readmits, ends, failed, .. } = self;
         (stage, boot, apps, jobs) == (&other.stage, &other.boot, &other.apps, &other.jobs)
             && (orders, then, answered) == (&other.orders, &other.then, &other.answered)
             && (answers, repair) == (&other.answers, &other.repair)
             && (moves, drains, readmits) == (&other.moves, &other.drains, &other.readmits)
+            && (ends, failed) == (&other.ends, &other.failed)
     }
 }

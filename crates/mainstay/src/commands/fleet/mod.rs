@@ -1,4 +1,5 @@
 //! Commands about the fleet of a node.
 
 pub(crate) mod conflicts;
+mod key;
 pub(crate) mod status;

@@ -1,45 +1,67 @@
 //! `mainstay fleet`
 
+use super::key::key;
 use crate::{
     args::{FleetAction, FleetArgs},
     client::{Client, PROMPT, read},
-    commands::jobs::app::{tint, word},
+    commands::jobs::app,
     failure::{Failure, USAGE},
     term::{Page, Tint, print_json},
 };
 use mainstay_core::{fleet::PeerState, job::Desired};
-use mainstay_wire::api::{FleetAppStatus, FleetNodeStatus, FleetStatus, PATIENCE, PlacedStatus};
-use serde_json::{Value, json};
+use mainstay_wire::api::{FleetNodeStatus, FleetStatus, PATIENCE, PlacedStatus};
+use serde_json::json;
 
 pub(crate) fn fleet(args: &FleetArgs) -> Result<i32, Failure> {
-    let client = Client::of(&args.node)?;
-    let about = || {
+    let node = || {
         let missing = || Failure::new(USAGE, "name the node: mainstay fleet drain NODE");
         args.of.as_deref().ok_or_else(missing)
     };
-    let ask = |route: &str, body: &Value| client.post(route, body, PATIENCE + PROMPT);
-    let answer = match args.action {
-        FleetAction::Status | FleetAction::Nodes => client.get("/v1/fleet")?,
-        FleetAction::Drain => ask("/v1/fleet/drain", &json!({ "node": about()? }))?,
-        FleetAction::Undrain => ask("/v1/fleet/undrain", &json!({ "node": about()? }))?,
-        FleetAction::Readmit => ask("/v1/fleet/readmit", &json!({ "node": about()? }))?,
-        FleetAction::Shutdown => ask("/v1/fleet/shutdown", &json!({}))?,
+    let (route, body, told) = match args.action {
+        FleetAction::Key => return key(args),
+        FleetAction::Status => return show(args, whole),
+        FleetAction::Nodes => return show(args, nodes),
+        FleetAction::Drain => {
+            let node = node()?;
+            ("drain", json!({ "node": node }), format!("nothing is placed on {node} any more"))
+        }
+        FleetAction::Undrain => {
+            let node = node()?;
+            ("undrain", json!({ "node": node }), format!("jobs may be placed on {node} again"))
+        }
+        FleetAction::Readmit => {
+            let node = node()?;
+            ("readmit", json!({ "node": node }), format!("{node} may take part again"))
+        }
+        FleetAction::Restart => {
+            let told = "the fleet begins anew: apps stop in order, then every node has a new run";
+            ("restart", json!({}), told.to_owned())
+        }
+        FleetAction::Shutdown => {
+            ("shutdown", json!({}), "the fleet ends: apps in order, then every node".to_owned())
+        }
     };
+    let client = Client::of(&args.node)?;
+    let answer = client.post(&format!("/v1/fleet/{route}"), &body, PATIENCE + PROMPT)?;
     let body = answer.or_told(args.json.json)?;
-    let fleet: FleetStatus = read(&body)?;
     if args.json.json {
         print_json(&body)?;
         return Ok(0);
     }
     let mut page = Page::new();
-    match args.action {
-        FleetAction::Status => whole(&mut page, &fleet),
-        FleetAction::Nodes => nodes(&mut page, &fleet),
-        FleetAction::Drain => page.line(format!("nothing is placed on {} any more", about()?)),
-        FleetAction::Undrain => page.line(format!("jobs may be placed on {} again", about()?)),
-        FleetAction::Readmit => page.line(format!("{} may take part again", about()?)),
-        FleetAction::Shutdown => page.line("the fleet ends: apps in order, then every node"),
+    page.line(told);
+    page.show()?;
+    Ok(0)
+}
+
+fn show(args: &FleetArgs, of: impl Fn(&mut Page, &FleetStatus)) -> Result<i32, Failure> {
+    let body = Client::of(&args.node)?.get("/v1/fleet")?.or_told(args.json.json)?;
+    if args.json.json {
+        print_json(&body)?;
+        return Ok(0);
     }
+    let mut page = Page::new();
+    of(&mut page, &read(&body)?);
     page.show()?;
     Ok(0)
 }
@@ -57,10 +79,7 @@ fn whole(page: &mut Page, fleet: &FleetStatus) {
     ]);
     nodes(page, fleet);
     if !fleet.apps.is_empty() {
-        let row = |app: &FleetAppStatus| {
-            vec![(app.name.to_string(), Tint::Plain), (word(app.state).to_owned(), tint(app.state))]
-        };
-        page.table(&["APP", "STATE"], &fleet.apps.iter().map(row).collect::<Vec<_>>());
+        app::table(page, &fleet.apps);
     }
     if !fleet.jobs.is_empty() {
         let rows: Vec<_> = fleet.jobs.iter().map(job).collect();

@@ -7,17 +7,27 @@ use crate::{
     failure::{FAILED, Failure, USAGE},
     term::{Page, Tint, print_json},
 };
-use mainstay_core::app::AppPhase;
+use mainstay_core::app::{AppFailure, AppPhase};
 use mainstay_net::percent::segment;
-use mainstay_wire::api::{JobStatus, NodeStatus, PlacedStatus};
-use serde_json::{Value, json};
+use mainstay_wire::api::{AppDetail, AppList, AppMember, AppStatus, PlannedStart, StartPlan};
+use serde_json::json;
 use std::slice;
 
 pub(crate) fn app(args: &AppArgs) -> Result<i32, Failure> {
+    if args.plan && args.action != AppAction::Start {
+        return Err(Failure::new(USAGE, "--plan is for a start: mainstay app start APP --plan"));
+    }
+    if args.wave.is_some() && args.action != AppAction::Restart {
+        return Err(Failure::new(
+            USAGE,
+            "--wave is for a restart: mainstay app restart APP --wave 1",
+        ));
+    }
     let client = Client::of(&args.node)?;
     match args.action {
         AppAction::List => list(&client, args),
         AppAction::Status => jobs(&client, args),
+        AppAction::Start if args.plan => plan_start(&client, args),
         AppAction::Start => ask_for(&client, args, "start"),
         AppAction::Stop => ask_for(&client, args, "stop"),
         AppAction::Restart => ask_for(&client, args, "restart"),
@@ -32,9 +42,10 @@ fn named(args: &AppArgs) -> Result<&String, Failure> {
 fn ask_for(client: &Client, args: &AppArgs, verb: &str) -> Result<i32, Failure> {
     let wait = args.wait.patience();
     let here = if args.here { "&here=true" } else { "" };
+    let body = args.wave.map_or_else(|| json!({}), |wave| json!({ "wave": wave }));
     each(slice::from_ref(named(args)?), args.json.json, |app| {
         let path = format!("/v1/apps/{}/{verb}?wait={}ms{here}", segment(app), wait.as_millis());
-        client.post(&path, &json!({}), wait + PROMPT)
+        client.post(&path, &body, wait + PROMPT)
     })
 }
 
@@ -43,8 +54,8 @@ fn move_to(client: &Client, args: &AppArgs) -> Result<i32, Failure> {
     let (name, wait) = (named(args)?, args.wait.patience());
     let usage = || Failure::new(USAGE, "say where to: mainstay app move APP --to NODE");
     let to = args.to.as_ref().ok_or_else(usage)?;
-    let status: NodeStatus = read(&client.get("/v1/status")?.or_told(args.json.json)?)?;
-    let is_app = status.apps.iter().any(|app| app.name.as_str() == name);
+    let AppList { apps } = read(&client.get("/v1/apps")?.or_told(args.json.json)?)?;
+    let is_app = apps.iter().any(|app| app.name.as_str() == name);
     let kind = if is_app { "apps" } else { "jobs" };
     let path = format!("/v1/{kind}/{}/move?wait={}ms", segment(name), wait.as_millis());
     let body = client.post(&path, &json!({ "to": to }), wait + PROMPT)?.or_told(args.json.json)?;
@@ -60,70 +71,98 @@ fn move_to(client: &Client, args: &AppArgs) -> Result<i32, Failure> {
 }
 
 fn list(client: &Client, args: &AppArgs) -> Result<i32, Failure> {
-    let body = client.get("/v1/status")?.or_told(args.json.json)?;
-    let status: NodeStatus = read(&body)?;
-    // The fleet knows how its apps are, and more of them.
-    let apps: Vec<(String, AppPhase)> = match &status.fleet {
-        Some(fleet) => fleet.apps.iter().map(|app| (app.name.to_string(), app.state)).collect(),
-        None => status.apps.iter().map(|app| (app.name.to_string(), app.state)).collect(),
-    };
+    let body = client.get("/v1/apps")?.or_told(args.json.json)?;
     if args.json.json {
-        let apps: Vec<Value> =
-            apps.iter().map(|(name, state)| json!({ "name": name, "state": state })).collect();
-        print_json(&json!({ "apps": apps }))?;
+        print_json(&body)?;
         return Ok(0);
     }
+    let AppList { apps } = read(&body)?;
     let mut page = Page::new();
-    let row = |(name, state): &(String, AppPhase)| {
-        vec![(name.clone(), Tint::Plain), (word(*state).to_owned(), tint(*state))]
-    };
-    page.table(&["APP", "STATE"], &apps.iter().map(row).collect::<Vec<_>>());
+    table(&mut page, &apps);
     page.show()?;
     Ok(0)
 }
 
 fn jobs(client: &Client, args: &AppArgs) -> Result<i32, Failure> {
-    let name = named(args)?;
-    let body = client.get("/v1/status")?.or_told(args.json.json)?;
-    let status: NodeStatus = read(&body)?;
-    let of_app = |job: &&JobStatus| job.app.as_ref() == Some(name);
-    let jobs: Vec<&JobStatus> = status.jobs.iter().filter(of_app).collect();
-    if jobs.is_empty() {
-        return Err(Failure::new(FAILED, format!("there is no app '{name}'")));
-    }
+    let path = format!("/v1/apps/{}", segment(named(args)?));
+    let body = client.get(&path)?.or_told(args.json.json)?;
     if args.json.json {
-        print_json(&json!({ "app": name, "jobs": jobs }))?;
+        print_json(&body)?;
         return Ok(0);
     }
+    let AppDetail { app, jobs } = read(&body)?;
     let mut page = Page::new();
-    let row = |job: &&JobStatus| {
-        let home = job.placed.as_ref().and_then(PlacedStatus::home);
-        let (state, node) = match home {
-            Some(copy) => (copy.state.clone(), copy.node.to_string()),
-            None => (format!("{:?}", job.state).to_uppercase(), String::new()),
-        };
-        let note = job.placed.as_ref().and_then(|it| it.reason.clone()).unwrap_or_default();
-        [job.name.to_string(), state, node, note].map(|text| (text, Tint::Plain)).to_vec()
+    table(&mut page, slice::from_ref(&app));
+    let row = |job: &AppMember| {
+        let node = job.node.as_ref().map(ToString::to_string).unwrap_or_default();
+        let (failure, tint) = failure(job.failure);
+        vec![
+            (job.name.to_string(), Tint::Plain),
+            (job.state.clone(), Tint::Plain),
+            (node, Tint::Plain),
+            (failure.to_owned(), tint),
+            (job.reason.clone().unwrap_or_default(), Tint::Plain),
+        ]
     };
-    page.table(&["JOB", "STATE", "NODE", "NOTE"], &jobs.iter().map(row).collect::<Vec<_>>());
+    let rows: Vec<_> = jobs.iter().map(row).collect();
+    page.table(&["JOB", "STATE", "NODE", "FAILURE", "NOTE"], &rows);
     page.show()?;
     Ok(0)
 }
 
-pub(crate) fn word(phase: AppPhase) -> &'static str {
+/// Fails if some job would not start.
+fn plan_start(client: &Client, args: &AppArgs) -> Result<i32, Failure> {
+    let path = format!("/v1/apps/{}/plan", segment(named(args)?));
+    let body = client.get(&path)?.or_told(args.json.json)?;
+    let StartPlan { jobs, .. } = read(&body)?;
+    let code = if jobs.iter().all(|job| job.node.is_some()) { 0 } else { FAILED };
+    if args.json.json {
+        print_json(&body)?;
+        return Ok(code);
+    }
+    let row = |job: &PlannedStart| {
+        let node = job.node.as_ref().map_or("-", |node| node.as_str()).to_owned();
+        let note = match (&job.reason, job.runs) {
+            (Some(reason), _) => (reason.clone(), Tint::Red),
+            (None, true) => ("runs already".to_owned(), Tint::Plain),
+            (None, false) => (String::new(), Tint::Plain),
+        };
+        let sequence = job.start_sequence.to_string();
+        let plain = [sequence, job.job.to_string(), node].map(|text| (text, Tint::Plain));
+        plain.into_iter().chain([note]).collect()
+    };
+    let mut page = Page::new();
+    let rows: Vec<_> = jobs.iter().map(row).collect();
+    page.table(&["SEQUENCE", "JOB", "NODE", "NOTE"], &rows);
+    page.show()?;
+    Ok(code)
+}
+
+/// Apps, how far they are, and what is wrong with them.
+pub(crate) fn table(page: &mut Page, apps: &[AppStatus]) {
+    let row = |app: &AppStatus| {
+        let ((state, tint), (failure, bad)) = (phase(app.state), failure(app.failure));
+        let name = (app.name.to_string(), Tint::Plain);
+        vec![name, (state.to_owned(), tint), (failure.to_owned(), bad)]
+    };
+    let rows: Vec<_> = apps.iter().map(row).collect();
+    page.table(&["APP", "STATE", "FAILURE"], &rows);
+}
+
+fn phase(phase: AppPhase) -> (&'static str, Tint) {
     match phase {
-        AppPhase::Stopped => "stopped",
-        AppPhase::Starting => "starting",
-        AppPhase::Running => "running",
-        AppPhase::Stopping => "stopping",
-        AppPhase::Backoff => "backoff",
+        AppPhase::Running => ("running", Tint::Green),
+        AppPhase::Stopped => ("stopped", Tint::Plain),
+        AppPhase::Starting => ("starting", Tint::Yellow),
+        AppPhase::Stopping => ("stopping", Tint::Yellow),
+        AppPhase::Backoff => ("backoff", Tint::Yellow),
     }
 }
 
-pub(crate) fn tint(phase: AppPhase) -> Tint {
-    match phase {
-        AppPhase::Running => Tint::Green,
-        AppPhase::Starting | AppPhase::Stopping | AppPhase::Backoff => Tint::Yellow,
-        AppPhase::Stopped => Tint::Plain,
+fn failure(failure: AppFailure) -> (&'static str, Tint) {
+    match failure {
+        AppFailure::None => ("-", Tint::Plain),
+        AppFailure::Minor => ("minor", Tint::Yellow),
+        AppFailure::Major => ("major", Tint::Red),
     }
 }

@@ -3,13 +3,13 @@
 use crate::{
     args::StatusArgs,
     client::{Client, read},
-    commands::jobs::control::several,
+    commands::jobs::{app, control::several},
     failure::{Failure, NOT_AS_DESIRED},
     term::{self, Page, Tint, print_json},
 };
 use jiff::Timestamp;
 use mainstay_core::{
-    app::{AppFailure, AppPhase},
+    app::AppFailure,
     exit::Exit,
     explain,
     job::{Desired, Health, Phase, Verdict},
@@ -202,29 +202,13 @@ fn whole(status: &NodeStatus, shown: Shown, height: Height) -> Page {
 /// A table of those that fit, else those that something is wrong with.
 fn apps(page: &mut Page, apps: &[AppStatus], height: Height) {
     let room = height.map_or(usize::MAX, |height| (height / 3).max(FEW));
-    let shown: Vec<&AppStatus> = match apps.len() <= room {
-        true => apps.iter().collect(),
-        false => apps.iter().filter(|it| it.failure != AppFailure::None).take(room).collect(),
+    let failed = |it: &&AppStatus| it.failure != AppFailure::None;
+    let shown: Vec<AppStatus> = match apps.len() <= room {
+        true => apps.to_vec(),
+        false => apps.iter().filter(failed).take(room).cloned().collect(),
     };
-    let row = |it: &&AppStatus| {
-        let state = match it.state {
-            AppPhase::Running => ("running", Tint::Green),
-            AppPhase::Stopped => ("stopped", Tint::Plain),
-            AppPhase::Starting => ("starting", Tint::Yellow),
-            AppPhase::Stopping => ("stopping", Tint::Yellow),
-            AppPhase::Backoff => ("backoff", Tint::Yellow),
-        };
-        let failure = match it.failure {
-            AppFailure::None => ("-", Tint::Plain),
-            AppFailure::Minor => ("minor", Tint::Yellow),
-            AppFailure::Major => ("major", Tint::Red),
-        };
-        let name = (it.name.to_string(), Tint::Plain);
-        vec![name, (state.0.to_owned(), state.1), (failure.0.to_owned(), failure.1)]
-    };
-    let rows: Vec<_> = shown.iter().map(row).collect();
-    if !rows.is_empty() {
-        page.table(&["APP", "STATE", "FAILURE"], &rows);
+    if !shown.is_empty() {
+        app::table(page, &shown);
     }
     if apps.len() > shown.len() {
         page.line(format!("{} more apps (--all shows them)", apps.len() - shown.len()));

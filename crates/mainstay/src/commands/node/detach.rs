@@ -149,6 +149,9 @@ pub(crate) fn detached(args: RunArgs) -> Result<i32, Failure> {
     let starter = rustix::stdio::stdin().try_clone_to_owned().map_err(failed)?;
     let null = fs::File::open("/dev/null").map_err(failed)?;
     rustix::stdio::dup2_stdin(null).map_err(|error| failed(error.into()))?;
-    rustix::process::setsid().map_err(|error| failed(error.into()))?;
-    run(args, Some(starter))
+    match rustix::process::setsid() {
+        // It leads one already: this is another run in its place.
+        Ok(_) | Err(Errno::PERM) => run(args, Some(starter)),
+        Err(error) => Err(failed(error.into())),
+    }
 }

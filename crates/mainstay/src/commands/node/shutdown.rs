@@ -20,14 +20,24 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 pub(crate) fn shutdown(args: &ShutdownArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
+    if args.drain {
+        let path = format!("/v1/shutdown?wait={}ms", args.timeout.as_millis());
+        let answer = client.post(&path, &json!({ "drain": true }), args.timeout + PROMPT)?;
+        answer.into_result()?;
+        return done(&client, args);
+    }
     match (client.post_again("/v1/shutdown", &json!({}), PROMPT), client.run_dir()) {
         (Ok(answer), _) => drop(answer.into_result()?),
         (Err(failure), Some(run_dir)) => without_agent(run_dir, failure)?,
         (Err(failure), None) => return Err(failure),
     }
+    done(&client, args)
+}
+
+fn done(client: &Client, args: &ShutdownArgs) -> Result<i32, Failure> {
     let done = args.wait || !args.no_wait;
     if done {
-        wait(&client, args.timeout)?;
+        wait(client, args.timeout)?;
     }
     match args.json.json {
         true => print_json(&json!({ "state": if done { "stopped" } else { "stopping" } }))?,

@@ -1,0 +1,181 @@
+//! What a start of an app would do: the start itself, on a copy of all that is known, with nodes
+//! that do at once what they are told.
+
+use super::{Master, MasterCtx, OrderKind, Work};
+use crate::{
+    clock::Mono,
+    fleet::{
+        Catalogue, CopyState, FleetEvent, FleetRequest, FleetRules, JobCopy, JobRules, JobStanding,
+        NodeFacts, NotPlaced, RequestAnswer, Wishes,
+    },
+    job::Desired,
+    name::Name,
+};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// What becomes of one job when its app is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedJob {
+    pub job: Name,
+    pub start_sequence: u32,
+    pub fate: PlannedFate,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlannedFate {
+    /// It runs already, and is left alone.
+    Runs {
+        node: Name,
+    },
+    Starts {
+        node: Name,
+    },
+    NotPlaced(NotPlaced),
+    Disabled,
+    /// The start does not come to it: a job before it does not start.
+    NotReached,
+}
+
+/// All that a start is tried on. Nothing of it is anybody else's.
+#[derive(Debug)]
+pub(in crate::fleet) struct KnownFleet<'a> {
+    pub(in crate::fleet) now: Mono,
+    pub(in crate::fleet) rules: &'a FleetRules,
+    pub(in crate::fleet) catalogue: Catalogue,
+    pub(in crate::fleet) nodes: BTreeMap<Name, Arc<NodeFacts>>,
+    pub(in crate::fleet) wishes: Wishes,
+}
+
+impl Master {
+    /// The master whose work this is, as far as the others know.
+    pub(in crate::fleet) fn known_by(work: &Work, now: Mono) -> Master {
+        let mut master = Master::new(work.number.term.clone(), Some(work), now);
+        (master.stage, master.boot, master.repair) = (work.stage, work.boot, work.repair);
+        master
+    }
+
+    /// Where each job of an app would go, in the order of the start.
+    pub(in crate::fleet) fn plan_start(
+        mut self,
+        mut known: KnownFleet<'_>,
+        app: &Name,
+    ) -> Result<Vec<PlannedJob>, RequestAnswer> {
+        let me = self.term.master.clone();
+        let running = known.homes(app);
+        let mut placed = BTreeMap::new();
+        let request = FleetRequest::StartApp { app: app.clone() };
+        match known.step(&me, &mut placed, |ctx| self.requested(ctx, &request)) {
+            RequestAnswer::Begun => {}
+            refused @ (RequestAnswer::NoSuchApp
+            | RequestAnswer::NoSuchJob
+            | RequestAnswer::NotNow
+            | RequestAnswer::NoSuchNode
+            | RequestAnswer::NotRunning
+            | RequestAnswer::NotPlaced(_)
+            | RequestAnswer::Stays { .. }) => return Err(refused),
+        }
+        // One sequence after the other; there are no more of them than jobs.
+        for _ in 0..=known.catalogue.jobs.len() {
+            known.step(&me, &mut placed, |ctx| self.go_on(ctx));
+            if !self.have_orders_done(&mut known) {
+                break;
+            }
+        }
+        let mut jobs: Vec<PlannedJob> = known
+            .catalogue
+            .members(app)
+            .filter(|(_, rules)| rules.place.start_sequence > 0)
+            .map(|(job, rules)| PlannedJob {
+                job: job.clone(),
+                start_sequence: rules.place.start_sequence,
+                fate: self.fate(&known, job, running.get(job), placed.get(job)),
+            })
+            .collect();
+        jobs.sort_by_key(|it| it.start_sequence);
+        Ok(jobs)
+    }
+
+    fn fate(
+        &self,
+        known: &KnownFleet<'_>,
+        job: &Name,
+        running: Option<&Name>,
+        placed: Option<&Name>,
+    ) -> PlannedFate {
+        let disabled = known.wishes.of(job).is_some_and(|it| it.desired == Desired::Disabled);
+        match (running, placed, self.jobs.get(job)) {
+            (_, Some(node), _) => PlannedFate::Starts { node: node.clone() },
+            (Some(node), None, _) => PlannedFate::Runs { node: node.clone() },
+            (None, None, _) if disabled => PlannedFate::Disabled,
+            (None, None, Some(JobStanding::NotPlaced(why))) => PlannedFate::NotPlaced(why.clone()),
+            (
+                None,
+                None,
+                None
+                | Some(
+                    JobStanding::Rest
+                    | JobStanding::Up { .. }
+                    | JobStanding::Ended { .. }
+                    | JobStanding::Lost { .. }
+                    | JobStanding::OrderFailed { .. },
+                ),
+            ) => PlannedFate::NotReached,
+        }
+    }
+
+    /// Every node does what it was told. `false`: nobody was told anything.
+    fn have_orders_done(&self, known: &mut KnownFleet<'_>) -> bool {
+        for (key, order) in &self.orders {
+            let exits = known.catalogue.jobs.get(&key.job).is_some_and(|it| it.place.wait_exit);
+            let Some(facts) = known.nodes.get_mut(&key.node) else { continue };
+            let jobs = &mut Arc::make_mut(facts).jobs;
+            let copy = jobs.entry(key.job.clone()).or_insert_with(JobCopy::none);
+            copy.order = Some(order.number.clone());
+            copy.state = match &order.what {
+                OrderKind::Stop => CopyState::Stopped,
+                OrderKind::Start { .. } if exits => CopyState::Exited { well: true },
+                OrderKind::Start { .. } => CopyState::Running,
+            };
+        }
+        !self.orders.is_empty()
+    }
+}
+
+impl KnownFleet<'_> {
+    /// One thing that the master does; `placed` is told what it gives to whom.
+    fn step<T>(
+        &mut self,
+        me: &Name,
+        placed: &mut BTreeMap<Name, Name>,
+        act: impl FnOnce(&mut MasterCtx<'_>) -> T,
+    ) -> T {
+        let mut ctx = MasterCtx {
+            now: self.now,
+            me,
+            rules: self.rules,
+            catalogue: &self.catalogue,
+            nodes: &self.nodes,
+            ages: BTreeMap::new(),
+            wishes: &mut self.wishes,
+            sends: Vec::new(),
+            events: Vec::new(),
+        };
+        let done = act(&mut ctx);
+        for event in ctx.events {
+            if let FleetEvent::Placed { job, node } = event {
+                placed.insert(job, node);
+            }
+        }
+        done
+    }
+
+    /// Where jobs of an app run.
+    fn homes(&self, app: &Name) -> BTreeMap<Name, Name> {
+        let home = |(job, _): (&Name, &JobRules)| {
+            let runs = |facts: &NodeFacts| facts.jobs.get(job).is_some_and(|it| it.state.is_up());
+            let (node, _) = self.nodes.iter().find(|(_, facts)| runs(facts))?;
+            Some((job.clone(), node.clone()))
+        };
+        self.catalogue.members(app).filter_map(home).collect()
+    }
+}
