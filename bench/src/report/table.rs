@@ -57,7 +57,7 @@ mod tests {
         figure.set(Who::S6, Some(2.0));
         figure.set(Who::Floor, Some(0.2));
         let row = row(&figure);
-        assert_eq!(row[1..8].join("|"), "0.50 s|2.00 s|–|–|–|0.20 s|0.25 × s6, 2.50 × floor");
-        assert_eq!(row[8..].join("|"), "≤ 0.3 × s6, ≤ 2 × floor|yes, no");
+        assert_eq!(row[1..9].join("|"), "0.50 s|2.00 s|–|–|–|–|0.20 s|0.25 × s6, 2.50 × floor");
+        assert_eq!(row[9..].join("|"), "≤ 0.3 × s6, ≤ 2 × floor|yes, no");
     }
 }
