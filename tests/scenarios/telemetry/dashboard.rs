@@ -16,6 +16,9 @@ listen = "127.0.0.1:PORT"
 [jobs.web]
 exec = "sleep 1000"
 health = { exec = "true", interval = "50ms" }
+[jobs.db]
+exec = "sleep 1000"
+app = "shop"
 [discovery]
 engine = "file"
 dir = "DIR/catalogue"
