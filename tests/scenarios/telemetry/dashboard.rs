@@ -19,6 +19,7 @@ health = { exec = "true", interval = "50ms" }
 [jobs.db]
 exec = "sleep 1000"
 app = "shop"
+[apps.shop]
 [discovery]
 engine = "file"
 dir = "DIR/catalogue"

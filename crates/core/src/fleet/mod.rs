@@ -475,7 +475,8 @@ impl Fleet {
         let Some(work) = work else { return };
         self.failures.drop_answered(&work.answered);
         out.answers.extend(self.requests.close_answered(&work.answers));
-        if let Some(on) = work.drains.get(&self.me.name) {
+        // One that ends has said last what holds for it when it is back.
+        if let Some(on) = work.drains.get(&self.me.name).filter(|_| !self.ending) {
             self.drained = *on;
         }
         work.readmits.iter().for_each(|node| self.peers.readmit(node));

@@ -157,7 +157,9 @@ impl Master {
     /// Whatever follows from what is known now.
     pub(super) fn go_on(&mut self, ctx: &mut MasterCtx<'_>) {
         self.recover_apps(ctx);
-        self.drains.retain(|node, on| ctx.nodes.get(node).is_none_or(|it| it.drained != *on));
+        // One that ends has had its last word on it.
+        let is_open = |it: &NodeFacts, on: bool| it.drained != on && !it.ending;
+        self.drains.retain(|node, on| ctx.nodes.get(node).is_none_or(|it| is_open(it, *on)));
         self.readmits.retain(|node| ctx.nodes.values().any(|it| it.isolates.contains(node)));
         let crashed = self.observe(ctx);
         for job in crashed {
