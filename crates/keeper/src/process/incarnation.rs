@@ -17,7 +17,7 @@ use crate::{
         exec_error::ExecContext,
         job::{self, Ended, Job, Phase, StopRule},
         launch::{self, Capture},
-        tree,
+        tree::{self, Leader},
     },
 };
 use mainstay_core::{
@@ -208,7 +208,7 @@ impl Keeper {
         let alone = process.tree.group().is_some_and(|group| !group.populated());
         if !alone {
             // Who has left the group is looked for below.
-            process.tree.kill(pid, Vec::new);
+            process.tree.kill(Leader::Held(pid), Vec::new);
         }
         let death = reap::reap(pid).ok();
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -254,7 +254,7 @@ impl Keeper {
             let ended = ended.clone();
             return self.gone(id, ended);
         }
-        process.tree.kill(pid, || orphans);
+        process.tree.kill(Leader::Reaped(pid), || orphans);
         if let (Some(group), None) = (process.tree.group(), &events)
             && let Ok(file) = group.events()
             && self.poller.add(&file, Source::Cleared, id, Interest::Priority).is_ok()

@@ -15,7 +15,7 @@ use crate::{
         exec_error::ExecContext,
         launch::{self, RunContext},
         task::{CapturedOutput, Leftover, Task},
-        tree::{self, Tree},
+        tree::{self, Leader, Tree},
     },
 };
 use mainstay_core::{
@@ -155,7 +155,7 @@ impl Keeper {
         let Keeper { tasks, children, context, .. } = self;
         if let Some(task) = tasks.get_mut(&id) {
             let pid = task.pid;
-            task.tree.kill(pid, || orphans_of(id, children, context));
+            task.tree.kill(Leader::Held(pid), || orphans_of(id, children, context));
         }
     }
 
@@ -167,7 +167,7 @@ impl Keeper {
             let gone = tree.gone(*pid, orphans);
             match tree.group().filter(|_| gone) {
                 Some(group) => group.remove(),
-                None if !gone => tree.kill(*pid, orphans),
+                None if !gone => tree.kill(Leader::Reaped(*pid), orphans),
                 None => {}
             }
             !gone

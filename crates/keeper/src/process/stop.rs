@@ -5,7 +5,7 @@ use crate::{
     event_loop::deadline::Deadline,
     keeper::{Keeper, Role},
     link::node::PendingRequest,
-    process::job::Phase,
+    process::{job::Phase, tree::Leader},
 };
 use mainstay_core::{exit::Asked, name::Name, plan::SignalTarget, signal::Signal};
 use mainstay_sys::clock;
@@ -71,7 +71,11 @@ impl Keeper {
             return;
         };
         process.asked = process.asked.max(asked);
-        process.tree.kill(process.pid, || orphans);
+        let leader = match process.phase {
+            Phase::Clearing { .. } => Leader::Reaped(process.pid),
+            Phase::Execing { .. } | Phase::Failed { .. } | Phase::Up => Leader::Held(process.pid),
+        };
+        process.tree.kill(leader, || orphans);
     }
 
     /// A lease has run out: agent or no agent, it must not run on.

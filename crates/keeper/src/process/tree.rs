@@ -20,6 +20,30 @@ pub(crate) enum Tree {
     Group,
 }
 
+/// The first process of a tree, which names the group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Leader {
+    /// Not reaped: the pid is its own, whether it lives or not.
+    Held(u32),
+    /// The pid may be somebody else's by now.
+    Reaped(u32),
+}
+
+impl Leader {
+    fn signal_group(self, number: i32) {
+        match self {
+            // One that was cloned a moment ago has no group yet, and would miss it.
+            Leader::Held(pid) if signal::send_group(pid, number).is_err() => {
+                let _ = signal::send(pid, number);
+            }
+            Leader::Held(_) => {}
+            Leader::Reaped(pid) => {
+                let _ = signal::send_group(pid, number);
+            }
+        }
+    }
+}
+
 impl Tree {
     pub(crate) fn new(group: Option<Group>) -> Tree {
         group.map_or(Tree::Group, |group| Tree::Cgroup { group, spent: false })
@@ -51,7 +75,8 @@ impl Tree {
         self.group()?.cpu_time()
     }
 
-    /// Signals cannot be refused for lack of anybody to take them: then they did their work.
+    /// Signals cannot be refused for lack of anybody to take them: then they did their work. The
+    /// leader has not been reaped.
     pub(crate) fn signal(
         &self,
         leader: u32,
@@ -61,14 +86,19 @@ impl Tree {
     ) {
         match (target, self) {
             (SignalTarget::Leader, _) => drop(signal::send(leader, number)),
-            (SignalTarget::Group, _) => drop(signal::send_group(leader, number)),
+            (SignalTarget::Group, _) => Leader::Held(leader).signal_group(number),
             (SignalTarget::Tree, Tree::Cgroup { group, .. }) => {
-                for pid in group.procs() {
+                let procs = group.procs();
+                if procs.is_empty() {
+                    // Still on its way into the cgroup.
+                    Leader::Held(leader).signal_group(number);
+                }
+                for pid in procs {
                     let _ = signal::send(pid, number);
                 }
             }
             (SignalTarget::Tree, Tree::Group) => {
-                let _ = signal::send_group(leader, number);
+                Leader::Held(leader).signal_group(number);
                 for pid in orphans() {
                     let _ = signal::send(pid, number);
                 }
@@ -76,9 +106,9 @@ impl Tree {
         }
     }
 
-    pub(crate) fn kill(&mut self, leader: u32, orphans: impl FnOnce() -> Vec<u32>) {
+    pub(crate) fn kill(&mut self, leader: Leader, orphans: impl FnOnce() -> Vec<u32>) {
         // The group too: a child that is still on its way into the cgroup is in it already.
-        let _ = signal::send_group(leader, KILL);
+        leader.signal_group(KILL);
         match self {
             Tree::Cgroup { group, spent } => {
                 *spent = true;
@@ -118,4 +148,44 @@ pub(crate) fn strays(
         !in_cgroups.contains(pid) && !cookie::of_job(**pid, run).is_some_and(|job| jobs(&job))
     });
     unaccounted.map(|pid| Stray { pid: *pid, command: proc::command(*pid) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        os::unix::process::ExitStatusExt,
+        process::{Child, Command},
+    };
+
+    /// As a child is between its clone and its session: in the group of whoever cloned it.
+    fn without_group() -> Child {
+        Command::new("sleep").arg("1000").spawn().unwrap()
+    }
+
+    #[test]
+    fn a_stop_signal_reaches_a_process_that_has_no_group_yet() {
+        for target in [SignalTarget::Leader, SignalTarget::Group, SignalTarget::Tree] {
+            let mut child = without_group();
+            Tree::Group.signal(child.id(), 15, target, Vec::new);
+            let signal = child.wait().unwrap().signal();
+            assert_eq!(signal, Some(15), "{target:?}");
+        }
+    }
+
+    #[test]
+    fn so_does_a_kill() {
+        let mut child = without_group();
+        Tree::Group.kill(Leader::Held(child.id()), Vec::new);
+        assert_eq!(child.wait().unwrap().signal(), Some(KILL));
+    }
+
+    #[test]
+    fn whoever_has_the_pid_of_a_reaped_leader_is_not_touched() {
+        let mut child = without_group();
+        Tree::Group.kill(Leader::Reaped(child.id()), Vec::new);
+        assert!(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }
