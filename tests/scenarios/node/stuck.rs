@@ -5,6 +5,28 @@ use mainstay_tests::Setup;
 const WORDS: &str = "nothing can progress any more";
 
 #[test]
+fn hooks_that_run_each_time_do_not_keep_a_run_from_ending_well() {
+    for (work, hook, code) in [("true", "true", 0), ("false", "true", 1), ("true", "false", 1)] {
+        let config = format!(
+            r#"
+            [jobs.work]
+            exec = "{work}"
+            restart = "never"
+            [jobs.drain]
+            exec = "{hook}"
+            when = {{ source = "work", each = "stopping" }}
+            [jobs.tidy]
+            exec = "{hook}"
+            when = {{ source = "work", each = "stopped" }}
+            "#
+        );
+        let mut node = Setup::config(config).launch();
+        assert_eq!(node.wait().code(), Some(code), "{}", node.stderr());
+        assert!(!node.stderr().contains(WORDS), "{}", node.stderr());
+    }
+}
+
+#[test]
 fn a_run_that_is_stuck_names_the_jobs_that_never_ran() {
     let config = r#"
         [jobs.first]

@@ -212,8 +212,8 @@ impl Node {
         self.jobs.iter().filter(|(id, ..)| !unneeded.contains(id)).filter_map(stuck).collect()
     }
 
-    /// The jobs that nobody needed: they wait for bad news that can no longer come, or for one that
-    /// does, and for nothing else that never comes.
+    /// The jobs that nobody needs: they wait for bad news that can no longer come, for one that
+    /// does, or for more of what has started them before, and for nothing else that never comes.
     pub(super) fn unneeded(&self, startable: &Startable) -> BTreeSet<JobId> {
         let mut unneeded = BTreeSet::new();
         let mut open: Vec<JobId> = self.jobs.census().waiting().collect();
@@ -231,19 +231,24 @@ impl Node {
         if startable.may_start(id) || job.will_give_up() {
             return false;
         }
-        let in_vain = |it: &Condition| match &it.source {
-            SourceRef::Job(name) => {
-                let source = self.jobs.id(name.as_str());
-                it.event.is_bad_news() || source.is_some_and(|source| unneeded.contains(&source))
-            }
-            SourceRef::Node | SourceRef::Watch(_) => false,
+        let source = |it: &Condition| match &it.source {
+            SourceRef::Job(name) => self.jobs.id(name.as_str()),
+            SourceRef::Node | SourceRef::Watch(_) => None,
         };
-        let never = |it: &Condition| !self.may_come(startable, it);
+        let of_unneeded = |it: &Condition| source(it).filter(|source| unneeded.contains(source));
+        // One that has run and has not said it has failed to.
+        let in_vain = |it: &Condition| {
+            let never_ran = |source: JobId| self.jobs[source].incarnation() == 0;
+            it.event.is_bad_news() && source(it).is_some() || of_unneeded(it).is_some_and(never_ran)
+        };
+        let never = |it: &&Condition| !self.may_come(startable, it);
+        // A hook has run at the end of its job: that there is no other end is no loss.
+        let answered = job.has_pending_trigger() || job.incarnation() > 0;
+        let triggers = wiring::triggers(plan).iter().filter(|_| !answered);
         let follows = plan.follows.iter().filter(|it| !self.is_up(&it.source));
-        let follows = follows.map(|it| Condition::up(&it.source));
-        let triggers = wiring::triggers(plan).iter().filter(|_| !job.has_pending_trigger());
-        let waited_for = self.unmet(plan, job).chain(triggers).cloned().chain(follows);
-        waited_for.filter(never).all(|it| in_vain(&it))
+        let mut follows = follows.map(|it| Condition::up(&it.source)).filter(|it| never(&it));
+        self.unmet(plan, job).chain(triggers).filter(never).all(in_vain)
+            && follows.all(|it| of_unneeded(&it).is_some())
     }
 
     fn why_stuck_here(
