@@ -11,6 +11,7 @@ use axum::Json;
 use futures_util::future::join_all;
 use mainstay_config::nearest;
 use mainstay_core::{
+    job::{Desired, Phase},
     name::{Name, stands_for},
     node::{Refusal, Request},
 };
@@ -203,9 +204,11 @@ impl Subject {
     /// Whom a goal is for.
     fn concerned(&self, goal: Goal) -> Selection {
         match goal {
-            Goal::Up { .. } | Goal::Anew | Goal::Started { .. } | Goal::StartedAnew => {
-                self.started.clone()
-            }
+            Goal::Up { .. }
+            | Goal::Anew
+            | Goal::Started { .. }
+            | Goal::StartedAnew
+            | Goal::Launched => self.started.clone(),
             Goal::Down | Goal::Begun => self.jobs.clone(),
         }
     }
@@ -300,7 +303,8 @@ impl Subject {
         }
         let elsewhere = |job: &JobStatus| fleet.is_some() && job.placed.is_some();
         let waiter = state.handle.wait(patience);
-        let before = incarnations(&self.jobs(state).await?);
+        let jobs = self.jobs(state).await?;
+        let (before, ended) = (incarnations(&jobs), ended(jobs));
         let (accepted, refused) = send(state, requests.into_iter()).await?;
         // Who was refused goes nowhere: only the others are waited for.
         let refused_all = refused.is_some() && accepted.is_empty();
@@ -309,7 +313,14 @@ impl Subject {
         if !refused_all {
             let concerned = self.concerned(goal);
             let counts = |job: &JobStatus| taken(job) && !elsewhere(job);
-            waiter.wait(concerned, |job| goal.after(&before, job).filter(|_| counts(job))).await?;
+            // Its app may not have come to it yet: that it failed before says nothing.
+            let ended_before = |job: &JobStatus| ended.get(&job.name) == Some(&job.since);
+            let goal = |job: &JobStatus| match goal.after(&before, job)? {
+                _ if !counts(job) => None,
+                goal if goal.needs_a_start() && ended_before(job) => Some(Goal::Launched),
+                goal => Some(goal),
+            };
+            waiter.wait(concerned, goal).await?;
         }
         match refused {
             Some(refusal) => Err(refusal.into()),
@@ -386,6 +397,24 @@ async fn no_such_job(state: &AppState, name: &str) -> Result<Problem, Problem> {
 
 fn incarnations(jobs: &[JobStatus]) -> Incarnations {
     jobs.iter().map(|job| (job.name.clone(), job.incarnation)).collect()
+}
+
+/// Since when those that may be started have been at their end.
+fn ended(jobs: Vec<JobStatus>) -> BTreeMap<Name, String> {
+    let ended = |job: &JobStatus| match (job.state, job.desired) {
+        (_, Desired::Disabled) => false,
+        (Phase::Exited | Phase::Fatal, Desired::Run | Desired::Rest) => true,
+        (
+            Phase::Stopped
+            | Phase::Starting
+            | Phase::Running
+            | Phase::Backoff
+            | Phase::Stopping
+            | Phase::Unknown,
+            Desired::Run | Desired::Rest,
+        ) => false,
+    };
+    jobs.into_iter().filter(ended).map(|job| (job.name, job.since)).collect()
 }
 
 /// Sends all, also when one is refused: the others are no worse for it. The incarnations before,

@@ -297,3 +297,37 @@ fn the_start_of_an_app_is_done_when_all_with_checks_are_healthy() {
     let early = node.ask(&["app", "start", "shop", "--timeout", "200ms"]);
     assert_eq!(early.status.code(), Some(1), "db is not healthy yet");
 }
+
+#[test]
+fn how_a_job_ended_before_says_nothing_about_the_start_of_its_app() {
+    let config = r#"
+        [node]
+        exit = "never"
+        [apps.shop]
+        start_sequence = 0
+        [jobs.prepare]
+        exec = ["sleep", "0.3"]
+        app = "shop"
+        place = { start_sequence = 1, wait_exit = true }
+        [jobs.migrate]
+        exec = ["test", "-e", "data"]
+        restart = "never"
+        app = "shop"
+        place = { start_sequence = 2, wait_exit = true }
+    "#;
+    let node = Setup::config(config).start();
+    let failed = |words: &[&str]| {
+        let answer = node.ask(words);
+        assert_eq!(answer.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&answer.stderr).contains("migrate is EXITED: exit code 1"));
+    };
+    let data = node.path().join("data");
+    for action in ["start", "restart"] {
+        failed(&["app", action, "shop"]);
+        std::fs::write(&data, "").unwrap();
+        let told = node.must(&["app", action, "shop"]);
+        assert!(told.contains("migrate: EXITED, exit code 0"), "{told}");
+        std::fs::remove_file(&data).unwrap();
+        failed(&["app", action, "shop"]);
+    }
+}

@@ -29,6 +29,8 @@ pub enum Goal {
     Down,
     /// It has been started if anything lets it.
     Begun,
+    /// It rests no more as it did: how it ended before does not count.
+    Launched,
 }
 
 /// How far a job has got on the way to its goal.
@@ -48,7 +50,9 @@ impl Goal {
             Goal::StartedAnew => {
                 Goal::Started { beyond: before.get(&job.name).copied().unwrap_or(0) }
             }
-            Goal::Up { .. } | Goal::Started { .. } | Goal::Down | Goal::Begun => self,
+            Goal::Up { .. } | Goal::Started { .. } | Goal::Down | Goal::Begun | Goal::Launched => {
+                self
+            }
         })
     }
 
@@ -56,7 +60,11 @@ impl Goal {
     #[must_use]
     pub fn needs_a_start(self) -> bool {
         match self {
-            Goal::Up { .. } | Goal::Anew | Goal::Started { .. } | Goal::StartedAnew => true,
+            Goal::Up { .. }
+            | Goal::Anew
+            | Goal::Started { .. }
+            | Goal::StartedAnew
+            | Goal::Launched => true,
             Goal::Down | Goal::Begun => false,
         }
     }
@@ -92,6 +100,16 @@ impl Goal {
                 | Phase::Running
                 | Phase::Backoff
                 | Phase::Stopping
+                | Phase::Unknown => Progress::Waiting,
+            },
+            Goal::Launched => match job.state {
+                Phase::Running => Progress::Reached,
+                Phase::Starting
+                | Phase::Stopping
+                | Phase::Stopped
+                | Phase::Backoff
+                | Phase::Exited
+                | Phase::Fatal
                 | Phase::Unknown => Progress::Waiting,
             },
             Goal::Begun => match job.state {
