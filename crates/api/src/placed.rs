@@ -1,6 +1,6 @@
 //! Requests for what the fleet places: asked of its master, and waited for wherever it comes to.
 
-use crate::{AppState, problem::Problem};
+use crate::{AppState, problem::Problem, wait::no_such_job};
 use mainstay_core::{
     fleet::{FleetRequest, RequestAnswer},
     name::Name,
@@ -72,6 +72,7 @@ pub(crate) async fn ask(
     };
     match answer? {
         RequestAnswer::Begun => Ok(()),
+        RequestAnswer::NoSuchJob => Err(no_such_job(state, &names.1).await?),
         refused => Err(refusal(refused, names)),
     }
 }

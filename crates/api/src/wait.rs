@@ -389,9 +389,11 @@ async fn find_unknown(state: &AppState, name: &str) -> Result<Vec<FoundJob>, Pro
 }
 
 /// With the name that may have been meant.
-async fn no_such_job(state: &AppState, name: &str) -> Result<Problem, Problem> {
+pub(crate) async fn no_such_job(state: &AppState, name: &str) -> Result<Problem, Problem> {
     let status = state.handle.status().await?;
-    let names = status.jobs.iter().map(|job| job.name.as_str());
+    let here = status.jobs.iter().flat_map(|job| [Some(&job.name), job.instance_of.as_ref()]);
+    let placed = status.fleet.iter().flat_map(|fleet| &fleet.jobs).map(|job| &job.job);
+    let names = here.flatten().chain(placed).map(Name::as_str);
     Ok(Problem::no_such_job(name, nearest(name, names)))
 }
 

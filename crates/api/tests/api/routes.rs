@@ -314,6 +314,18 @@ fn several_names_are_one_request_and_all_of_them_have_to_be_there() {
 }
 
 #[test]
+fn a_job_that_is_not_there_is_answered_with_the_one_that_may_be_meant() {
+    let node = Node::with(|_| "[jobs.web]\nexec = \"web\"\ninstances = 2\n".to_owned());
+    for (path, meant) in
+        [("/v1/jobs/wbe", "web"), ("/v1/jobs/wbe-2/why", "web-2"), ("/v1/jobs/wbe/log", "web")]
+    {
+        let (status, problem) = node.get(path);
+        let said = problem["detail"].as_str().expect("a text");
+        assert!(status == 404 && said.ends_with(&format!("did you mean '{meant}'?")), "{said}");
+    }
+}
+
+#[test]
 fn what_jobs_have_written_can_be_read_and_followed() {
     let node = Node::start();
     let write = |job: &str, text: &str| {

@@ -9,7 +9,6 @@ mod remote;
 
 use crate::{args::NodeArgs, dirs, failure::Failure, keeper, term::print_json};
 use exchange::{Exchange, Question, Way};
-use mainstay_config::nearest;
 use mainstay_net::{
     http::{HttpError, Method},
     percent::segment,
@@ -35,7 +34,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(crate) const PROMPT: Duration = Duration::from_secs(5);
 const OK: u16 = 200;
 const UNAUTHORIZED: u16 = 401;
-const NOT_FOUND: u16 = 404;
 const UNAVAILABLE: u16 = 503;
 const LONGEST_TEXT: usize = 1 << 20;
 
@@ -225,32 +223,7 @@ impl Client {
         harmless: impl Fn(&HttpError) -> bool,
     ) -> Result<Answer, Failure> {
         let way = self.way();
-        let answer =
-            self.persist(|| answered(Exchange::begin(&way, question, patience)?), harmless)?;
-        Ok(self.suggesting(answer))
-    }
-
-    /// Says which job may have been meant where there is none of that name.
-    fn suggesting(&self, mut answer: Answer) -> Answer {
-        let said = answer.body["detail"].as_str().filter(|_| answer.status == NOT_FOUND);
-        let Some(said) = said.map(str::to_owned) else { return answer };
-        let named = said.strip_prefix("there is no job '").and_then(|it| it.split_once('\''));
-        let Some((name, _)) = named else { return answer };
-        let path = self.routed("/v1/status");
-        let question = Question::new(Method::GET, &path);
-        let Ok(status) = Exchange::begin(&self.way(), &question, PROMPT).and_then(answered) else {
-            return answer;
-        };
-        let jobs = status.body["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let names = jobs
-            .iter()
-            .flat_map(|job| [&job["name"], &job["instance_of"]])
-            .filter_map(Value::as_str);
-        if let Some(near) = nearest(name, names) {
-            answer.body["detail"] =
-                Value::String(format!("there is no job '{name}': did you mean '{near}'?"));
-        }
-        answer
+        self.persist(|| answered(Exchange::begin(&way, question, patience)?), harmless)
     }
 
     /// Tries again, for as long as an agent may take to come back, what may be tried again.

@@ -5,7 +5,7 @@ use crate::{
     extract::{Body, Nothing, PathName, Query},
     placed,
     problem::Problem,
-    wait::WaitQuery,
+    wait::{WaitQuery, no_such_job},
 };
 use axum::{Json, extract::State};
 use mainstay_core::{fleet::FleetRequest, name::Name, node::Refusal};
@@ -121,7 +121,7 @@ pub(crate) async fn conciliate(
 ) -> Result<Json<Conflicts>, Problem> {
     let known = fleet(&state).await?;
     if let Some(job) = job.as_ref().filter(|job| known.job(job.as_str()).is_none()) {
-        return Err(Problem::no_such_job(job.as_str(), None));
+        return Err(no_such_job(&state, job.as_str()).await?);
     }
     placed::ask(&state, FleetRequest::Conciliate { job, rule }, PATIENCE).await?;
     Ok(Json(in_conflict(fleet(&state).await?)))

@@ -9,6 +9,7 @@ use crate::{
     extract::{PathName, Query, flag},
     passing::{Hop, Question, pass_on},
     problem::Problem,
+    wait::no_such_job,
 };
 use axum::{
     body::Body,
@@ -138,7 +139,7 @@ impl LogSources {
         let placed = fleet.as_ref().and_then(|fleet| fleet.job(name)).zip(me);
         match placed.and_then(|(job, me)| job.last_home(me)) {
             Some(node) => self.add_elsewhere(node, name),
-            None => return Err(Problem::no_such_job(name, None)),
+            None => return Err(no_such_job(state, name).await?),
         }
         Ok(())
     }
