@@ -199,6 +199,8 @@ pub(crate) fn changes(ReloadPreview { node, jobs, ends, .. }: &ReloadPreview) ->
         node: node.node.clone(),
         api: node.api.clone(),
         apps: node.apps,
+        watches: node.watches,
+        discovery: node.discovery,
         ends: *ends,
         ..Changes::default()
     };

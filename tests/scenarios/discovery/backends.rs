@@ -65,7 +65,7 @@ fn a_token_is_used_and_shown_nowhere() {
 }
 
 #[test]
-fn another_engine_is_told_and_the_first_one_forgets() {
+fn another_catalogue_is_told_and_the_first_one_forgets() {
     let (first, second) = (Consul::new(), Consul::new());
     let web = "[jobs.web]\nexec = [\"sleep\", \"1000\"]\nadvertise = { port = 80, interfaces = \"static:127.0.0.1\" }";
     let node = super::start(&first, web);

@@ -67,6 +67,31 @@ fn a_reload_touches_what_has_changed_and_does_what_plan_said() {
 }
 
 #[test]
+fn a_reload_names_every_table_that_has_changed() {
+    const JOB: &str = "[node]\nexit = \"never\"\n[jobs.web]\nexec = [\"sleep\", \"1000\"]\n";
+    let node = Setup::config(JOB).start();
+    let web = node.running("web");
+    let mut config = JOB.to_owned();
+    for (table, keys) in [
+        ("log", "level = \"debug\""),
+        ("discovery", "engine = \"file\"\ndir = \"services\""),
+        ("watches.cache", ""),
+        ("apps.shop", ""),
+    ] {
+        config += &format!("[{table}]\n{keys}\n");
+        node.configure(&config);
+        let line = format!("~ [{}]", table.split('.').next().unwrap_or_default());
+        for command in ["plan", "reload"] {
+            let said = node.must(&[command]);
+            let told: Vec<&str> = said.lines().collect();
+            assert!(told.len() == 1 && told[0].starts_with(&line), "{command} {table}: {said}");
+        }
+        assert!(node.must(&["plan"]).contains("nothing would change"), "{table}");
+    }
+    assert_eq!(node.running("web"), web);
+}
+
+#[test]
 fn an_invalid_configuration_changes_nothing_and_says_where() {
     let node = Setup::config(BEFORE).start();
     let same = node.running("same");

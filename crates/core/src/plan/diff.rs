@@ -1,10 +1,10 @@
 //! What lies between two plans: which jobs are new, gone, or other than they were, and whether a
 //! job has to be started anew for that.
 //!
-//! Every key of a job is in the table below, once: a key that is added to [`JobPlan`] does not
-//! compile until somebody has decided what a reload does with it.
+//! Every key is in the tables below, once: one that is added to a plan does not compile until
+//! somebody has decided what a reload does with it, or by which name it is told.
 
-use super::{Check, JobPlan, Plan, Probe};
+use super::{ApiPlan, Check, JobPlan, NodePlan, Plan, Probe};
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -22,15 +22,15 @@ pub struct PlanDiff {
 /// What differs beside the jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeDiff {
-    /// Keys of the node.
+    /// Keys of the node, and tables that are its own.
     pub node: Vec<String>,
     /// Keys of the API.
     pub api: Vec<String>,
     /// The order of apps, or what is done about them.
     pub apps: bool,
-    /// What is asked of service discovery.
+    /// The watches.
     pub watches: bool,
-    /// Where it is asked.
+    /// The catalogue of service discovery.
     pub discovery: bool,
 }
 
@@ -66,35 +66,48 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
     let gone = old.jobs.iter().filter(|job| !kept.contains(&job.name));
     let gone = gone.map(|job| whole(job, Change::Removed));
     let jobs = new.jobs.iter().map(|job| compare(job)).chain(gone).collect();
-    let (a, b) = (&old.node, &new.node);
+    PlanDiff { node: diff_node(old, new), jobs }
+}
+
+/// What differs beside the jobs.
+fn diff_node(old: &Plan, new: &Plan) -> NodeDiff {
+    let Plan {
+        node: NodePlan { name, stop_timeout, exit, log_level, machine },
+        jobs: _,
+        apps,
+        watches,
+        discovery,
+        api: ApiPlan { listen, token_file, tls, insecure, socket_group, xmlrpc },
+        telemetry,
+        containerpilot,
+        log,
+        fleet,
+    } = old;
     let node = [
-        ("name", a.name != b.name),
-        ("stop_timeout", a.stop_timeout != b.stop_timeout),
-        ("exit", a.exit != b.exit),
-        ("log_level", a.log_level != b.log_level),
-        ("machine", a.machine != b.machine),
-        ("telemetry", old.telemetry != new.telemetry),
-        ("containerpilot", old.containerpilot != new.containerpilot),
-        ("log", old.log != new.log),
-        ("fleet", old.fleet != new.fleet),
+        ("name", *name != new.node.name),
+        ("stop_timeout", *stop_timeout != new.node.stop_timeout),
+        ("exit", *exit != new.node.exit),
+        ("machine", *machine != new.node.machine),
+        ("telemetry", *telemetry != new.telemetry),
+        ("containerpilot", *containerpilot != new.containerpilot),
+        ("log", *log != new.log || *log_level != new.node.log_level),
+        ("fleet", *fleet != new.fleet),
     ];
-    let (a, b) = (&old.api, &new.api);
     let api = [
-        ("listen", a.listen != b.listen),
-        ("token_file", a.token_file != b.token_file),
-        ("tls", a.tls != b.tls),
-        ("insecure", a.insecure != b.insecure),
-        ("socket_group", a.socket_group != b.socket_group),
-        ("xmlrpc", a.xmlrpc != b.xmlrpc),
+        ("listen", *listen != new.api.listen),
+        ("token_file", *token_file != new.api.token_file),
+        ("tls", *tls != new.api.tls),
+        ("insecure", *insecure != new.api.insecure),
+        ("socket_group", *socket_group != new.api.socket_group),
+        ("xmlrpc", *xmlrpc != new.api.xmlrpc),
     ];
-    let node = NodeDiff {
+    NodeDiff {
         node: named(&node),
         api: named(&api),
-        apps: old.apps != new.apps,
-        watches: old.watches != new.watches,
-        discovery: old.discovery != new.discovery,
-    };
-    PlanDiff { node, jobs }
+        apps: *apps != new.apps,
+        watches: *watches != new.watches,
+        discovery: *discovery != new.discovery,
+    }
 }
 
 fn whole(job: &JobPlan, change: Change) -> JobChange {

@@ -20,13 +20,19 @@ pub struct Changes {
     /// Nothing is left to run for: the node ends.
     #[serde(default)]
     pub ends: bool,
-    /// Keys of the node that differ.
+    /// Keys of the node that differ, and tables that are its own.
     pub node: Vec<String>,
     /// Keys of the API that differ.
     #[serde(default)]
     pub api: Vec<String>,
     /// The apps themselves differ.
     pub apps: bool,
+    /// The watches differ.
+    #[serde(default)]
+    pub watches: bool,
+    /// The catalogue of service discovery differs.
+    #[serde(default)]
+    pub discovery: bool,
     /// Of the configuration, ready to be printed.
     #[serde(default)]
     pub warnings: String,

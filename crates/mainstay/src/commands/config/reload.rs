@@ -16,7 +16,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 const INVALID: u16 = 422;
 /// What concerns the whole node and is a table of its own.
-const TABLES: [&str; 2] = ["telemetry", "containerpilot"];
+const TABLES: [&str; 4] = ["telemetry", "containerpilot", "log", "fleet"];
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<i32, Failure> {
     let client = Client::of(&args.node)?;
@@ -85,12 +85,14 @@ fn lines(changes: &Changes, nothing: &str) -> Page {
     if !keys.is_empty() {
         page.line(format!("~ [node]  {} applied live", keys.join(", ")));
     }
-    tables.iter().for_each(|table| page.line(format!("~ [{table}]  applied live")));
     if !changes.api.is_empty() {
         page.line(format!("~ [api]  {} applied live", changes.api.join(", ")));
     }
-    if changes.apps {
-        page.line("~ [apps]  applied live");
+    let others =
+        [("apps", changes.apps), ("watches", changes.watches), ("discovery", changes.discovery)];
+    let others = others.into_iter().filter(|(_, differs)| *differs).map(|(table, _)| table);
+    for table in tables.into_iter().chain(others) {
+        page.line(format!("~ [{table}]  applied live"));
     }
     if changes.ends {
         page.line("the node ends: nothing is left for it to run");
