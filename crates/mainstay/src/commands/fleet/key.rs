@@ -7,12 +7,13 @@ use crate::{
 };
 use mainstay_core::text::bytes;
 use mainstay_engine::FleetKeys;
+use mainstay_sys::state_dir::{Durability, StateDir};
 use serde_json::json;
 use std::{
-    fs::{self, OpenOptions},
+    fs::OpenOptions,
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 pub(super) fn key(args: &FleetArgs) -> Result<i32, Failure> {
@@ -35,28 +36,17 @@ pub(super) fn key(args: &FleetArgs) -> Result<i32, Failure> {
     Ok(0)
 }
 
-/// Whole or not at all; nobody else can read it at any time.
+/// Nobody else can read it at any time. One that is there is replaced as a whole or not at all.
 fn write(path: &Path, text: &str, force: bool) -> io::Result<()> {
-    let create =
-        |path: &Path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    if !force {
-        let mut file = create(path)?;
-        file.write_all(text.as_bytes())?;
-        return file.sync_all();
+    if force {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let dir = StateDir::open(dir.unwrap_or(Path::new(".")), Durability::Machine)?;
+        let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        return dir.replace(name, 0o600, text.as_bytes()).map(drop);
     }
-    let beside = beside(path);
-    // One that was interrupted may have left its own.
-    let _ = fs::remove_file(&beside);
-    let mut file = create(&beside)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    name.into()
+    file.sync_all()
 }
 
 fn refused(path: &Path, error: &io::Error) -> Failure {
