@@ -16,7 +16,7 @@ pub struct MeshConfig {
     pub run: RunId,
     /// UDP for the mesh, TCP for peers.
     pub listen: SocketAddr,
-    pub reach: FleetReach,
+    pub roster: Roster,
     /// The highest term that any run of this node has seen.
     pub highest_term: Option<Term>,
     /// A lost node is seen within two.
@@ -25,9 +25,9 @@ pub struct MeshConfig {
     pub versions: Versions,
 }
 
-/// Whom to look for. May change while the engine runs.
+/// The nodes of the fleet that are written down: whom to look for. May change while the engine runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FleetReach {
+pub struct Roster {
     /// Each with its `host:port`.
     pub nodes: Vec<(Name, String)>,
     /// `host:port` of some who know the others.

@@ -1,7 +1,7 @@
 //! The handle: an engine that runs beside the agent's loop.
 
 use crate::{
-    config::{FleetReach, MeshConfig},
+    config::{MeshConfig, Roster},
     driver::{
         Clock, EngineStatus, SharedStatus, Sockets, addresses,
         connection::OwnIdentity,
@@ -66,12 +66,12 @@ impl Engine {
     pub async fn start(
         config: MeshConfig,
     ) -> Result<(Engine, EngineEvents, ApiStreams), EngineError> {
-        let MeshConfig { fleet, me, run, listen, reach, highest_term, tick, keys, versions } =
+        let MeshConfig { fleet, me, run, listen, roster, highest_term, tick, keys, versions } =
             config;
         let tls = PeerTls::new(&keys, &fleet, &me)?;
         let sockets =
             Sockets::bind(listen).map_err(|source| EngineError::Listen { at: listen, source })?;
-        let at = addresses::own(sockets.at, &reach, &me).await.map_err(EngineError::Address)?;
+        let at = addresses::own(sockets.at, &roster, &me).await.map_err(EngineError::Address)?;
         let mut seed = Seed([0; 32]);
         SystemRandom::new().fill(&mut seed.0).map_err(|_| EngineError::Random)?;
         let clock = Clock::start();
@@ -89,7 +89,7 @@ impl Engine {
         let identity = OwnIdentity { me: peer.clone(), versions, tls };
         let parts = PeerParts {
             identity: identity.clone(),
-            exchange: Exchange::new(peer, tick, reach.core.clone(), highest_term),
+            exchange: Exchange::new(peer, tick, roster.core.clone(), highest_term),
             mesh,
             clock,
             sink,
@@ -106,7 +106,7 @@ impl Engine {
         own_thread("peers", PEERS_STACK, move || runtime.block_on(PeerThread::run(parts, inputs)))
             .map_err(EngineError::Threads)?;
         let engine = Engine { commands, status, identity };
-        engine.set_reach(reach);
+        engine.set_roster(roster);
         Ok((engine, events, ApiStreams(api_streams)))
     }
 
@@ -116,8 +116,8 @@ impl Engine {
     }
 
     /// Other nodes, seeds or core nodes are written down.
-    pub fn set_reach(&self, reach: FleetReach) {
-        let _ = self.commands.send(PeerCommand::Reach(reach));
+    pub fn set_roster(&self, roster: Roster) {
+        let _ = self.commands.send(PeerCommand::Roster(roster));
     }
 
     #[must_use]

@@ -50,7 +50,7 @@ pub fn sealed(input: &[u8]) {
 #[must_use]
 pub fn sample_datagrams() -> Vec<Vec<u8>> {
     let mut mesh = mesh(2);
-    mesh.set_reach(vec![([127, 0, 0, 1], 7072).into()]);
+    mesh.set_addresses(vec![([127, 0, 0, 1], 7072).into()]);
     mesh.pass(Mono(1));
     mesh.take_sends().into_iter().map(|(_, datagram)| datagram).collect()
 }

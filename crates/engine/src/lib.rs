@@ -15,7 +15,7 @@ pub mod fuzz;
 pub mod mesh;
 mod peers;
 
-pub use config::{FleetReach, MeshConfig};
+pub use config::{MeshConfig, Roster};
 pub use driver::{
     EngineStatus,
     streams::{ApiStream, ApiStreams},

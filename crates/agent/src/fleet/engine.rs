@@ -2,7 +2,7 @@
 //! its own.
 
 use mainstay_core::fleet::{EngineCommand, EngineEvent};
-use mainstay_engine::{Engine, FleetReach};
+use mainstay_engine::{Engine, Roster};
 use std::{fmt, sync::Arc};
 use tokio::sync::mpsc;
 
@@ -41,9 +41,9 @@ impl Carrier {
     }
 
     /// Others are to be looked for.
-    pub(super) fn look_for(&self, reach: FleetReach) {
+    pub(super) fn look_for(&self, roster: Roster) {
         match &self.way {
-            Way::Mesh(engine) => engine.set_reach(reach),
+            Way::Mesh(engine) => engine.set_roster(roster),
             #[cfg(test)]
             Way::Memory(_) => {}
         }

@@ -162,7 +162,7 @@ impl FleetRoom {
         let (rules, catalogue) = (FleetRules::of(fleet), Catalogue::of(plan));
         if rules != self.rules {
             self.rules = rules.clone();
-            self.carrier.look_for(start::fleet_reach(fleet));
+            self.carrier.look_for(start::roster(fleet));
             self.step(now, FleetInput::Rules(rules));
         }
         if catalogue != *self.catalogue {

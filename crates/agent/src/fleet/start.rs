@@ -7,7 +7,7 @@ use mainstay_core::{
     name::Name,
     plan::{FleetNode, FleetPlan, Plan},
 };
-use mainstay_engine::{Engine, EngineError, FleetKeys, FleetReach, KeyError, MeshConfig, Versions};
+use mainstay_engine::{Engine, EngineError, FleetKeys, KeyError, MeshConfig, Roster, Versions};
 use mainstay_sys::proc;
 use mainstay_wire::link::Welcome;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) async fn join(
         me: me.clone(),
         run: run.clone(),
         listen: fleet.listen,
-        reach: fleet_reach(fleet),
+        roster: roster(fleet),
         highest_term: found.kept.highest_term.clone(),
         tick: fleet.tick,
         keys: FleetKeys::read(&fleet.key_file)?,
@@ -67,9 +67,9 @@ pub(crate) async fn join(
 }
 
 /// Whom the engine looks for.
-pub(super) fn fleet_reach(fleet: &FleetPlan) -> FleetReach {
+pub(super) fn roster(fleet: &FleetPlan) -> Roster {
     let node = |node: &FleetNode| (node.name.clone(), node.address.clone());
-    FleetReach {
+    Roster {
         nodes: fleet.nodes.iter().map(node).collect(),
         join: fleet.join.clone(),
         core: fleet.core.iter().cloned().collect(),

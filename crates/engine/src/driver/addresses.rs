@@ -1,6 +1,6 @@
 //! The addresses of nodes and seeds: names are looked up, again and again, and never waited for.
 
-use crate::config::FleetReach;
+use crate::config::Roster;
 use mainstay_core::name::Name;
 use std::{
     io,
@@ -17,15 +17,15 @@ const AGAIN: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(2);
 
 /// What is written down, but for this node.
-fn written<'a>(reach: &'a FleetReach, me: &'a Name) -> impl Iterator<Item = &'a String> {
-    let others = reach.nodes.iter().filter(move |(node, _)| node != me).map(|(_, at)| at);
-    others.chain(&reach.join)
+fn written<'a>(roster: &'a Roster, me: &'a Name) -> impl Iterator<Item = &'a String> {
+    let others = roster.nodes.iter().filter(move |(node, _)| node != me).map(|(_, at)| at);
+    others.chain(&roster.join)
 }
 
 /// As far as they are known; some may not be.
-async fn look_up(reach: &FleetReach, me: &Name) -> (Vec<SocketAddr>, bool) {
+async fn look_up(roster: &Roster, me: &Name) -> (Vec<SocketAddr>, bool) {
     let (mut known, mut all) = (Vec::new(), true);
-    for text in written(reach, me) {
+    for text in written(roster, me) {
         match text.parse() {
             Ok(address) => known.push(address),
             Err(_) => match timeout(LOOK_UP, mainstay_net::addresses_of(text)).await {
@@ -39,15 +39,15 @@ async fn look_up(reach: &FleetReach, me: &Name) -> (Vec<SocketAddr>, bool) {
 }
 
 /// Tells the addresses whenever they have been looked up.
-pub(crate) async fn follow(reach: FleetReach, me: Name, tell: impl Fn(Vec<SocketAddr>)) {
-    let numbers: Vec<SocketAddr> = written(&reach, &me).filter_map(|it| it.parse().ok()).collect();
-    let fixed = numbers.len() == written(&reach, &me).count();
+pub(crate) async fn follow(roster: Roster, me: Name, tell: impl Fn(Vec<SocketAddr>)) {
+    let numbers: Vec<SocketAddr> = written(&roster, &me).filter_map(|it| it.parse().ok()).collect();
+    let fixed = numbers.len() == written(&roster, &me).count();
     tell(numbers);
     if fixed {
         return;
     }
     loop {
-        let (known, all) = look_up(&reach, &me).await;
+        let (known, all) = look_up(&roster, &me).await;
         tell(known);
         sleep(if all { AGAIN } else { SOON }).await;
     }
@@ -55,12 +55,8 @@ pub(crate) async fn follow(reach: FleetReach, me: Name, tell: impl Fn(Vec<Socket
 
 /// Where the others reach this node: as they have it written down, else where it listens, else the
 /// address by which it reaches them.
-pub(crate) async fn own(
-    listen: SocketAddr,
-    reach: &FleetReach,
-    me: &Name,
-) -> io::Result<SocketAddr> {
-    let written = reach.nodes.iter().find(|(node, _)| node == me).map(|(_, at)| at);
+pub(crate) async fn own(listen: SocketAddr, roster: &Roster, me: &Name) -> io::Result<SocketAddr> {
+    let written = roster.nodes.iter().find(|(node, _)| node == me).map(|(_, at)| at);
     if let Some(at) = written.and_then(|at| at.parse().ok()) {
         return Ok(at);
     }
@@ -73,7 +69,7 @@ pub(crate) async fn own(
     {
         return Ok(*at);
     }
-    let (others, _) = look_up(reach, me).await;
+    let (others, _) = look_up(roster, me).await;
     let other = others.first().ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::AddrNotAvailable,

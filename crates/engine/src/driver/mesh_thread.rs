@@ -27,7 +27,7 @@ const AT_ONCE: usize = 1024;
 /// What the mesh is told.
 #[derive(Debug)]
 pub(crate) enum MeshCommand {
-    Reach(Vec<SocketAddr>),
+    Addresses(Vec<SocketAddr>),
     Say {
         version: u64,
         hash: u64,
@@ -128,8 +128,8 @@ impl MeshThread {
     fn obey(&mut self) -> Option<Over> {
         loop {
             match self.commands.try_recv() {
-                Ok(MeshCommand::Reach(addresses)) => {
-                    self.mesh.set_reach(addresses);
+                Ok(MeshCommand::Addresses(addresses)) => {
+                    self.mesh.set_addresses(addresses);
                     self.mesh.pass(self.clock.now());
                 }
                 Ok(MeshCommand::Say { version, hash }) => self.mesh.say(version, hash),

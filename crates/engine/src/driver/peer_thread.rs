@@ -7,7 +7,7 @@ use super::{
     streams::ApiStream,
 };
 use crate::{
-    config::FleetReach,
+    config::Roster,
     events::EventSink,
     mesh::MeshEvent,
     peers::{
@@ -45,7 +45,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) enum PeerCommand {
     Engine(EngineCommand),
-    Reach(FleetReach),
+    Roster(Roster),
     Leave(oneshot::Sender<()>),
 }
 
@@ -195,20 +195,20 @@ impl PeerThread {
             PeerCommand::Engine(command @ EngineCommand::Campaign { .. }) => {
                 self.exchange.command(command);
             }
-            PeerCommand::Reach(reach) => self.set_reach(reach),
+            PeerCommand::Roster(roster) => self.set_roster(roster),
             PeerCommand::Leave(told) => return Some(told),
         }
         None
     }
 
-    fn set_reach(&mut self, reach: FleetReach) {
-        self.exchange.set_core(reach.core.clone());
+    fn set_roster(&mut self, roster: Roster) {
+        self.exchange.set_core(roster.core.clone());
         if let Some(task) = self.looking_up.take() {
             task.abort();
         }
         let (mesh, me) = (self.mesh.clone(), self.identity.me.node.clone());
-        let tell = move |addresses| mesh.tell(MeshCommand::Reach(addresses));
-        let task = tokio::spawn(addresses::follow(reach, me, tell));
+        let tell = move |addresses| mesh.tell(MeshCommand::Addresses(addresses));
+        let task = tokio::spawn(addresses::follow(roster, me, tell));
         self.looking_up = Some(task.abort_handle());
     }
 

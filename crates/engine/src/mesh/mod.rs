@@ -129,7 +129,7 @@ impl Mesh {
     }
 
     /// The addresses of nodes and seeds, as they are known now.
-    pub fn set_reach(&mut self, addresses: Vec<SocketAddr>) {
+    pub fn set_addresses(&mut self, addresses: Vec<SocketAddr>) {
         self.search.set(self.now, addresses);
     }
 

@@ -8,9 +8,7 @@ use mainstay_core::{
     },
     name::Name,
 };
-use mainstay_engine::{
-    ApiStreams, Engine, EngineEvents, FleetKeys, FleetReach, MeshConfig, Versions,
-};
+use mainstay_engine::{ApiStreams, Engine, EngineEvents, FleetKeys, MeshConfig, Roster, Versions};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -60,7 +58,7 @@ impl Peer {
             me: name.clone(),
             run: run.clone(),
             listen,
-            reach: FleetReach { nodes: Vec::new(), join, core: BTreeSet::new() },
+            roster: Roster { nodes: Vec::new(), join, core: BTreeSet::new() },
             highest_term: None,
             tick: Duration::from_secs(1),
             keys: FleetKeys::parse(keys, Path::new("key")).expect("keys"),

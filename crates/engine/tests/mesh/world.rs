@@ -38,15 +38,15 @@ pub(crate) struct Start {
     pub(crate) name: &'static str,
     pub(crate) run: &'static str,
     pub(crate) port: u16,
-    pub(crate) reach: Vec<u16>,
+    pub(crate) roster: Vec<u16>,
     pub(crate) keys: String,
     pub(crate) versions: Versions,
 }
 
 impl Start {
-    pub(crate) fn of(name: &'static str, run: &'static str, port: u16, reach: &[u16]) -> Start {
-        let (reach, keys) = (reach.to_vec(), KEY.to_owned());
-        Start { name, run, port, reach, keys, versions: Versions::SPOKEN }
+    pub(crate) fn of(name: &'static str, run: &'static str, port: u16, roster: &[u16]) -> Start {
+        let (roster, keys) = (roster.to_vec(), KEY.to_owned());
+        Start { name, run, port, roster, keys, versions: Versions::SPOKEN }
     }
 }
 
@@ -84,7 +84,7 @@ impl World {
             seed: Seed(seed),
         };
         let mut mesh = Mesh::new(settings, self.now);
-        mesh.set_reach(start.reach.iter().map(|port| address(*port)).collect());
+        mesh.set_addresses(start.roster.iter().map(|port| address(*port)).collect());
         let node = Node {
             mesh,
             members: Vec::new(),
