@@ -23,7 +23,7 @@ pub struct Catalogue {
     reports: mpsc::UnboundedSender<Report>,
 }
 
-/// What has become of it.
+/// What has become of a service or a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// The service is in the catalogue, with the standing that was asked for. Said again when it

@@ -37,7 +37,7 @@ pub struct XmlError {
     pub why: XmlFlaw,
 }
 
-/// What is wrong with it.
+/// What is wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum XmlFlaw {
     #[error("{0}")]

@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// That of this binary.
+/// The number of this binary.
 pub const NUMBER: u32 = 3;
 /// The lowest number that can read what this binary writes.
 pub const LOWEST: u32 = 3;

@@ -57,7 +57,7 @@ pub(crate) struct FleetRoom {
     wake: Option<Mono>,
     /// Who waits for the master to answer.
     callers: BTreeMap<RequestId, oneshot::Sender<RequestAnswer>>,
-    /// What the fleet was told last of this node.
+    /// The last copies of its jobs that the fleet was told of.
     copies: BTreeMap<Name, JobCopy>,
     catalogue: Arc<Catalogue>,
     rules: FleetRules,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// What is wrong with it.
+/// What is wrong with a journal.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Damage {
     #[error("it is missing")]

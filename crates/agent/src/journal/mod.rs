@@ -116,7 +116,7 @@ pub(crate) struct Journal {
     header: Header,
     /// `None`: there was none to be had yet.
     file: Option<ReservedFile>,
-    /// What was decided last is not in it.
+    /// Why the last decision is not in it.
     failure: Option<Failure>,
     room: Room,
     /// A snapshot is due once it is longer.

@@ -73,7 +73,7 @@ pub enum FleetRequest {
     },
 }
 
-/// What came of it.
+/// What the master makes of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestAnswer {
@@ -95,7 +95,7 @@ pub enum RequestAnswer {
     },
 }
 
-/// Those that were asked here.
+/// Requests of this node that no master has answered yet.
 #[derive(Debug, Clone, Default)]
 pub struct OpenRequests {
     last: u64,

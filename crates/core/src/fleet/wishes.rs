@@ -22,7 +22,7 @@ pub struct JobWish {
     pub waits_for: Option<Name>,
 }
 
-/// Who wants it.
+/// Who has made a wish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedBy {
     User,

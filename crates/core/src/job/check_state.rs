@@ -65,7 +65,7 @@ struct Watchdog {
 pub(super) struct Silence {
     /// When to look again.
     pub(super) next: Option<Mono>,
-    /// It was too long.
+    /// The complaint, if it was too long.
     pub(super) complaint: Option<String>,
 }
 

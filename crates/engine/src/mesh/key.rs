@@ -21,7 +21,7 @@ use std::{
 
 /// Shorter ones could be guessed.
 const SHORTEST: usize = 32;
-/// That of before, and that of after.
+/// While keys are changed: the old one and the new one.
 const MOST: usize = 2;
 
 #[derive(Debug, thiserror::Error)]

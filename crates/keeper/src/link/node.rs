@@ -49,7 +49,7 @@ pub(crate) struct Node {
     pub(crate) outcomes: Outcomes,
     /// Who started the node and wants to be told.
     pub(crate) service_manager: Option<ServiceManager>,
-    /// What an agent has last told of the node.
+    /// The last summary of the node, by its agent.
     pub(crate) told: Option<NodeSummary>,
     pub(crate) stop_timeout: Duration,
     /// How lines are forwarded, as far as that is not a job's affair.

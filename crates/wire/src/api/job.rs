@@ -130,7 +130,7 @@ pub struct CheckStatus {
     pub state: Verdict,
     #[schemars(extend("format" = "date-time"))]
     pub since: String,
-    /// What it said last.
+    /// Its last output.
     pub output: String,
 }
 

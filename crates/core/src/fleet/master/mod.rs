@@ -65,7 +65,7 @@ pub(super) struct Master {
     /// When apps want to be woken.
     wakes: BTreeMap<Name, Mono>,
     sent: BTreeMap<OrderKey, Mono>,
-    /// What was said last.
+    /// The last work that the other nodes were told.
     said: Option<Arc<Work>>,
 }
 

@@ -37,7 +37,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// The same of its end: it is there to be read.
 const AFTER_END: Duration = Duration::from_secs(1);
 
-/// What has become of the other one.
+/// What has become of the run that is left behind.
 enum Outcome {
     Started,
     Ended(ExitStatus),
