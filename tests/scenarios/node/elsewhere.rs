@@ -1,7 +1,8 @@
 //! What is asked on one node of a fleet and is about another.
 
 use super::fleet::{fleet_of, kill, until_home};
-use mainstay_tests::{Node, until};
+use mainstay_tests::{Node, signal, until};
+use rustix::process::Signal;
 
 /// A job on n2 that says what it is told, and one of each node.
 const JOBS: &str = r#"
@@ -86,4 +87,80 @@ fn a_node_passes_on_what_is_for_another_one() {
             .then_some(())
     });
     assert!(first.must(&["status", "--on", "n3"]).starts_with("n3  running"));
+}
+
+/// A job on n2, else on n3, and jobs of each node that wait for it; one runs for its end.
+const WAITING: &str = r#"
+[apps.shop]
+on_failure = "restart-process"
+[jobs.web]
+exec = "sleep 1000"
+app = "shop"
+place = { nodes = ["n2", "n3"] }
+[jobs.begins]
+exec = "sleep 1000"
+when = { source = "web", once = "healthy" }
+[jobs.follows]
+exec = "sleep 1000"
+while = { source = "web" }
+[jobs.counts]
+exec = ["sh", "-c", "echo up"]
+when = { source = "web", each = "healthy" }
+[jobs.tidies]
+exec = ["sh", "-c", "echo tidied"]
+when = { source = "web", once = "stopped" }
+app = "shop"
+place = { nodes = ["n1"] }
+"#;
+
+/// How often a job of a node itself has been started.
+fn runs(node: &Node, job: &str) -> u64 {
+    node.job(job)["incarnation"].as_u64().expect("a number")
+}
+
+#[test]
+fn when_and_while_mean_the_copy_in_the_fleet() {
+    let fleet = fleet_of(WAITING);
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    until_home(first, "web", "n2");
+    for node in &fleet.nodes {
+        node.until_state("begins", "RUNNING");
+        node.until_state("follows", "RUNNING");
+    }
+    let begun = first.running("begins");
+    // The agents are replaced: nothing that runs here is touched.
+    let (follower, agent) = (first.running("follows"), first.agent());
+    signal(agent, Signal::KILL);
+    until("another agent is there", || {
+        first.try_agent().filter(|it| *it != agent && !first.is_spare(*it))
+    });
+    until_home(first, "web", "n2");
+    assert_eq!(first.must(&["stop", "web"]).trim(), "web: STOPPED on n2");
+    for node in &fleet.nodes {
+        node.until_state("follows", "STOPPED");
+    }
+    assert_eq!(first.running("begins"), begun, "a latch was met");
+    let events = first.must(&["events", "follows"]);
+    assert_eq!(events.matches("stopping").count(), 1, "{events}");
+    assert!(!mainstay_tests::is_alive(follower));
+    let why = first.must(&["why", "follows"]);
+    assert!(why.contains("it waits for web healthy"), "{why}");
+    assert!(why.contains("web is STOPPED on n2"), "{why}");
+    until("its hook runs where it ran", || (runs(second, "tidies") == 1).then_some(()));
+    let counted = runs(first, "counts");
+    first.must(&["start", "web"]);
+    for node in &fleet.nodes {
+        node.until_state("follows", "RUNNING");
+    }
+    until("the trigger comes", || (runs(first, "counts") == counted + 1).then_some(()));
+    // Its node is lost: it goes elsewhere, and those who follow it come back with it.
+    let follower = first.running("follows");
+    kill(second);
+    until_home(first, "web", "n3");
+    until("the follower has gone down and come back", || {
+        let now = first.job("follows");
+        (now["state"] == "RUNNING" && now["pid"] != follower).then_some(())
+    });
+    assert_eq!(first.running("begins"), begun, "a failover asks for no latch");
+    assert_eq!((runs(first, "tidies"), runs(third, "tidies")), (0, 0), "it has not stopped there");
 }

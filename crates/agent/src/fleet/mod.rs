@@ -31,9 +31,11 @@ use mainstay_core::{
     clock::Mono,
     fleet::{
         Catalogue, EngineEvent, Fleet, FleetCommand, FleetEvent, FleetInput, FleetOutcome,
-        FleetRequest, FleetRules, Identity, JobCopy, Number, OrderKind, RequestAnswer, RequestId,
+        FleetRequest, FleetRules, Identity, JobCopy, JobSaid, Number, OrderKind, RemoteCopy,
+        RequestAnswer, RequestId,
     },
     name::Name,
+    node::Node,
     plan::{FleetPlan, Plan},
 };
 use std::{
@@ -81,7 +83,7 @@ pub(crate) enum FleetWake {
 /// What the node has to do.
 #[derive(Debug, PartialEq)]
 pub(crate) enum FleetAction {
-    Order { job: Name, order: Number, what: OrderKind },
+    Order { job: Name, order: Number, what: OrderKind, said: JobSaid },
     EndRun { again: bool },
     Tell(FleetEvent),
 }
@@ -246,6 +248,18 @@ impl FleetRoom {
         }
     }
 
+    /// How jobs that somebody here waits for are on other nodes, where the node knows otherwise.
+    pub(crate) fn news_for(&self, node: &Node) -> Vec<(Name, Option<RemoteCopy>)> {
+        if !self.fleet.has_met_all() {
+            return Vec::new();
+        }
+        let copies = node.placed_sources().map(|job| (job.clone(), self.fleet.elsewhere(job)));
+        let is_news = |(job, copy): &(Name, Option<RemoteCopy>)| {
+            node.remote(job.as_str()).is_none_or(|known| known.copy() != copy.as_ref())
+        };
+        copies.filter(is_news).collect()
+    }
+
     pub(crate) fn next_action(&mut self) -> Option<FleetAction> {
         self.actions.pop_front()
     }
@@ -253,11 +267,11 @@ impl FleetRoom {
 
 fn action(command: FleetCommand) -> FleetAction {
     match command {
-        FleetCommand::Start { order, job, args, fails_over } => {
-            FleetAction::Order { job, order, what: OrderKind::Start { args, fails_over } }
+        FleetCommand::Start { order, job, args, fails_over, said } => {
+            FleetAction::Order { job, order, what: OrderKind::Start { args, fails_over }, said }
         }
         FleetCommand::Stop { order, job } => {
-            FleetAction::Order { job, order, what: OrderKind::Stop }
+            FleetAction::Order { job, order, what: OrderKind::Stop, said: JobSaid::default() }
         }
         FleetCommand::EndRun { again } => FleetAction::EndRun { again },
     }

@@ -40,6 +40,7 @@ pub(crate) fn concerns_fleet(outcome: &Outcome) -> bool {
         | Record::AppWave(..)
         | Record::Rest(..)
         | Record::Watch(..)
+        | Record::Elsewhere(..)
         | Record::Unknown => false,
     })
 }
@@ -81,6 +82,8 @@ impl Agent {
     /// Does what the fleet wants, and tells it what has changed here, until both are done.
     pub(crate) fn tell_fleet(&mut self) -> Result<(), End> {
         loop {
+            // Before any order: it may be for one who waits for that.
+            self.hear_elsewhere()?;
             while let Some(action) = self.fleet.as_mut().and_then(FleetRoom::next_action) {
                 self.do_fleet_action(action)?;
             }
@@ -97,9 +100,19 @@ impl Agent {
         }
     }
 
+    fn hear_elsewhere(&mut self) -> Result<(), End> {
+        let news = self.fleet.as_ref().map(|room| room.news_for(&self.node)).unwrap_or_default();
+        for (job, copy) in news {
+            self.take_alone(Input::Elsewhere { job, copy })?;
+        }
+        Ok(())
+    }
+
     fn do_fleet_action(&mut self, action: FleetAction) -> Result<(), End> {
         self.take_alone(match action {
-            FleetAction::Order { job, order, what } => Input::Ordered { job, order, what },
+            FleetAction::Order { job, order, what, said } => {
+                Input::Ordered { job, order, what, said }
+            }
             FleetAction::EndRun { again: false } => Input::Request(Request::Shutdown),
             FleetAction::EndRun { again: true } => Input::Request(Request::BeginAnew),
             FleetAction::Tell(event) => Input::Fleet(event),

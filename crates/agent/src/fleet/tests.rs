@@ -214,7 +214,7 @@ impl TestNode {
             self.room.take(clock::mono(), wake);
         }
         while let Some(action) = self.room.next_action() {
-            let FleetAction::Order { job, order, what } = action else { continue };
+            let FleetAction::Order { job, order, what, .. } = action else { continue };
             let copy = self.jobs.entry(job).or_insert_with(JobCopy::none);
             copy.order = Some(order);
             match what {

@@ -130,7 +130,7 @@ fn placed(view: PlacedView) -> PlacedStatus {
     copies.sort_by_key(|(_, copy)| copy.state.rank());
     let copies = copies.into_iter().map(|(node, copy)| CopyStatus {
         node,
-        state: word(copy.state).to_owned(),
+        state: explain::copy_word(copy.state).to_owned(),
         incarnation: copy.incarnation,
         failed: matches!(copy.state, CopyState::Exited { well: false } | CopyState::Fatal),
         by_hand: copy.by_hand,
@@ -148,18 +148,5 @@ fn reason(view: &PlacedView) -> Option<String> {
             Some(format!("{node} was told to start it, and nothing came of it"))
         }
         JobStanding::Rest | JobStanding::Up { .. } | JobStanding::Ended { .. } => None,
-    }
-}
-
-fn word(state: CopyState) -> &'static str {
-    match state {
-        CopyState::Stopped => "STOPPED",
-        CopyState::Waiting => "WAITING",
-        CopyState::Starting => "STARTING",
-        CopyState::Running => "RUNNING",
-        CopyState::Backoff => "BACKOFF",
-        CopyState::Stopping => "STOPPING",
-        CopyState::Exited { .. } => "EXITED",
-        CopyState::Fatal => "FATAL",
     }
 }

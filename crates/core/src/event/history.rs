@@ -43,6 +43,16 @@ impl History {
         self.retain(EventName::ends);
     }
 
+    /// What belongs to its end is forgotten.
+    pub(crate) fn forget_end(&mut self) {
+        self.retain(|event| !event.ends());
+    }
+
+    /// What another one has as well.
+    pub(crate) fn merge(&mut self, other: History) {
+        self.0 |= other.0;
+    }
+
     fn retain(&mut self, keep: impl Fn(EventName) -> bool) {
         let gone = EventName::ALL.iter().filter(|event| !keep(**event));
         self.0 &= !gone.filter_map(|event| event.bit()).fold(0, |all, bit| all | bit);

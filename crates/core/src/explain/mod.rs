@@ -22,6 +22,7 @@ pub use why::{Calendar, why};
 
 use crate::{
     app::{AppFailure, RestReason},
+    fleet::CopyState,
     job::{Job, LAST_EVENT, Phase},
     name::Name,
     node::{Blocker, Cause, LeftAtRest, StuckJob, StuckWhy},
@@ -142,6 +143,21 @@ fn condition(Condition { source, event }: &Condition) -> String {
 /// `, exit code 1`; nothing before the first run has ended.
 fn how_it_ended(job: &Job) -> String {
     job.last_exit().map_or_else(String::new, |exit| format!(", {exit}"))
+}
+
+/// The state of a copy, as it is written everywhere.
+#[must_use]
+pub fn copy_word(state: CopyState) -> &'static str {
+    match state {
+        CopyState::Stopped => "STOPPED",
+        CopyState::Waiting => "WAITING",
+        CopyState::Starting => "STARTING",
+        CopyState::Running => "RUNNING",
+        CopyState::Backoff => "BACKOFF",
+        CopyState::Stopping => "STOPPING",
+        CopyState::Exited { .. } => "EXITED",
+        CopyState::Fatal => "FATAL",
+    }
 }
 
 /// A phase as it is written everywhere.

@@ -5,7 +5,7 @@
 //! waits for, how far its start or stop is, who wanted it so. What its checks and its last run say
 //! follows, and what can be done. Where that is too much, the least telling goes first.
 
-use super::{app_failure, condition, how_it_ended, never_comes, span, waiting, word};
+use super::{app_failure, condition, copy_word, how_it_ended, never_comes, span, waiting, word};
 use crate::{
     app::{RESTART_LIMIT, RESTART_WINDOW, RestReason},
     clock::{Mono, Now},
@@ -406,8 +406,26 @@ impl Question<'_> {
         let unmet = self.node.not_come(name).first().copied().cloned();
         let follows = || plan.follows.as_ref().map(|it| Condition::up(&it.source));
         let next = AwaitedJob::saying(&unmet.or_else(follows)?)?;
-        let missing = self.node.job(next.job.as_str())?.health() != Health::Healthy;
+        let elsewhere = self.node.copy_elsewhere(next.job.as_str());
+        let missing = self.node.job(next.job.as_str())?.health() != Health::Healthy
+            && !elsewhere.is_some_and(|copy| copy.said.is_up());
         missing.then_some(next)
+    }
+
+    /// Where the fleet has a job that it places, and that is not here.
+    fn elsewhere(&self, plan: &JobPlan, job: &Job) -> Option<String> {
+        let (name, node) = (&plan.name, self.node);
+        let copy = node.copy_elsewhere(name.as_str());
+        match copy.map(|copy| (&copy.home, copy.state)) {
+            Some((Some((home, _)), state)) => {
+                Some(format!("{name} is {} on {home}", copy_word(state)))
+            }
+            Some((None, _)) => Some(format!("no node has {name} now")),
+            None if node.plan().is_placed(plan) && job.rests() => {
+                Some(format!("no node has {name}"))
+            }
+            None => None,
+        }
     }
 
     /// What one source of a wait is up to, and what it waits for itself. `None`: there is no such
@@ -415,6 +433,9 @@ impl Question<'_> {
     fn link(&self, source: &AwaitedJob) -> Option<(String, Option<AwaitedJob>)> {
         let name = &source.job;
         let (plan, job) = (self.node.job_plan(name.as_str())?, self.node.job(name.as_str())?);
+        if let Some(text) = self.elsewhere(plan, job) {
+            return Some((text, None));
+        }
         let phase = word(job.phase());
         if job.phase().is_up()
             && let Some(check) = failing(plan, job).next().filter(|_| source.to_be_up)

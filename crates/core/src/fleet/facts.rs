@@ -5,7 +5,8 @@
 //! sent again until the facts of the node show them.
 
 use super::{
-    Catalogue, FailureQueue, FleetRequest, FleetStage, Number, RequestId, RunId, Term, Wishes, Work,
+    Catalogue, Departed, FailureQueue, FleetRequest, FleetStage, JobSaid, Number, RequestId, RunId,
+    Term, Wishes, Work,
 };
 use crate::{clock::Mono, name::Name, text::pairs};
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,9 @@ pub struct NodeFacts {
     /// What was asked of it and is not answered.
     #[serde(with = "pairs")]
     pub requests: BTreeMap<RequestId, FleetRequest>,
+    /// What jobs have said on nodes that are gone.
+    #[serde(default, skip_serializing_if = "Departed::is_empty")]
+    pub departed: Departed,
     /// What the master has in hand; only the master says so.
     pub work: Option<Arc<Work>>,
 }
@@ -75,6 +79,9 @@ pub struct JobCopy {
     /// It has checks, and they have not passed yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits_health: bool,
+    /// What it has said in its life; `None`: nothing beyond what its state says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Box<JobSaid>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +133,7 @@ impl JobCopy {
             by_hand: false,
             order: None,
             awaits_health: false,
+            said: None,
         }
     }
 }

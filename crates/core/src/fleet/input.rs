@@ -2,7 +2,7 @@
 
 use super::{
     Catalogue, EngineCommand, EngineEvent, FailureKey, FailureQueue, FleetRequest, FleetRules,
-    FleetStage, JobCopy, NotPlaced, Number, RequestAnswer, RequestId, RunId, Term, Wishes,
+    FleetStage, JobCopy, JobSaid, NotPlaced, Number, RequestAnswer, RequestId, RunId, Term, Wishes,
 };
 use crate::{clock::Mono, name::Name};
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,8 @@ pub enum FleetCommand {
         job: Name,
         args: Vec<String>,
         fails_over: bool,
+        /// What it has said before in the life that goes on.
+        said: JobSaid,
     },
     Stop {
         order: Number,

@@ -16,6 +16,7 @@
 
 pub mod conciliation;
 pub mod election;
+pub mod elsewhere;
 pub mod engine;
 pub mod facts;
 pub mod failures;
@@ -33,6 +34,8 @@ pub mod wishes;
 
 pub use conciliation::{Afterwards, Conciliation, Settlement, conciliate};
 pub use election::Election;
+pub(crate) use elsewhere::LastEvents;
+pub use elsewhere::{Departed, JobSaid, RemoteCopy};
 pub use engine::{EngineCommand, EngineEvent, FleetMember, MemberId, Role};
 pub use facts::{CopyState, JobCopy, JobOrder, Message, NodeFacts, OrderKind};
 pub use failures::{Answered, FailureKey, FailureQueue};
@@ -85,6 +88,9 @@ pub struct Fleet {
     orders: SeenOrders,
     drained: bool,
     ending: bool,
+    /// The last copies of nodes that are gone.
+    departed: Departed,
+    met_all: bool,
     /// Another master was first heard of then.
     rival_since: Option<Mono>,
     /// What was said and campaigned for last, and the version before the first of them: an agent
@@ -123,6 +129,8 @@ impl Fleet {
             orders: SeenOrders::default(),
             drained: kept.drained,
             ending: false,
+            departed: Departed::default(),
+            met_all: false,
             rival_since: None,
             said: None,
             version_before: now.0,
@@ -252,6 +260,7 @@ impl Fleet {
                     if !facts.ending && !facts.stage.is_ending() {
                         self.failures.add(lost_with(&node, &facts));
                     }
+                    self.departed.add(&facts);
                     self.remember_work(facts.work.as_ref());
                     if self.term.as_ref().is_some_and(|term| term.master == node) {
                         self.term = None;
@@ -270,6 +279,7 @@ impl Fleet {
     fn listen(&mut self, node: &Name) {
         let Some(facts) = self.peers.facts(node).cloned() else { return };
         self.wishes.merge(&facts.wishes);
+        self.departed.merge(&facts.departed);
         self.see_term(facts.highest_term.as_ref());
         self.remember_work(facts.work.as_ref());
     }
@@ -303,7 +313,8 @@ impl Fleet {
         out.commands.push(match &order.what {
             OrderKind::Start { args, fails_over } => {
                 let (args, fails_over) = (args.clone(), *fails_over);
-                FleetCommand::Start { order: number, job, args, fails_over }
+                let said = if fails_over { self.departed.said(&job) } else { JobSaid::default() };
+                FleetCommand::Start { order: number, job, args, fails_over, said }
             }
             OrderKind::Stop => FleetCommand::Stop { order: number, job },
         });
@@ -334,6 +345,8 @@ impl Fleet {
     fn go_on(&mut self, now: Mono, out: &mut FleetOutcome) {
         self.synchronize(now, out);
         self.resume(now);
+        self.meet_all();
+        self.forget_departed();
         if self.resuming_until.is_none() {
             if self.in_sync {
                 self.campaign(out);
@@ -512,6 +525,7 @@ impl Fleet {
             wishes: self.wishes.clone(),
             failures: self.failures.clone(),
             requests: self.requests.open().clone(),
+            departed: self.departed.clone(),
             work,
         }
     }

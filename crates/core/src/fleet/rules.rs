@@ -93,7 +93,7 @@ impl Catalogue {
     #[must_use]
     pub fn of(plan: &Plan) -> Catalogue {
         let rules = |job: &JobPlan| {
-            let app = plan.app_of(job)?.name.clone();
+            let app = plan.placing_app(job)?.name.clone();
             let (place, definition) = (job.place.clone(), job.definition);
             let rules = JobRules { app, place, definition, instance: job.instance() };
             Some((job.name.clone(), rules))

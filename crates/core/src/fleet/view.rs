@@ -153,7 +153,7 @@ impl Fleet {
             .peers
             .running()
             .filter_map(|(node, facts)| Some((node.clone(), facts.jobs.get(job)?.clone())));
-        let counts = |(_, copy): &(Name, JobCopy)| copy.incarnation > 0 || copy.state.is_active();
+        let counts = |(_, copy): &(Name, JobCopy)| copy.counts();
         let own = self.catalogue.jobs.get(job).map(|it| (&self.me.name, it.definition));
         let known = self
             .peers
@@ -196,7 +196,7 @@ impl Fleet {
     }
 
     /// The work of the master that this node follows.
-    fn followed_work(&self) -> Option<&Work> {
+    pub(super) fn followed_work(&self) -> Option<&Work> {
         self.last_work.as_deref().filter(|work| Some(&work.number.term) == self.term.as_ref())
     }
 

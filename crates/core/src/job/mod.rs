@@ -560,6 +560,11 @@ impl Job {
         self.run.ended()
     }
 
+    /// What it has said in its life.
+    pub(crate) fn history(&self) -> History {
+        self.history
+    }
+
     pub(crate) fn has_said(&self, event: Awaited) -> bool {
         self.history.has(event)
     }

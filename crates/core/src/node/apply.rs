@@ -80,7 +80,12 @@ impl Node {
         };
         match (&plan.app, new.plan.app_of(plan)) {
             (None, _) if plan.autostart => Effect::Start,
-            (Some(_), Some(app)) if !new.plan.is_placed(plan) && starts(app) => Effect::Start,
+            // In a fleet its master says when, but for those that wait for the ends of others.
+            (Some(_), Some(_)) if new.plan.fleet.is_some() => match new.plan.is_placed(plan) {
+                true => Effect::Later,
+                false => Effect::Start,
+            },
+            (Some(_), Some(app)) if starts(app) => Effect::Start,
             (None | Some(_), _) => Effect::Later,
         }
     }
@@ -242,6 +247,7 @@ impl Node {
         let gone: Vec<Name> = gone.into_iter().map(|id| self.jobs.name(id).clone()).collect();
         self.jobs.forget(&gone);
         self.placements.retain_known(|job| !gone.contains(job));
+        self.remotes.retain_known(|job| !gone.contains(job));
         self.wiring = Arc::new(Wiring::new(&self.jobs));
         self.revision += 1;
         self.step.gone = gone;

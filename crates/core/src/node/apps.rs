@@ -121,10 +121,21 @@ impl Node {
     /// The apps that start by themselves, lowest sequence first.
     pub(super) fn start_apps(&mut self, out: &mut Outbox) {
         if self.plan().fleet.is_some() {
-            return;
+            return self.order_hooks(out);
         }
         self.state.edit().boot.begin(&self.jobs.plan().apps);
         self.go_on_with_boot(out);
+    }
+
+    /// In a fleet its master has the apps in hand. Jobs of theirs that it does not place wait for the
+    /// ends of others, on every node.
+    fn order_hooks(&mut self, out: &mut Outbox) {
+        for id in self.jobs.ids() {
+            let plan = self.jobs.plan_of(id);
+            if plan.app.is_some() && !self.plan().is_placed(plan) {
+                self.step_job(out, id, JobInput::Ordered);
+            }
+        }
     }
 
     /// The journal is lost: an app of which something was started is up.
@@ -193,7 +204,7 @@ impl Node {
     pub(super) fn tell_app_of_failure(&mut self, out: &mut Outbox, id: JobId) {
         let (plan, job) = self.jobs.both(id);
         let Some(app) = &plan.app else { return };
-        let here = !self.jobs.is_leaving(id) && !self.plan().is_placed(plan);
+        let here = !self.jobs.is_leaving(id) && self.plan().fleet.is_none();
         let failed = job.ended_for_good() == Some(false) && here;
         if failed && self.state.shutting().is_none() {
             let (app, job) = (app.clone(), plan.name.clone());
@@ -309,6 +320,10 @@ impl Node {
         }
         self.apps.retain(|name, _| jobs.plan().app(name.as_str()).is_some());
         self.watches.retain_known(|name| jobs.plan().watch(name.as_str()).is_some());
+        self.remotes.retain_known(|job| {
+            let id = jobs.id(job.as_str()).filter(|id| !jobs.is_leaving(*id));
+            id.is_some_and(|id| jobs.plan_of(id).app.is_some())
+        });
         moved.into_iter().for_each(|(job, reason)| self.recall_reason(job, reason));
     }
 
@@ -338,7 +353,7 @@ impl Node {
         match (&job.app, self.jobs.plan().app_of(job)) {
             (None, _) => job.autostart,
             (Some(_), None) => false,
-            (Some(_), Some(_)) if self.plan().is_placed(job) => false,
+            (Some(_), Some(_)) if self.plan().fleet.is_some() => !self.plan().is_placed(job),
             (Some(app), Some(_)) => {
                 self.app(app).is_some_and(|app| app.starts_newcomer(&job.place))
             }

@@ -330,13 +330,17 @@ impl Node {
                 let gives_up = self.jobs[id].waits() && self.jobs[id].will_give_up();
                 let event = condition.event;
                 let unchecked = self.jobs.plan_of(id).checks.is_empty();
+                // Its fleet may have it run at any time.
+                let placed = self.plan().is_placed(self.jobs.plan_of(id));
                 match event.during() {
                     // Nobody finds it unhealthy.
                     Some(During::Run) if event.is_health() && event.is_bad_news() && unchecked => {
                         false
                     }
-                    Some(During::Run) => startable.may_start(id),
-                    Some(During::Stop | During::Gone) => startable.may_start(id) || gives_up,
+                    Some(During::Run) => startable.may_start(id) || placed,
+                    Some(During::Stop | During::Gone) => {
+                        startable.may_start(id) || gives_up || placed
+                    }
                     Some(During::Wait) => gives_up,
                     // No job says it.
                     None => false,

@@ -6,7 +6,7 @@ use crate::{
     environ::Unfit,
     event,
     exit::{Asked, Exit, Usage},
-    fleet::{FleetEvent, Number, OrderKind},
+    fleet::{FleetEvent, JobSaid, Number, OrderKind, RemoteCopy},
     job::JobSummary,
     name::Name,
     plan::{Plan, SignalTarget},
@@ -61,6 +61,14 @@ pub enum Input {
         job: Name,
         order: Number,
         what: OrderKind,
+        /// What the job has said before in the life that goes on here.
+        said: JobSaid,
+    },
+    /// How a job that the fleet places, and that somebody here waits for, is on another node;
+    /// `None`: what there is of it is here.
+    Elsewhere {
+        job: Name,
+        copy: Option<RemoteCopy>,
     },
     /// Something has happened in the fleet, for observers.
     Fleet(FleetEvent),
@@ -236,6 +244,7 @@ impl Input {
             | Input::Timer { .. }
             | Input::Request(_)
             | Input::Ordered { .. }
+            | Input::Elsewhere { .. }
             | Input::Fleet(_)
             | Input::Signalled { .. }
             | Input::Notified { .. }

@@ -39,7 +39,7 @@ pub use blockers::{Blocker, Blockers, Cause, LeftAtRest, StuckJob, StuckWhy};
 pub use command::{Command, Outcome, Token, Wait};
 pub use input::{Held, Input, LostJournal, Refusal, Request};
 pub use jobs::Leaving;
-pub use placed::Placement;
+pub use placed::{Placement, RemoteJob};
 pub use preview::{Effect, JobPreview, MovedBy, ReloadPreview};
 pub use state::{JournalLoss, NodePhase, NodeState};
 
@@ -78,6 +78,8 @@ pub struct Node {
     watches: JournaledMap<Watch>,
     /// What is known of jobs that the fleet places.
     placements: JournaledMap<Placement>,
+    /// Those of them that somebody here waits for, as they are on other nodes.
+    remotes: JournaledMap<RemoteJob>,
     wiring: Arc<Wiring>,
     step: StepState,
     /// Why nothing can progress any more, once that has ended the node.
@@ -205,7 +207,10 @@ impl Node {
             Input::Timer { token: Token::ShutdownOverdue } => self.shutdown_overdue(out),
             Input::Request(request) => return Some(self.requested(out, request)),
             // What comes of it is seen at the copy, which shows the order.
-            Input::Ordered { job, order, what } => drop(self.ordered(out, &job, order, what)),
+            Input::Ordered { job, order, what, said } => {
+                drop(self.ordered(out, &job, order, (what, &said)));
+            }
+            Input::Elsewhere { job, copy } => self.heard_of(out, &job, copy),
             Input::Fleet(event) => self.fleet_said(out, event),
             Input::Signalled { signal } => self.signalled(out, signal),
             Input::Checked { job, incarnation, check, passed, output } => {
@@ -382,6 +387,7 @@ impl Node {
             self.step.touched.entry(id).or_insert(Some(before));
         }
         if begins_life {
+            self.forget_last_life(id);
             self.set_hooks(out, id);
         }
         answer

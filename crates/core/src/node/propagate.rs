@@ -67,7 +67,10 @@ impl Node {
         }
         let Some(awaited) = event.kind.awaited() else { return };
         let listeners = match (&event.source, source) {
-            (Source::Job(_), Some(id)) => self.wiring.listeners(id).to_vec(),
+            (Source::Job(_), Some(id)) => {
+                self.note_placed(id, awaited, event.seq);
+                self.wiring.listeners(id).to_vec()
+            }
             (Source::Job(_), None) => return,
             (Source::Node(_), _) => {
                 self.state.edit().note(awaited);
@@ -104,6 +107,8 @@ impl Node {
     /// A job has come up or gone down: those who follow it hear of it.
     fn take_along(&mut self, out: &mut Outbox, source: JobId, is_up: bool) {
         let name = SourceRef::Job(self.jobs.name(source).clone());
+        // It may be up elsewhere.
+        let is_up = is_up || self.is_up(&name);
         for id in self.wiring.listeners(source).to_vec() {
             let follows = self.jobs.plan_of(id).follows.as_ref().filter(|it| it.source == name);
             if let Some(on_loss) = follows.map(|it| it.on_loss) {
@@ -112,7 +117,7 @@ impl Node {
         }
     }
 
-    fn follow(&mut self, out: &mut Outbox, id: JobId, on_loss: OnLoss, is_up: bool) {
+    pub(super) fn follow(&mut self, out: &mut Outbox, id: JobId, on_loss: OnLoss, is_up: bool) {
         match (on_loss, is_up) {
             (OnLoss::Stop, false) if self.state.maintenance => {}
             (OnLoss::Stop, false) => self.step_job(out, id, JobInput::SourceLost),
@@ -197,9 +202,7 @@ impl Node {
     pub(super) fn is_met(&self, condition: &Condition) -> bool {
         match &condition.source {
             SourceRef::Node => self.state.has_said(condition.event),
-            SourceRef::Job(name) => {
-                self.job(name.as_str()).is_some_and(|job| job.has_said(condition.event))
-            }
+            SourceRef::Job(name) => self.job_has_said(name.as_str(), condition.event),
             SourceRef::Watch(name) => {
                 self.watch(name.as_str()).is_some_and(|watch| watch.has_said(condition.event))
             }
@@ -210,9 +213,12 @@ impl Node {
     pub(super) fn is_up(&self, source: &SourceRef) -> bool {
         match source {
             SourceRef::Node => true,
-            SourceRef::Job(name) => self.job(name.as_str()).is_some_and(|job| {
-                job.health() == Health::Healthy && job.phase() != Phase::Stopping
-            }),
+            SourceRef::Job(name) => {
+                let here = self.job(name.as_str()).is_some_and(|job| {
+                    job.health() == Health::Healthy && job.phase() != Phase::Stopping
+                });
+                here || self.copy_elsewhere(name.as_str()).is_some_and(|it| it.said.is_up())
+            }
             SourceRef::Watch(name) => self.watch(name.as_str()).is_some_and(Watch::is_up),
         }
     }

@@ -1,7 +1,7 @@
 //! What of a node is journaled: everything at one moment, and what one step has changed.
 
 use super::{
-    Node, NodeState, Placement, StepState,
+    Node, NodeState, Placement, RemoteJob, StepState,
     jobs::{JobId, Jobs},
     wiring::Wiring,
 };
@@ -52,6 +52,7 @@ impl Node {
             apps: stages.into_iter().map(app).collect(),
             watches: JournaledMap::new(memory.watches),
             placements: JournaledMap::new(memory.placements),
+            remotes: JournaledMap::new(memory.remotes),
             step: StepState::default(),
             stuck: Vec::new(),
             revision: 0,
@@ -97,6 +98,8 @@ impl Node {
         records.extend(self.watches.iter().map(watch));
         let placed = |(job, it): (&Name, &Placement)| Record::Placed(job.clone(), it.clone());
         records.extend(self.placements.iter().map(placed));
+        let remote = |(job, it): (&Name, &RemoteJob)| Record::Elsewhere(job.clone(), it.clone());
+        records.extend(self.remotes.iter().map(remote));
         records
     }
 
@@ -135,6 +138,8 @@ impl Node {
         records.extend(watches.filter_map(|(name, watch)| Some(Record::Watch(name, watch?))));
         let placements = self.placements.take_changes().into_iter();
         records.extend(placements.filter_map(|(job, it)| Some(Record::Placed(job, it?))));
+        let remotes = self.remotes.take_changes().into_iter();
+        records.extend(remotes.filter_map(|(job, it)| Some(Record::Elsewhere(job, it?))));
         records.extend(std::mem::take(&mut self.step.gone).into_iter().map(Record::JobGone));
         records
     }

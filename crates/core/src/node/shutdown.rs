@@ -332,6 +332,7 @@ impl Node {
             | Input::Timer { .. }
             | Input::Request(_)
             | Input::Ordered { .. }
+            | Input::Elsewhere { .. }
             | Input::Fleet(_)
             | Input::Signalled { .. }
             | Input::Checked { .. }

@@ -130,6 +130,11 @@ impl Wiring {
         self.to_watches.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// The jobs that somebody listens to.
+    pub(super) fn sources(&self) -> impl Iterator<Item = JobId> {
+        self.wires.iter().filter(|(_, wires)| !wires.listeners.is_empty()).map(|(id, _)| *id)
+    }
+
     pub(super) fn listeners(&self, id: JobId) -> &[JobId] {
         self.ids(id, |it| &it.listeners)
     }

@@ -92,7 +92,20 @@ impl Plan {
     /// Its fleet says where the job runs: it starts and stops by order alone.
     #[must_use]
     pub fn is_placed(&self, job: &JobPlan) -> bool {
-        self.fleet.is_some() && self.app_of(job).is_some()
+        self.fleet.is_some() && self.placing_app(job).is_some()
+    }
+
+    /// The app whose fleet says where the job runs. A job that runs for the end of one of an app
+    /// belongs to every node: it is needed where that one runs.
+    #[must_use]
+    pub fn placing_app(&self, job: &JobPlan) -> Option<&AppPlan> {
+        let app = self.app_of(job)?;
+        let of_app = |name: &Name| self.job(name.as_str()).is_some_and(|it| it.app.is_some());
+        let is_hook = job.when.conditions().any(|it| match &it.source {
+            SourceRef::Job(name) => it.event.ends() && *name != job.name && of_app(name),
+            SourceRef::Node | SourceRef::Watch(_) => false,
+        });
+        (!is_hook).then_some(app)
     }
 
     /// The app that the job belongs to.

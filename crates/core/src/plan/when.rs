@@ -80,6 +80,17 @@ pub enum OnLoss {
     Keep,
 }
 
+impl When {
+    /// Latches, and what triggers.
+    pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        let each = match &self.trigger {
+            Some(Trigger::Each(conditions)) => conditions.as_slice(),
+            Some(Trigger::Interval(_) | Trigger::Cron(_)) | None => &[],
+        };
+        self.once.iter().chain(each)
+    }
+}
+
 impl fmt::Display for SourceRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,11 +105,14 @@ impl Condition {
     /// What is up says that it is healthy.
     #[must_use]
     pub fn up(source: &SourceRef) -> Condition {
-        Condition { source: source.clone(), event: Awaited::Event(EventName::Healthy) }
+        Condition { source: source.clone(), event: Awaited::UP }
     }
 }
 
 impl Awaited {
+    /// What is up has said this.
+    pub(crate) const UP: Awaited = Awaited::Event(EventName::Healthy);
+
     /// The event whose name is awaited; a signal has its own name.
     #[must_use]
     pub fn name(self) -> Option<EventName> {

@@ -20,7 +20,7 @@ use crate::{
     environ::Environ,
     job::{Desired, Job},
     name::Name,
-    node::{Leaving, Node, NodeState, Placement},
+    node::{Leaving, Node, NodeState, Placement, RemoteJob},
     plan::Plan,
     task::Tasks,
 };
@@ -64,6 +64,8 @@ pub enum Record {
     Watch(Name, Watch),
     /// What is known of a job that the fleet places.
     Placed(Name, Placement),
+    /// A placed job as it is on other nodes.
+    Elsewhere(Name, RemoteJob),
     /// Of a newer binary.
     #[serde(skip)]
     Unknown,
@@ -87,6 +89,7 @@ enum RecordKind {
     Rest,
     Watch,
     Placed,
+    Elsewhere,
     #[serde(other)]
     Unknown,
 }
@@ -124,6 +127,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
             RecordKind::Rest => named(map.next_value()?, Record::Rest),
             RecordKind::Watch => named(map.next_value()?, Record::Watch),
             RecordKind::Placed => named(map.next_value()?, Record::Placed),
+            RecordKind::Elsewhere => named(map.next_value()?, Record::Elsewhere),
             RecordKind::Unknown => map.next_value().map(|IgnoredAny| Record::Unknown)?,
         };
         // Nothing else belongs to it; a newer binary may know better.
@@ -162,6 +166,7 @@ pub struct Memory {
     pub(crate) rests: BTreeMap<Name, RestReason>,
     pub(crate) watches: BTreeMap<Name, Watch>,
     pub(crate) placements: BTreeMap<Name, Placement>,
+    pub(crate) remotes: BTreeMap<Name, RemoteJob>,
     passed_over: usize,
 }
 
@@ -181,6 +186,7 @@ impl Memory {
                 self.jobs.remove(&name);
                 self.rests.remove(&name);
                 self.placements.remove(&name);
+                self.remotes.remove(&name);
                 self.leaving.retain(|it| *it.name() != name);
                 self.out_of_plan.insert(name, OutOfPlan::Gone);
             }
@@ -192,6 +198,7 @@ impl Memory {
             Record::Rest(name, None) => drop(self.rests.remove(&name)),
             Record::Watch(name, watch) => drop(self.watches.insert(name, watch)),
             Record::Placed(name, it) => drop(self.placements.insert(name, it)),
+            Record::Elsewhere(name, it) => drop(self.remotes.insert(name, it)),
             Record::Unknown => self.passed_over += 1,
         }
     }
@@ -204,6 +211,7 @@ impl Memory {
         self.app_restarts.retain(|name, _| plan.app(name.as_str()).is_some());
         self.app_waves.retain(|name, _| plan.app(name.as_str()).is_some());
         self.rests.retain(|name, _| members.contains(name));
+        self.remotes.retain(|name, _| members.contains(name));
         self.watches.retain(|name, _| plan.watch(name.as_str()).is_some());
         self.leaving.clear();
         self.out_of_plan.clear();

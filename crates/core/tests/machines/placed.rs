@@ -3,7 +3,7 @@
 use mainstay_core::{
     clock::{Mono, Now},
     exit::{Asked, Exit},
-    fleet::{CopyState, JobCopy, Number, OrderKind, Term},
+    fleet::{CopyState, JobCopy, JobSaid, Number, OrderKind, Term},
     name::Name,
     node::{Command, Input, Node, Outcome, Refusal, Request},
     plan::{AppPlan, ExitRule, FleetEngine, FleetNode, FleetPlan, JobPlan, NodePlan, Plan},
@@ -11,17 +11,17 @@ use mainstay_core::{
 };
 use std::time::Duration;
 
-fn name(text: &str) -> Name {
+pub(crate) fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }
 
-fn job(job: &str, app: Option<&str>) -> JobPlan {
+pub(crate) fn job(job: &str, app: Option<&str>) -> JobPlan {
     let mut plan = JobPlan::new(name(job), vec![job.to_owned()]);
     plan.app = app.map(name);
     plan
 }
 
-fn plan(jobs: Vec<JobPlan>, fleet: bool) -> Plan {
+pub(crate) fn plan(jobs: Vec<JobPlan>, fleet: bool) -> Plan {
     let node = NodePlan {
         name: "a".to_owned(),
         stop_timeout: Duration::from_secs(8),
@@ -51,24 +51,24 @@ fn plan(jobs: Vec<JobPlan>, fleet: bool) -> Plan {
     plan
 }
 
-fn number(counter: u64) -> Number {
+pub(crate) fn number(counter: u64) -> Number {
     Number { term: Term { number: 1, master: name("a") }, counter }
 }
 
-struct PlacedNode {
-    node: Node,
-    memory: Memory,
+pub(crate) struct PlacedNode {
+    pub(crate) node: Node,
+    pub(crate) memory: Memory,
     now: u64,
 }
 
 impl PlacedNode {
-    fn new(plan: Plan) -> PlacedNode {
+    pub(crate) fn new(plan: Plan) -> PlacedNode {
         let mut stage = PlacedNode { node: Node::new(plan), memory: Memory::default(), now: 0 };
         stage.step(Input::Boot);
         stage
     }
 
-    fn step(&mut self, input: Input) -> Outcome {
+    pub(crate) fn step(&mut self, input: Input) -> Outcome {
         self.now += 1_000_000;
         let now = Now { mono: Mono(self.now), wall: 0 };
         let outcome = self.node.step(now, input);
@@ -76,26 +76,27 @@ impl PlacedNode {
         outcome
     }
 
-    fn order(&mut self, counter: u64, job: &str, what: OrderKind) -> Outcome {
-        self.step(Input::Ordered { job: name(job), order: number(counter), what })
+    pub(crate) fn order(&mut self, counter: u64, job: &str, what: OrderKind) -> Outcome {
+        let said = JobSaid::default();
+        self.step(Input::Ordered { job: name(job), order: number(counter), what, said })
     }
 
-    fn copy(&self, job: &str) -> JobCopy {
+    pub(crate) fn copy(&self, job: &str) -> JobCopy {
         self.node.copies().remove(job).expect("a placed job")
     }
 
-    fn runs(&mut self, job: &str) {
+    pub(crate) fn runs(&mut self, job: &str) {
         let incarnation = self.copy(job).incarnation;
         self.step(Input::Spawned { job: name(job), incarnation, pid: 7 });
     }
 }
 
-fn start(args: &[&str]) -> OrderKind {
+pub(crate) fn start(args: &[&str]) -> OrderKind {
     let args = args.iter().map(|it| (*it).to_owned()).collect();
     OrderKind::Start { args, fails_over: false }
 }
 
-fn spawned(outcome: &Outcome) -> Vec<&str> {
+pub(crate) fn spawned(outcome: &Outcome) -> Vec<&str> {
     let mut all = Vec::new();
     for command in &outcome.commands {
         if let Command::Spawn { job, .. } = command {

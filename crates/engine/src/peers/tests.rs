@@ -8,8 +8,8 @@ use crate::mesh::{Digest, Reached};
 use mainstay_core::{
     clock::Mono,
     fleet::{
-        EngineCommand, EngineEvent, FailureQueue, FleetMember, FleetStage, JobOrder, MemberId,
-        Message, NodeFacts, Number, OrderKind, Role, RunId, Term, Wishes,
+        Departed, EngineCommand, EngineEvent, FailureQueue, FleetMember, FleetStage, JobOrder,
+        MemberId, Message, NodeFacts, Number, OrderKind, Role, RunId, Term, Wishes,
     },
     name::Name,
 };
@@ -62,6 +62,7 @@ fn facts(run: &str, version: u64, term: Option<(u64, &str)>) -> Arc<NodeFacts> {
         wishes: Wishes::default(),
         failures: FailureQueue::default(),
         requests: BTreeMap::new(),
+        departed: Departed::default(),
         work: None,
     })
 }

@@ -3,8 +3,8 @@
 use mainstay_core::{
     clock::Mono,
     fleet::{
-        EngineCommand, EngineEvent, FailureQueue, FleetStage, JobOrder, Message, NodeFacts, Number,
-        OrderKind, RunId, Term, Wishes,
+        Departed, EngineCommand, EngineEvent, FailureQueue, FleetStage, JobOrder, Message,
+        NodeFacts, Number, OrderKind, RunId, Term, Wishes,
     },
     name::Name,
 };
@@ -147,6 +147,7 @@ impl Peer {
             wishes: Wishes::default(),
             failures: FailureQueue::default(),
             requests: BTreeMap::new(),
+            departed: Departed::default(),
             work: None,
         }
     }

@@ -13,8 +13,8 @@ use mainstay_core::{
     clock::Mono,
     fleet::{
         EngineCommand, EngineEvent, FailureKey, Fleet, FleetCommand, FleetEvent, FleetInput,
-        FleetMember, Identity, JobStanding, MemberId, NodeFacts, Number, PlannedJob, RequestAnswer,
-        RequestId, RunId,
+        FleetMember, Identity, JobStanding, MemberId, NodeFacts, Number, PlannedJob, RemoteCopy,
+        RequestAnswer, RequestId, RunId,
     },
     name::Name,
 };
@@ -118,6 +118,13 @@ impl FleetWorld {
     ) -> Option<Result<Vec<PlannedJob>, RequestAnswer>> {
         let running = self.nodes.get(node)?.running.as_ref()?;
         Some(running.fleet.plan_start(running.clock(self.now), app))
+    }
+
+    /// What a node knows of a job on other ones; `None`: it is there, or nothing is known.
+    #[must_use]
+    pub fn elsewhere(&self, node: &Name, job: &Name) -> Option<RemoteCopy> {
+        let running = self.nodes.get(node)?.running.as_ref()?;
+        running.fleet.elsewhere(job).filter(|_| running.fleet.has_met_all())
     }
 
     /// Something happens now.

@@ -1,5 +1,6 @@
 //! Fleets in virtual time.
 
+mod elsewhere;
 mod seeds;
 mod sent;
 mod steered;
