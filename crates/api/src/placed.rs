@@ -3,6 +3,7 @@
 use crate::{AppState, problem::Problem, wait::no_such_job};
 use mainstay_core::{
     fleet::{FleetRequest, RequestAnswer},
+    job::Desired,
     name::Name,
     node::{Refusal, Request},
 };
@@ -35,6 +36,12 @@ pub(crate) fn divide(
                 theirs.push(FleetRequest::RestartApp { app, wave });
             }
             Request::Stop { job } if is_placed(&job) => theirs.push(FleetRequest::StopJob { job }),
+            Request::Disable { job } if is_placed(&job) => {
+                theirs.push(FleetRequest::DisableJob { job });
+            }
+            Request::Enable { job } if is_placed(&job) => {
+                theirs.push(FleetRequest::EnableJob { job });
+            }
             Request::Start { jobs, args, now } => {
                 let (placed, local): (Vec<Name>, Vec<Name>) = jobs.into_iter().partition(is_placed);
                 let start = |job| FleetRequest::StartJob { job, args: args.clone() };
@@ -89,6 +96,9 @@ pub(crate) fn refusal(answer: RequestAnswer, (app, job): (String, String)) -> Pr
             Problem::not_found("no node of this name takes part in the fleet")
         }
         RequestAnswer::NotRunning => Problem::conflict("it does not run"),
+        RequestAnswer::Disabled => {
+            Problem::conflict(format!("job '{job}' is disabled in the fleet: enable it first"))
+        }
         RequestAnswer::NotPlaced(why) => Problem::conflict(format!("nothing is moved: {why}")),
         RequestAnswer::Stays { jobs } => {
             let jobs: Vec<&str> = jobs.iter().map(Name::as_str).collect();
@@ -107,6 +117,8 @@ fn app_of(request: &FleetRequest) -> String {
         FleetRequest::StartJob { .. }
         | FleetRequest::StopJob { .. }
         | FleetRequest::RestartJob { .. }
+        | FleetRequest::DisableJob { .. }
+        | FleetRequest::EnableJob { .. }
         | FleetRequest::MoveJob { .. }
         | FleetRequest::Drain { .. }
         | FleetRequest::Readmit { .. }
@@ -120,6 +132,8 @@ fn job_of(request: &FleetRequest) -> String {
         FleetRequest::StartJob { job, .. }
         | FleetRequest::StopJob { job }
         | FleetRequest::MoveJob { job, .. }
+        | FleetRequest::DisableJob { job }
+        | FleetRequest::EnableJob { job }
         | FleetRequest::RestartJob { job, .. } => job.to_string(),
         FleetRequest::StartApp { .. }
         | FleetRequest::StopApp { .. }
@@ -285,6 +299,10 @@ fn progress(
     since: Duration,
 ) -> Progress {
     let home = now.home();
+    // What is disabled does not start with its app.
+    if goal == Goal::Begun || (now.desired == Desired::Disabled && goal != Goal::Down) {
+        return Progress::Done;
+    }
     if goal == Goal::Down {
         return if home.is_none() { Progress::Done } else { Progress::Open };
     }

@@ -1,6 +1,6 @@
 //! What is asked on one node of a fleet and is about another.
 
-use super::fleet::{fleet_of, kill, until_home};
+use super::fleet::{fleet_of, home, kill, until_home};
 use mainstay_tests::{Node, signal, until};
 use rustix::process::Signal;
 
@@ -163,4 +163,39 @@ fn when_and_while_mean_the_copy_in_the_fleet() {
     });
     assert_eq!(first.running("begins"), begun, "a failover asks for no latch");
     assert_eq!((runs(first, "tidies"), runs(third, "tidies")), (0, 0), "it has not stopped there");
+}
+
+#[test]
+fn what_is_disabled_is_so_in_the_whole_fleet_and_here_on_this_node_alone() {
+    let fleet = fleet_of(WAITING);
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    until_home(first, "web", "n2");
+    assert_eq!(first.must(&["disable", "web"]).trim(), "web: STOPPED on n2");
+    until("every node shows it", || {
+        // Not all is as it should be, and a status says so with its code.
+        let status = |node: &Node| node.ask(&["status"]).stdout;
+        let shows =
+            |node: &Node| String::from_utf8_lossy(&status(node)).contains("STOPPED (disabled)");
+        fleet.nodes.iter().all(shows).then_some(())
+    });
+    assert!(third.must(&["why", "web"]).starts_with("it is disabled in the fleet, over boots"));
+    assert!(refused(third, &["start", "web"]).contains("'web' is disabled in the fleet"));
+    third.must(&["app", "start", "shop"]);
+    assert_eq!(home(third, "web"), None);
+    third.must(&["enable", "web"]);
+    until_home(third, "web", "n2");
+    second.must(&["disable", "web", "--here"]);
+    until_home(first, "web", "n3");
+    until("it is shown", || {
+        first.must(&["fleet", "status"]).contains("disabled on n2").then_some(())
+    });
+    kill(third);
+    until("it has no home", || {
+        // Until n3 is known to be lost it is asked in vain.
+        let why = first.ask(&["why", "web"]).stdout;
+        String::from_utf8_lossy(&why).contains("not placed").then_some(())
+    });
+    assert!(second.must(&["why", "web", "--here"]).contains("`mainstay enable web --here`"));
+    second.must(&["enable", "web", "--here"]);
+    until_home(first, "web", "n2");
 }

@@ -8,6 +8,7 @@ use mainstay_core::{
         AppView, CopyState, JobCopy, JobStanding, NodeView, PlacedView, PlannedFate, PlannedJob,
         RequestAnswer,
     },
+    job::Desired,
     name::Name,
 };
 use mainstay_wire::api::{
@@ -70,6 +71,14 @@ impl FleetRoom {
         all.map(|view| (view.job.clone(), placed(view))).collect()
     }
 
+    /// Somebody has disabled it, in the fleet or here.
+    pub(crate) fn is_disabled(&self, job: &Name) -> bool {
+        let view = self.fleet.placed_job(job);
+        view.is_some_and(|it| {
+            it.desired() == Desired::Disabled || it.disabled_on.contains(self.me())
+        })
+    }
+
     /// What there is to know of a placed job beside how it is here.
     pub(crate) fn why(&self, job: &Name) -> Vec<String> {
         let Some(view) = self.fleet.placed_job(job) else { return Vec::new() };
@@ -84,10 +93,20 @@ impl FleetRoom {
             "the configuration of this node has another job under its name: it is not placed here"
                 .to_owned()
         });
+        let disabled = match (view.desired(), view.disabled_on.contains(me)) {
+            (Desired::Disabled, _) => Some(format!(
+                "it is disabled in the fleet, over boots: `mainstay enable {job}` undoes that"
+            )),
+            (Desired::Run | Desired::Rest, true) => Some(format!(
+                "it is not placed here: `mainstay enable {job} --here` lets it be again"
+            )),
+            (Desired::Run | Desired::Rest, false) => None,
+        };
         let app = self.fleet.app_views().into_iter().find(|it| it.name == view.app);
         let failed: Vec<_> = app.into_iter().flat_map(|app| app.failed).collect();
         let app_failure = explain::app_failure(&view.app, &failed);
-        runs.into_iter().chain(reason(&view)).chain(differs).chain(app_failure).collect()
+        let here = runs.into_iter().chain(disabled).chain(reason(&view)).chain(differs);
+        here.chain(app_failure).collect()
     }
 }
 
@@ -125,7 +144,7 @@ fn node(view: NodeView) -> FleetNodeStatus {
 fn placed(view: PlacedView) -> PlacedStatus {
     let (desired, conflict, reason) = (view.desired(), view.is_in_conflict(), reason(&view));
     let args = view.wish.as_ref().map(|wish| wish.args.clone()).unwrap_or_default();
-    let PlacedView { job, app, copies, differs, known_by, .. } = view;
+    let PlacedView { job, app, copies, differs, known_by, disabled_on, .. } = view;
     let mut copies = copies;
     copies.sort_by_key(|(_, copy)| copy.state.rank());
     let copies = copies.into_iter().map(|(node, copy)| CopyStatus {
@@ -136,7 +155,18 @@ fn placed(view: PlacedView) -> PlacedStatus {
         by_hand: copy.by_hand,
     });
     let copies = copies.collect();
-    PlacedStatus { job, app, desired, copies, args, conflict, reason, differs, known_by }
+    PlacedStatus {
+        job,
+        app,
+        desired,
+        copies,
+        args,
+        conflict,
+        reason,
+        differs,
+        known_by,
+        disabled_on,
+    }
 }
 
 /// Why it is nowhere, in a sentence.

@@ -203,9 +203,14 @@ impl Agent {
 
     /// Where the fleet has it comes before how it is here.
     pub(crate) fn why(&self, name: &str) -> Option<Vec<String>> {
-        let here = why::why(&self.node, clock::now(), name)?;
+        let mut here = why::why(&self.node, clock::now(), name)?;
         let job = self.node.job_plan(name).map(|plan| &plan.name);
-        let there = self.fleet.as_ref().zip(job).map(|(room, job)| room.why(job));
+        let placed = self.fleet.as_ref().zip(job);
+        if placed.is_some_and(|(room, job)| room.is_disabled(job)) {
+            // What can be done is said for the fleet.
+            here.truncate(1);
+        }
+        let there = placed.map(|(room, job)| room.why(job));
         Some(there.unwrap_or_default().into_iter().chain(here).collect())
     }
 

@@ -79,6 +79,9 @@ pub struct JobCopy {
     /// It has checks, and they have not passed yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits_health: bool,
+    /// A user has taken its node from the candidates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
     /// What it has said in its life; `None`: nothing beyond what its state says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Box<JobSaid>>,
@@ -133,6 +136,7 @@ impl JobCopy {
             by_hand: false,
             order: None,
             awaits_health: false,
+            disabled: false,
             said: None,
         }
     }

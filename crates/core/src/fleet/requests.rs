@@ -43,6 +43,13 @@ pub enum FleetRequest {
         job: Name,
         args: Option<Vec<String>>,
     },
+    /// Stopped wherever it runs, and started by nothing but a user's enable.
+    DisableJob {
+        job: Name,
+    },
+    EnableJob {
+        job: Name,
+    },
     /// Stopped where it runs, then started there.
     MoveJob {
         job: Name,
@@ -87,6 +94,8 @@ pub enum RequestAnswer {
     NoSuchNode,
     /// What is to be moved does not run.
     NotRunning,
+    /// A user has disabled the job.
+    Disabled,
     /// It has no home there.
     NotPlaced(NotPlaced),
     /// The master has begun it; these have no other home and stay.

@@ -40,6 +40,8 @@ pub struct PlacedView {
     pub differs: Vec<Name>,
     /// Nodes that take part and know it.
     pub known_by: Vec<Name>,
+    /// Those that a user has taken from its candidates.
+    pub disabled_on: Vec<Name>,
 }
 
 /// An app of the fleet.
@@ -153,6 +155,11 @@ impl Fleet {
             .peers
             .running()
             .filter_map(|(node, facts)| Some((node.clone(), facts.jobs.get(job)?.clone())));
+        let is_out =
+            |copies: &BTreeMap<Name, JobCopy>| copies.get(job).is_some_and(|it| it.disabled);
+        let own_out = is_out(&self.jobs).then(|| self.me.name.clone());
+        let out = self.peers.running().filter(|(_, facts)| is_out(&facts.jobs));
+        let disabled_on = own_out.into_iter().chain(out.map(|(node, _)| node.clone())).collect();
         let counts = |(_, copy): &(Name, JobCopy)| copy.counts();
         let own = self.catalogue.jobs.get(job).map(|it| (&self.me.name, it.definition));
         let known = self
@@ -170,6 +177,7 @@ impl Fleet {
             standing: self.followed_work().and_then(|work| work.jobs.get(job).cloned()),
             differs: names(other),
             known_by: names(same),
+            disabled_on,
         })
     }
 

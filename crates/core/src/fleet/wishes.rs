@@ -62,6 +62,11 @@ impl Wishes {
         self.of(job).is_some_and(|wish| wish.desired == Desired::Run)
     }
 
+    #[must_use]
+    pub fn is_disabled(&self, job: &Name) -> bool {
+        self.of(job).is_some_and(|wish| wish.desired == Desired::Disabled)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &JobWish)> {
         self.0.iter()
     }

@@ -76,7 +76,10 @@ pub(crate) enum JobInput<'a> {
     /// The job's own way to take up its configuration.
     Reload,
     Disable,
-    Enable,
+    /// `rests`: its fleet says when it runs.
+    Enable {
+        rests: bool,
+    },
 
     // The node.
     /// A request is about to launch it, together with these.

@@ -209,7 +209,7 @@ impl Job {
             JobInput::Signal { signal, to } => return self.signal(ctx, signal, to),
             JobInput::Reload => return self.reload(ctx),
             JobInput::Disable => self.disable(ctx),
-            JobInput::Enable => self.enable(ctx),
+            JobInput::Enable { rests } => self.enable(ctx, rests),
             JobInput::Arm => self.arm(ctx),
             JobInput::Permitted(permit) => self.permitted(ctx, permit),
             JobInput::Triggered => self.trigger(),

@@ -112,14 +112,17 @@ impl Job {
         self.gate.trigger();
     }
 
-    /// As if the plan had just come to want it.
-    pub(super) fn enable(&mut self, ctx: &mut JobCtx<'_>) {
+    /// As if the plan had just come to want it; `rests`: to know it.
+    pub(super) fn enable(&mut self, ctx: &mut JobCtx<'_>, rests: bool) {
         if self.desired() != Desired::Disabled {
             return;
         }
         ctx.emit(Kind::Enabled);
-        self.wish.run();
         self.budget = Budget::default();
+        if rests {
+            return self.wish.recall(Desired::Rest);
+        }
+        self.wish.run();
         self.gate.set_trigger(is_triggered_at_once(ctx.plan));
     }
 

@@ -246,6 +246,7 @@ impl Node {
             by_hand: known.by_hand,
             order: known.order.clone(),
             awaits_health: checked && job.health() != Health::Healthy,
+            disabled: job.desired() == Desired::Disabled,
             said: said(job, known.before, known.last),
         }
     }

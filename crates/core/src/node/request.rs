@@ -36,7 +36,12 @@ impl Node {
             }
             Request::Reload { job } => self.asked(out, &job, JobInput::Reload),
             Request::Disable { job } => self.asked(out, &job, JobInput::Disable),
-            Request::Enable { job } => self.asked(out, &job, JobInput::Enable),
+            Request::Enable { job } => {
+                // What the fleet places it may place here again.
+                let plan = self.job_plan(job.as_str());
+                let placed = plan.is_some_and(|plan| self.plan().is_placed(plan));
+                self.asked(out, &job, JobInput::Enable { rests: placed })
+            }
             Request::Maintenance { on } => self.maintain(out, on),
             Request::StartApp { app } => self.app_asked(out, &app, AppInput::Start),
             Request::StopApp { app } => self.app_asked(out, &app, AppInput::Stop),

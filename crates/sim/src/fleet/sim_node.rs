@@ -87,6 +87,14 @@ impl Running {
         true
     }
 
+    pub(super) fn disable(&mut self, job: &Name, on: bool) {
+        let copy = self.jobs.entry(job.clone()).or_insert_with(JobCopy::none);
+        copy.disabled = on;
+        if on && copy.state.is_active() {
+            copy.state = CopyState::Stopped;
+        }
+    }
+
     /// A process of it dies, and its own restart has nothing left to say.
     pub(super) fn crash(&mut self, job: &Name) -> bool {
         match self.jobs.get_mut(job) {

@@ -127,6 +127,13 @@ impl FleetWorld {
         running.fleet.elsewhere(job).filter(|_| running.fleet.has_met_all())
     }
 
+    /// A user takes a node from the candidates of a job, or gives it back.
+    pub fn disable_here(&mut self, node: &Name, job: &Name, on: bool) {
+        let running = self.running(node);
+        running.into_iter().for_each(|it| it.disable(job, on));
+        self.tell_jobs(node);
+    }
+
     /// Something happens now.
     pub fn inflict(&mut self, fault: Fault) {
         self.note(&format!("=== {fault}"));

@@ -5,3 +5,4 @@ mod seeds;
 mod sent;
 mod steered;
 mod stories;
+mod wanted;

@@ -82,6 +82,10 @@ pub struct PlacedStatus {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub known_by: Vec<Name>,
+    /// Nodes that somebody has taken from its candidates (`disable --here`).
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub disabled_on: Vec<Name>,
 }
 
 /// A job on one node.

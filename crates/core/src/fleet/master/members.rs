@@ -246,7 +246,7 @@ impl Master {
     /// The stopper: wherever it runs, and wherever it is about to.
     pub(super) fn stop(&mut self, ctx: &mut MasterCtx<'_>, job: &Name, asked: Option<AskedBy>) {
         let wanted = ctx.wishes.of(job).is_some_and(|it| it.desired == Desired::Run);
-        if wanted || asked == Some(AskedBy::User) {
+        if wanted || (asked == Some(AskedBy::User) && !ctx.wishes.is_disabled(job)) {
             self.wish(ctx, job, asked, Desired::Rest, None);
         }
         let ordered = self.orders.keys().filter(|key| key.job == *job).map(|key| key.node.clone());
@@ -262,8 +262,7 @@ impl Master {
 
     /// As if a user had asked for it alone.
     fn restart_in_wave(&mut self, ctx: &mut MasterCtx<'_>, job: &Name) {
-        let disabled = ctx.wishes.of(job).is_some_and(|it| it.desired == Desired::Disabled);
-        if !disabled {
+        if !ctx.wishes.is_disabled(job) {
             self.release(ctx, job);
             self.restart(ctx, job, None);
         }

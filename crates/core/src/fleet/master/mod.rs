@@ -62,6 +62,8 @@ pub(super) struct Master {
     readmits: BTreeSet<Name>,
     ends: BTreeMap<Name, RunId>,
     failed: BTreeMap<Name, BTreeMap<Name, AppFailure>>,
+    /// Where a user has taken a node from the candidates of a job.
+    disabled: BTreeSet<(Name, Name)>,
     /// When apps want to be woken.
     wakes: BTreeMap<Name, Mono>,
     sent: BTreeMap<OrderKey, Mono>,
@@ -112,6 +114,7 @@ impl Master {
             readmits: last.map(|work| work.readmits.clone()).unwrap_or_default(),
             ends: last.map(|work| work.ends.clone()).unwrap_or_default(),
             failed: BTreeMap::new(),
+            disabled: BTreeSet::new(),
             wakes: BTreeMap::new(),
             sent: BTreeMap::new(),
             said: None,
@@ -161,6 +164,7 @@ impl Master {
         let is_open = |it: &NodeFacts, on: bool| it.drained != on && !it.ending;
         self.drains.retain(|node, on| ctx.nodes.get(node).is_none_or(|it| is_open(it, *on)));
         self.readmits.retain(|node| ctx.nodes.values().any(|it| it.isolates.contains(node)));
+        self.look_at_candidates(ctx);
         let crashed = self.observe(ctx);
         for job in crashed {
             if let Some(app) = ctx.catalogue.jobs.get(&job).map(|it| it.app.clone()) {
@@ -212,6 +216,8 @@ impl Master {
             FleetRequest::StartJob { job, .. }
             | FleetRequest::StopJob { job }
             | FleetRequest::RestartJob { job, .. }
+            | FleetRequest::DisableJob { job }
+            | FleetRequest::EnableJob { job }
             | FleetRequest::MoveJob { job, .. }
                 if !ctx.catalogue.jobs.contains_key(job) =>
             {
@@ -221,11 +227,17 @@ impl Master {
             | FleetRequest::RestartApp { .. }
             | FleetRequest::StartJob { .. }
             | FleetRequest::RestartJob { .. }
+            | FleetRequest::EnableJob { .. }
             | FleetRequest::MoveJob { .. }
             | FleetRequest::MoveApp { .. }
                 if starts_nothing =>
             {
                 return RequestAnswer::NotNow;
+            }
+            FleetRequest::StartJob { job, .. } | FleetRequest::RestartJob { job, .. }
+                if ctx.wishes.is_disabled(job) =>
+            {
+                return RequestAnswer::Disabled;
             }
             FleetRequest::StartApp { app } => {
                 self.want_all(ctx, app);
@@ -251,6 +263,17 @@ impl Master {
             FleetRequest::RestartJob { job, args } => {
                 self.release(ctx, job);
                 self.restart(ctx, job, args.clone());
+            }
+            FleetRequest::DisableJob { job } => {
+                self.release(ctx, job);
+                self.stop(ctx, job, Some(AskedBy::User));
+                self.wish(ctx, job, Some(AskedBy::User), Desired::Disabled, None);
+            }
+            FleetRequest::EnableJob { job } => {
+                if ctx.wishes.is_disabled(job) {
+                    self.wish(ctx, job, Some(AskedBy::User), Desired::Run, None);
+                    self.start(ctx, job, false, Some(AskedBy::User), None);
+                }
             }
             FleetRequest::MoveJob { job, to } => {
                 return self.move_all(ctx, &BTreeSet::from([job.clone()]), to);
@@ -285,10 +308,10 @@ impl Master {
         }
     }
 
-    /// A user wants an app: also those of its jobs that a user had stopped.
+    /// A user wants an app: also those of its jobs that a user had stopped, but not what is disabled.
     fn want_all(&mut self, ctx: &mut MasterCtx<'_>, app: &Name) {
         for job in members_of(ctx.catalogue, app) {
-            let rules = ctx.catalogue.jobs.get(&job);
+            let rules = ctx.catalogue.jobs.get(&job).filter(|_| !ctx.wishes.is_disabled(&job));
             if rules.is_some_and(|it| it.place.start_sequence > 0) {
                 self.wish(ctx, &job, Some(AskedBy::User), Desired::Run, None);
             }

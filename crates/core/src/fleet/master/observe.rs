@@ -4,7 +4,7 @@ use super::{AskedBy, FleetEvent, JobStanding, Master, MasterCtx, OpenOrder, Orde
 use crate::{
     app::AppInput,
     clock::Mono,
-    fleet::{CopyState, FailureKey, JobCopy, JobOrder, Message, NodeFacts},
+    fleet::{Afterwards, CopyState, FailureKey, JobCopy, JobOrder, Message, NodeFacts},
     name::Name,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,6 +101,10 @@ impl Master {
                         false
                     }
                     CopyState::Stopped => {
+                        // Its node is no candidate any more: it goes elsewhere.
+                        if copy.disabled && ctx.wishes.is_wanted(job) {
+                            self.then.insert(job.clone(), Afterwards::Start);
+                        }
                         self.jobs.insert(job.clone(), JobStanding::Rest);
                         false
                     }

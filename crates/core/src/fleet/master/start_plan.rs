@@ -8,7 +8,6 @@ use crate::{
         Catalogue, CopyState, FleetEvent, FleetRequest, FleetRules, JobCopy, JobRules, JobStanding,
         NodeFacts, NotPlaced, RequestAnswer, Wishes,
     },
-    job::Desired,
     name::Name,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -71,6 +70,7 @@ impl Master {
             | RequestAnswer::NotNow
             | RequestAnswer::NoSuchNode
             | RequestAnswer::NotRunning
+            | RequestAnswer::Disabled
             | RequestAnswer::NotPlaced(_)
             | RequestAnswer::Stays { .. }) => return Err(refused),
         }
@@ -102,7 +102,7 @@ impl Master {
         running: Option<&Name>,
         placed: Option<&Name>,
     ) -> PlannedFate {
-        let disabled = known.wishes.of(job).is_some_and(|it| it.desired == Desired::Disabled);
+        let disabled = known.wishes.is_disabled(job);
         match (running, placed, self.jobs.get(job)) {
             (_, Some(node), _) => PlannedFate::Starts { node: node.clone() },
             (Some(node), None, _) => PlannedFate::Runs { node: node.clone() },

@@ -9,6 +9,7 @@ use crate::{
     name::Name,
     plan::Distribution,
 };
+use std::collections::BTreeSet;
 
 impl Master {
     /// A job is to run, somewhere. One that runs already, or is about to, is left alone.
@@ -24,10 +25,10 @@ impl Master {
         let wish = ctx.wishes.of(job);
         let stays_down = wish.is_some_and(|it| match it.desired {
             Desired::Run => false,
-            Desired::Rest => it.is_by_user(),
+            Desired::Rest => it.is_by_user() && asked != Some(AskedBy::User),
             Desired::Disabled => true,
         });
-        if stays_down && asked != Some(AskedBy::User) {
+        if stays_down {
             return;
         }
         let awaited = wish.and_then(|it| it.waits_for.clone());
@@ -108,6 +109,17 @@ impl Master {
         }
     }
 
+    /// A node that is a candidate again may have what waits for one.
+    pub(super) fn look_at_candidates(&mut self, ctx: &MasterCtx<'_>) {
+        let disabled = ctx.nodes.iter().flat_map(|(node, facts)| {
+            let jobs = facts.jobs.iter().filter(|(_, copy)| copy.disabled);
+            jobs.map(|(job, _)| (node.clone(), job.clone()))
+        });
+        let disabled: BTreeSet<(Name, Name)> = disabled.collect();
+        self.repair |= self.disabled.difference(&disabled).next().is_some();
+        self.disabled = disabled;
+    }
+
     /// Whether a job could start on a node, were it not for the load of what it leaves behind.
     pub(super) fn may_start_on(
         &self,
@@ -163,6 +175,7 @@ impl Master {
                 let known = facts.catalogue.jobs.get(job);
                 let same = known.is_some_and(|it| it.definition == rules.definition);
                 let drained = self.drains.get(node).copied().unwrap_or(facts.drained);
+                let drained = drained || facts.jobs.get(job).is_some_and(|it| it.disabled);
                 same && !drained && !facts.ending
             })
         };

@@ -130,6 +130,12 @@ pub(super) fn job(job: &PlacedStatus) -> Vec<(String, Tint)> {
         let nodes: Vec<&str> = job.copies.iter().map(|copy| copy.node.as_str()).collect();
         notes.push(format!("in conflict: {}", nodes.join(", ")));
     }
+    if job.desired == Desired::Disabled {
+        notes.push("disabled".to_owned());
+    }
+    for node in &job.disabled_on {
+        notes.push(format!("disabled on {node}"));
+    }
     for node in &job.differs {
         notes.push(format!("{node} has another job of this name"));
     }

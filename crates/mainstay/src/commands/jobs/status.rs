@@ -285,7 +285,9 @@ fn state(job: &JobStatus) -> (String, Tint) {
         Phase::Starting | Phase::Stopping | Phase::Backoff => Tint::Yellow,
         Phase::Fatal | Phase::Unknown => Tint::Red,
     };
-    let disabled = if job.desired == Desired::Disabled { " (disabled)" } else { "" };
+    let in_fleet = job.placed.as_ref().is_some_and(|it| it.desired == Desired::Disabled);
+    let is_disabled = in_fleet || job.desired == Desired::Disabled;
+    let disabled = if is_disabled { " (disabled)" } else { "" };
     (format!("{phase:?}").to_uppercase() + disabled, tint)
 }
 

@@ -1,0 +1,111 @@
+//! What users say about one job, and where they say it.
+
+use mainstay_core::{
+    fleet::{FleetRequest, RequestAnswer, Strategy},
+    job::Desired,
+    plan::{AppPlan, OnFailure},
+};
+use mainstay_sim::fleet::{
+    Fault, FleetWorld, Observation, Script,
+    scenario::{Scenario, name},
+};
+use std::time::Duration;
+
+fn world(scenario: Scenario) -> FleetWorld {
+    FleetWorld::new(scenario, Script { seed: 7, steps: Vec::new() })
+}
+
+fn shop() -> FleetWorld {
+    let scenario = Scenario::of("a b c").app("shop", OnFailure::RestartProcess);
+    world(scenario.job("db", 1, 60).job("web", 2, 60))
+}
+
+fn home(seen: &Observation, job: &str) -> Option<String> {
+    seen.homes(&name(job)).next().map(ToString::to_string)
+}
+
+fn until(world: &mut FleetWorld, what: &str, is_so: impl Fn(&Observation) -> bool) {
+    let took = world.run_while(Duration::from_secs(60), |seen| !is_so(seen));
+    took.unwrap_or_else(|| panic!("never: {what}\n{}", world.trace));
+}
+
+fn until_home(world: &mut FleetWorld, job: &str, node: Option<&str>) {
+    until(world, &format!("{job} on {node:?}"), |seen| home(seen, job).as_deref() == node);
+}
+
+fn pass(world: &mut FleetWorld, seconds: u64) {
+    let end = world.now() + Duration::from_secs(seconds);
+    world.run_until(end);
+}
+
+fn ask(world: &mut FleetWorld, node: &str, request: FleetRequest) {
+    world.inflict(Fault::Ask { node: name(node), request });
+}
+
+fn last_reply(world: &FleetWorld) -> Option<RequestAnswer> {
+    world.observe().replies.last().map(|(_, answer)| answer.clone())
+}
+
+#[test]
+fn a_job_that_is_disabled_stays_down_in_the_whole_fleet_and_over_boots() {
+    let mut world = shop();
+    until_home(&mut world, "web", Some("b"));
+    ask(&mut world, "c", FleetRequest::DisableJob { job: name("web") });
+    until_home(&mut world, "web", None);
+    ask(&mut world, "b", FleetRequest::StartJob { job: name("web"), args: None });
+    pass(&mut world, 3);
+    assert_eq!(last_reply(&world), Some(RequestAnswer::Disabled));
+    for request in [
+        FleetRequest::StopJob { job: name("web") },
+        FleetRequest::RestartApp { app: name("shop"), wave: None },
+        FleetRequest::StartApp { app: name("shop") },
+    ] {
+        ask(&mut world, "a", request);
+        pass(&mut world, 5);
+    }
+    assert_eq!(home(&world.observe(), "web"), None, "{}", world.trace);
+    assert!(home(&world.observe(), "db").is_some(), "the rest of its app runs");
+    ["a", "b", "c"].iter().for_each(|it| world.inflict(Fault::Crash(name(it))));
+    ["a", "b", "c"].iter().for_each(|it| world.inflict(Fault::Boot(name(it))));
+    until(&mut world, "db runs", |seen| home(seen, "db").is_some());
+    pass(&mut world, 5);
+    let seen = world.observe();
+    assert_eq!(home(&seen, "web"), None);
+    for node in seen.nodes.values() {
+        let wish = node.wishes.of(&name("web")).expect("a wish");
+        assert_eq!(wish.desired, Desired::Disabled, "every node knows");
+    }
+    ask(&mut world, "b", FleetRequest::EnableJob { job: name("web") });
+    until(&mut world, "web runs", |seen| home(seen, "web").is_some());
+}
+
+#[test]
+fn a_node_that_is_taken_from_the_candidates_of_a_job_leaves_the_others() {
+    let mut world = shop();
+    until_home(&mut world, "web", Some("b"));
+    world.disable_here(&name("b"), &name("web"), true);
+    until_home(&mut world, "web", Some("c"));
+    world.inflict(Fault::Crash(name("c")));
+    pass(&mut world, 5);
+    assert_eq!(home(&world.observe(), "web"), None, "a has no room, b is none\n{}", world.trace);
+    world.disable_here(&name("b"), &name("web"), false);
+    until_home(&mut world, "web", Some("b"));
+}
+
+#[test]
+fn local_is_the_node_that_was_asked() {
+    let mut scenario = Scenario::of("a b c");
+    scenario.rules.strategy = Strategy::Local;
+    let app = AppPlan { start_sequence: 0, ..AppPlan::new(name("shop")) };
+    let mut world = world(scenario.app_of(app).job("db", 1, 10).job("web", 2, 10));
+    pass(&mut world, 3);
+    ask(&mut world, "c", FleetRequest::StartApp { app: name("shop") });
+    until_home(&mut world, "db", Some("c"));
+    until_home(&mut world, "web", Some("c"));
+    ask(&mut world, "b", FleetRequest::RestartJob { job: name("web"), args: None });
+    until_home(&mut world, "web", Some("b"));
+    pass(&mut world, 3);
+    ask(&mut world, "b", FleetRequest::RestartApp { app: name("shop"), wave: None });
+    until_home(&mut world, "db", Some("b"));
+    until_home(&mut world, "web", Some("b"));
+}
