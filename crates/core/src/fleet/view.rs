@@ -200,7 +200,8 @@ impl Fleet {
         let mut catalogue = of_master.unwrap_or_default();
         catalogue.add(&self.catalogue_of_all());
         let (rules, wishes) = (&self.rules, self.wishes.clone());
-        master.plan_start(KnownFleet { now, rules, catalogue, nodes, wishes }, app)
+        let asked = &self.me.name;
+        master.plan_start(KnownFleet { now, asked, rules, catalogue, nodes, wishes }, app)
     }
 
     /// The work of the master that this node follows.

@@ -62,6 +62,7 @@ pub(super) struct Master {
     readmits: BTreeSet<Name>,
     ends: BTreeMap<Name, RunId>,
     failed: BTreeMap<Name, BTreeMap<Name, AppFailure>>,
+    asked_on: BTreeMap<Name, Name>,
     /// Where a user has taken a node from the candidates of a job.
     disabled: BTreeSet<(Name, Name)>,
     /// When apps want to be woken.
@@ -114,6 +115,7 @@ impl Master {
             readmits: last.map(|work| work.readmits.clone()).unwrap_or_default(),
             ends: last.map(|work| work.ends.clone()).unwrap_or_default(),
             failed: BTreeMap::new(),
+            asked_on: last.map(|work| work.asked_on.clone()).unwrap_or_default(),
             disabled: BTreeSet::new(),
             wakes: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -180,6 +182,7 @@ impl Master {
         self.go_on_with_apps(ctx);
         self.go_on_with_stage(ctx);
         self.failed = self.failed_of_apps(ctx);
+        self.forget_who_was_asked(ctx);
         self.send_orders(ctx);
     }
 
@@ -193,7 +196,7 @@ impl Master {
         if self.answers.contains_key(id) {
             return;
         }
-        let answer = self.requested(ctx, request);
+        let answer = self.requested(ctx, &id.node, request);
         self.answers.insert(id.clone(), answer);
     }
 
@@ -202,8 +205,16 @@ impl Master {
         self.answers.retain(|id, _| is_open(id));
     }
 
-    fn requested(&mut self, ctx: &mut MasterCtx<'_>, request: &FleetRequest) -> RequestAnswer {
+    /// `asked`: the node that was.
+    fn requested(
+        &mut self,
+        ctx: &mut MasterCtx<'_>,
+        asked: &Name,
+        request: &FleetRequest,
+    ) -> RequestAnswer {
         let starts_nothing = self.starts_nothing();
+        let jobs = jobs_to_start(ctx.catalogue, request);
+        self.asked_on.extend(jobs.into_iter().map(|job| (job, asked.clone())));
         match request {
             FleetRequest::StartApp { app }
             | FleetRequest::StopApp { app }
@@ -389,6 +400,7 @@ impl Master {
             readmits: self.readmits.clone(),
             ends: self.ends.clone(),
             failed: self.failed.clone(),
+            asked_on: self.asked_on.clone(),
         };
         if let Some(said) = &self.said
             && said.number.term == self.term
@@ -410,6 +422,27 @@ impl Master {
 
     fn is_busy(&self) -> bool {
         !self.orders.is_empty() || self.apps.values().any(App::is_moving)
+    }
+}
+
+/// What a user wants to start.
+fn jobs_to_start(catalogue: &Catalogue, request: &FleetRequest) -> BTreeSet<Name> {
+    match request {
+        FleetRequest::StartApp { app } | FleetRequest::RestartApp { app, .. } => {
+            members_of(catalogue, app)
+        }
+        FleetRequest::StartJob { job, .. }
+        | FleetRequest::RestartJob { job, .. }
+        | FleetRequest::EnableJob { job } => BTreeSet::from([job.clone()]),
+        FleetRequest::StopApp { .. }
+        | FleetRequest::StopJob { .. }
+        | FleetRequest::DisableJob { .. }
+        | FleetRequest::MoveJob { .. }
+        | FleetRequest::MoveApp { .. }
+        | FleetRequest::Drain { .. }
+        | FleetRequest::Readmit { .. }
+        | FleetRequest::Conciliate { .. }
+        | FleetRequest::EndFleet { .. } => BTreeSet::new(),
     }
 }
 

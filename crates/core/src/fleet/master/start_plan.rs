@@ -39,6 +39,8 @@ pub enum PlannedFate {
 #[derive(Debug)]
 pub(in crate::fleet) struct KnownFleet<'a> {
     pub(in crate::fleet) now: Mono,
+    /// The node that is asked.
+    pub(in crate::fleet) asked: &'a Name,
     pub(in crate::fleet) rules: &'a FleetRules,
     pub(in crate::fleet) catalogue: Catalogue,
     pub(in crate::fleet) nodes: BTreeMap<Name, Arc<NodeFacts>>,
@@ -63,7 +65,8 @@ impl Master {
         let running = known.homes(app);
         let mut placed = BTreeMap::new();
         let request = FleetRequest::StartApp { app: app.clone() };
-        match known.step(&me, &mut placed, |ctx| self.requested(ctx, &request)) {
+        let asked = known.asked;
+        match known.step(&me, &mut placed, |ctx| self.requested(ctx, asked, &request)) {
             RequestAnswer::Begun => {}
             refused @ (RequestAnswer::NoSuchApp
             | RequestAnswer::NoSuchJob

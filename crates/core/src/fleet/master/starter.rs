@@ -49,6 +49,7 @@ impl Master {
         self.moves.remove(job);
         match chosen {
             Ok(node) => {
+                self.asked_on.remove(job);
                 let args = ctx.wishes.of(job).map(|it| it.args.clone()).unwrap_or_default();
                 self.order(ctx, job, &node, OrderKind::Start { args, fails_over });
                 ctx.events.push(FleetEvent::Placed { job: job.clone(), node });
@@ -97,7 +98,7 @@ impl Master {
         let full = NotPlaced::NoRoom { loads: names(&candidates) };
         let app = ctx.catalogue.app(&rules.app);
         let strategy = app.and_then(|app| app.strategy).unwrap_or(ctx.rules.strategy);
-        let local = loads.seat(ctx.me);
+        let local = loads.seat(self.asked_on.get(job).unwrap_or(ctx.me));
         let is_local =
             strategy == Strategy::Local && !candidates.iter().any(|it| Some(*it) == local);
         let seat = loads.place(strategy, rules.place.load, &candidates, local);
@@ -107,6 +108,19 @@ impl Master {
             None if is_local => Err(NotPlaced::NotLocal),
             None => Err(full),
         }
+    }
+
+    /// What nobody waits to start is not near to anybody.
+    pub(super) fn forget_who_was_asked(&mut self, ctx: &MasterCtx<'_>) {
+        let is_open = |job: &Name| {
+            let app = ctx.catalogue.jobs.get(job).and_then(|it| self.apps.get(&it.app));
+            let moving = app.is_some_and(|it| it.is_moving() || it.is_in_waves());
+            let homeless = matches!(self.jobs.get(job), Some(JobStanding::NotPlaced(_)));
+            moving || (ctx.wishes.is_wanted(job) && (homeless || self.then.contains_key(job)))
+        };
+        let mut asked_on = std::mem::take(&mut self.asked_on);
+        asked_on.retain(|job, _| is_open(job));
+        self.asked_on = asked_on;
     }
 
     /// A node that is a candidate again may have what waits for one.

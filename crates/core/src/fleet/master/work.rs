@@ -44,6 +44,9 @@ pub struct Work {
     /// The runs that end, and are followed by others, when the fleet is restarted.
     #[serde(default)]
     pub ends: BTreeMap<Name, RunId>,
+    /// Jobs that a user has asked for and that are not placed yet, and the node that was asked.
+    #[serde(default)]
+    pub asked_on: BTreeMap<Name, Name>,
     /// By app: the jobs that something is wrong with.
     #[serde(default)]
     pub failed: BTreeMap<Name, BTreeMap<Name, AppFailure>>,
@@ -109,11 +112,11 @@ impl Work {
     /// Whether it says the same, whenever it is said.
     pub(super) fn is_same(&self, other: &Work) -> bool {
         let Work { stage, boot, apps, jobs, orders, then, answered, answers, repair, .. } = self;
-        let Work { moves, drains, readmits, ends, failed, .. } = self;
+        let Work { moves, drains, readmits, ends, failed, asked_on, .. } = self;
         (stage, boot, apps, jobs) == (&other.stage, &other.boot, &other.apps, &other.jobs)
             && (orders, then, answered) == (&other.orders, &other.then, &other.answered)
             && (answers, repair) == (&other.answers, &other.repair)
             && (moves, drains, readmits) == (&other.moves, &other.drains, &other.readmits)
-            && (ends, failed) == (&other.ends, &other.failed)
+            && (ends, failed, asked_on) == (&other.ends, &other.failed, &other.asked_on)
     }
 }
