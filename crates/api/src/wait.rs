@@ -348,9 +348,25 @@ impl Subject {
             placed::ask(state, request, patience).await?;
         }
         let concerned = state.handle.jobs(self.concerned(goal)).await?;
-        let jobs = concerned.into_iter().filter(|job| job.placed.is_some()).map(|job| job.name);
-        placed::wait(state, fleet, &jobs.collect(), goal, patience).await?;
+        let placed = concerned.into_iter().filter(|job| job.placed.is_some());
+        let mut jobs: BTreeSet<Name> = placed.map(|job| job.name).collect();
+        jobs.extend(self.unknown_members(state, goal).await?);
+        placed::wait(state, fleet, &jobs, goal, patience).await?;
         Ok(ours)
+    }
+}
+
+impl Subject {
+    /// The jobs of an app that only other nodes know, as far as the fleet wants them to get there.
+    async fn unknown_members(&self, state: &AppState, goal: Goal) -> Result<Vec<Name>, Problem> {
+        let Selection::OfApp(app) = &self.jobs else { return Ok(Vec::new()) };
+        let known = self.jobs(state).await?;
+        let Some(fleet) = state.handle.fleet().await? else { return Ok(Vec::new()) };
+        let unknown = fleet.jobs.into_iter().filter(|job| {
+            let wanted = goal == Goal::Down || job.desired == Desired::Run;
+            job.app == *app && wanted && known.iter().all(|it| it.name != job.job)
+        });
+        Ok(unknown.map(|job| job.job).collect())
     }
 }
 

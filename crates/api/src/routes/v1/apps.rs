@@ -3,6 +3,7 @@
 use crate::{
     AppState,
     extract::{Body, Nothing, PathName, Query},
+    passing::{Hop, Question, pass_on},
     placed,
     problem::Problem,
     wait::{Subject, WaitQuery},
@@ -14,7 +15,11 @@ use mainstay_core::{
     name::Name,
     node::{Refusal, Request},
 };
-use mainstay_wire::api::{AppDetail, AppJobs, AppList, AppRestartRequest, Goal, StartPlan};
+use mainstay_net::percent::segment;
+use mainstay_wire::api::{
+    AppDetail, AppJobs, AppList, AppRestartRequest, Goal, Selection, StartPlan,
+};
+use serde_json::json;
 
 pub(crate) async fn all(
     State(state): State<AppState>,
@@ -64,11 +69,19 @@ macro_rules! waiting {
     ($($route:ident $request:ident $goal:expr;)*) => {$(
         pub(crate) async fn $route(
             State(state): State<AppState>,
+            hop: Hop,
             PathName(name): PathName,
             Query(wait): Query<WaitQuery>,
             Body(Nothing {}): Body<Nothing>,
         ) -> Result<Json<AppJobs>, Problem> {
             let app = Name::new(&name).map_err(|_| Refusal::NoSuchApp(name))?;
+            let question = |path| {
+                let (verb, query) = (stringify!($route), wait.passed_on());
+                Question::post(format!("{path}/{verb}?{query}"), &json!({}))
+            };
+            if let Some(answer) = elsewhere(&state, hop, &app, question).await? {
+                return Ok(Json(answer));
+            }
             let subject = Subject::of_app(&app);
             let requests = subject.each(|app: Name| Request::$request { app });
             let jobs = subject.ask_and_wait(&state, requests, $goal, &wait).await?;
@@ -82,8 +95,27 @@ waiting! {
     stop StopApp Goal::Down;
 }
 
+/// What only other nodes know is asked of one that does, which waits for all of it; `None`: this one
+/// does.
+async fn elsewhere(
+    state: &AppState,
+    hop: Hop,
+    app: &Name,
+    question: impl Fn(String) -> Question,
+) -> Result<Option<AppJobs>, Problem> {
+    if !state.handle.jobs(Selection::OfApp(app.clone())).await?.is_empty() {
+        return Ok(None);
+    }
+    let Some(fleet) = state.handle.fleet().await? else { return Ok(None) };
+    let mut jobs = fleet.jobs.iter().filter(|job| job.app == *app);
+    let Some(node) = jobs.find_map(|job| job.known_by.first()) else { return Ok(None) };
+    let question = question(format!("/v1/apps/{}", segment(app.as_str())));
+    Ok(Some(pass_on(state, hop, node, question).await?.read::<AppJobs>().await?))
+}
+
 pub(crate) async fn restart(
     State(state): State<AppState>,
+    hop: Hop,
     PathName(name): PathName,
     Query(wait): Query<WaitQuery>,
     Body(AppRestartRequest { wave }): Body<AppRestartRequest>,
@@ -92,6 +124,13 @@ pub(crate) async fn restart(
         return Err(Problem::bad_request("a wave of no job at all never ends: use 1 or more"));
     }
     let app = Name::new(&name).map_err(|_| Refusal::NoSuchApp(name))?;
+    let question = |path| {
+        let body = json!(AppRestartRequest { wave });
+        Question::post(format!("{path}/restart?{}", wait.passed_on()), &body)
+    };
+    if let Some(answer) = elsewhere(&state, hop, &app, question).await? {
+        return Ok(Json(answer));
+    }
     let subject = Subject::of_app(&app);
     let requests = subject.each(|app: Name| Request::RestartApp { app, wave });
     let jobs = subject.ask_and_wait(&state, requests, Goal::StartedAnew, &wait).await?;
