@@ -41,7 +41,7 @@ pub(crate) enum Call {
     Apply(Box<Plan>, oneshot::Sender<Result<Applied, PreviewError>>),
     Figures(oneshot::Sender<Figures>),
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
-    Leave(oneshot::Sender<Result<Accepted, Refusal>>),
+    HandOver(bool),
     AskFleet(FleetRequest, oneshot::Sender<RequestAnswer>),
 }
 
@@ -257,12 +257,13 @@ impl Handle {
         self.look(move |agent| agent.plan_start(&app)).await
     }
 
-    /// Ends the run of a node that was drained for that: it is not any more when it is back.
+    /// The node hands over what it runs to others of its fleet, to end after that, or does not any
+    /// more.
     ///
     /// # Errors
-    /// [`Gone`], or inside: why it was not taken.
-    pub async fn leave(&self) -> Result<Result<Accepted, Refusal>, Gone> {
-        self.call(Call::Leave).await
+    /// [`Gone`].
+    pub async fn hand_over(&self, on: bool) -> Result<(), Gone> {
+        self.calls.send(Call::HandOver(on)).await.map_err(|_| Gone)
     }
 
     /// Asks the master of the fleet, whoever that is. It may take until there is one.

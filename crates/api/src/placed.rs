@@ -121,6 +121,7 @@ fn app_of(request: &FleetRequest) -> String {
         | FleetRequest::EnableJob { .. }
         | FleetRequest::MoveJob { .. }
         | FleetRequest::Drain { .. }
+        | FleetRequest::HandOver { .. }
         | FleetRequest::Readmit { .. }
         | FleetRequest::Conciliate { .. }
         | FleetRequest::EndFleet { .. } => String::new(),
@@ -140,6 +141,7 @@ fn job_of(request: &FleetRequest) -> String {
         | FleetRequest::RestartApp { .. }
         | FleetRequest::MoveApp { .. }
         | FleetRequest::Drain { .. }
+        | FleetRequest::HandOver { .. }
         | FleetRequest::Readmit { .. }
         | FleetRequest::Conciliate { .. }
         | FleetRequest::EndFleet { .. } => String::new(),
@@ -244,24 +246,43 @@ pub(crate) async fn wait_for_home(
 /// home, or is not gone in time, nothing ends.
 pub(crate) async fn hand_over_and_end(state: &AppState, patience: Duration) -> Result<(), Problem> {
     let fleet = state.handle.fleet().await?.ok_or_else(Problem::no_fleet)?;
-    let me = fleet.node.clone();
-    let stays_drained = fleet.nodes.iter().any(|node| node.name == me && node.drained);
-    let drain = |on| FleetRequest::Drain { node: me.clone(), on };
     let begun = Instant::now();
-    let mut handed_over = ask(state, drain(true), patience).await;
-    if handed_over.is_ok() {
-        handed_over = wait_until_empty(state, &me, begun, patience).await;
-    }
-    match (handed_over, stays_drained) {
-        (Ok(()), true) => state.handle.request(Request::Shutdown).await??,
-        (Ok(()), false) => state.handle.leave().await??,
-        (Err(problem), true) => return Err(problem),
-        (Err(problem), false) => {
-            ask(state, drain(false), ANSWER).await?;
-            return Err(problem);
-        }
-    };
+    let hand_over = HandOver::begin(state).await?;
+    ask(state, FleetRequest::HandOver { node: fleet.node.clone() }, patience).await?;
+    wait_until_empty(state, &fleet.node, begun, patience).await?;
+    state.handle.request(Request::Shutdown).await??;
+    hand_over.done();
     Ok(())
+}
+
+/// The node is no candidate for anything; it is one again unless it ends, also when nobody waits
+/// for that any more.
+struct HandOver<'a> {
+    state: &'a AppState,
+    ends: bool,
+}
+
+impl HandOver<'_> {
+    async fn begin(state: &AppState) -> Result<HandOver<'_>, Problem> {
+        state.handle.hand_over(true).await?;
+        Ok(HandOver { state, ends: false })
+    }
+
+    fn done(mut self) {
+        self.ends = true;
+    }
+}
+
+impl Drop for HandOver<'_> {
+    fn drop(&mut self) {
+        if !self.ends {
+            let handle = self.state.handle.clone();
+            tokio::spawn(async move {
+                // Nobody is left only when the agent has ended.
+                let _ = handle.hand_over(false).await;
+            });
+        }
+    }
 }
 
 /// Waits until nothing of the fleet runs on a node.

@@ -3,15 +3,14 @@
 
 use super::{FleetAction, FleetRoom, FleetWake};
 use crate::{
-    agent::{Agent, End, Origin},
+    agent::{Agent, End},
     clock,
 };
 use mainstay_core::{
     fleet::{FleetInput, FleetRequest, RequestAnswer},
-    node::{Input, NodePhase, Outcome, Refusal, Request},
+    node::{Input, NodePhase, Outcome, Request},
     record::Record,
 };
-use mainstay_wire::api::Accepted;
 use tokio::sync::oneshot;
 
 /// Returns when the fleet has something to look at; never without one. May be dropped at any time.
@@ -65,16 +64,10 @@ impl Agent {
         self.tell_fleet()
     }
 
-    /// The node was drained to be ended: the others know that it ends before they hear that it is
-    /// drained no more.
-    pub(crate) fn leave(
-        &mut self,
-        caller: oneshot::Sender<Result<Accepted, Refusal>>,
-    ) -> Result<(), End> {
-        self.take(Input::Request(Request::Shutdown), Origin::Caller(caller))?;
-        self.tell_fleet()?;
+    /// The node is to end once others have what it runs, or stays after all.
+    pub(crate) fn hand_over(&mut self, on: bool) -> Result<(), End> {
         if let Some(room) = &mut self.fleet {
-            room.step(clock::mono(), FleetInput::Drain { on: false });
+            room.step(clock::mono(), FleetInput::HandOver { on });
         }
         self.tell_fleet()
     }

@@ -137,6 +137,7 @@ fn node(view: NodeView) -> FleetNodeStatus {
         load,
         jobs: facts.map_or(0, |facts| facts.jobs.values().filter(active).count()),
         drained: facts.is_some_and(|facts| facts.drained),
+        hands_over: facts.is_some_and(|facts| facts.hands_over),
         ending: facts.is_some_and(|facts| facts.ending),
     }
 }

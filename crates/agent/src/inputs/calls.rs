@@ -47,7 +47,7 @@ impl Agent {
                 let wanted = WantedPlan::new(plan, caller);
                 self.previews.begin(&self.node, clock::now(), wanted);
             }
-            Call::Leave(caller) => return self.leave(caller),
+            Call::HandOver(on) => return self.hand_over(on),
             Call::AskFleet(request, caller) => return self.ask_fleet(request, caller),
             Call::Figures(caller) => {
                 let id = self.inspections.expect(caller);

@@ -39,6 +39,9 @@ pub struct NodeFacts {
     pub isolates: BTreeSet<Name>,
     /// Nothing is to be placed there.
     pub drained: bool,
+    /// What runs there goes elsewhere, because it is to end after that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hands_over: bool,
     /// It is about to end, on purpose.
     pub ending: bool,
     pub catalogue: Arc<Catalogue>,

@@ -27,8 +27,8 @@ pub enum FleetInput {
     Readmit {
         node: Name,
     },
-    /// Nothing is to be placed here, or it may be again.
-    Drain {
+    /// This node hands over what it runs, to end after that, or does not any more.
+    HandOver {
         on: bool,
     },
     /// This node is about to end, on purpose.

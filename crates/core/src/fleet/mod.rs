@@ -87,6 +87,7 @@ pub struct Fleet {
     requests: OpenRequests,
     orders: SeenOrders,
     drained: bool,
+    hands_over: bool,
     ending: bool,
     /// The last copies of nodes that are gone.
     departed: Departed,
@@ -128,6 +129,7 @@ impl Fleet {
             requests: OpenRequests::after(now),
             orders: SeenOrders::default(),
             drained: kept.drained,
+            hands_over: false,
             ending: false,
             departed: Departed::default(),
             met_all: false,
@@ -215,7 +217,7 @@ impl Fleet {
                 out.request = Some(id);
             }
             FleetInput::Readmit { node } => self.peers.readmit(&node),
-            FleetInput::Drain { on } => self.drained = on,
+            FleetInput::HandOver { on } => self.hands_over = on,
             FleetInput::Ending => self.ending = true,
             FleetInput::Tick => {}
         }
@@ -488,8 +490,7 @@ impl Fleet {
         let Some(work) = work else { return };
         self.failures.drop_answered(&work.answered);
         out.answers.extend(self.requests.close_answered(&work.answers));
-        // One that ends has said last what holds for it when it is back.
-        if let Some(on) = work.drains.get(&self.me.name).filter(|_| !self.ending) {
+        if let Some(on) = work.drains.get(&self.me.name) {
             self.drained = *on;
         }
         work.readmits.iter().for_each(|node| self.peers.readmit(node));
@@ -519,6 +520,7 @@ impl Fleet {
             stage: self.stage,
             isolates: self.peers.isolates(),
             drained: self.drained,
+            hands_over: self.hands_over,
             ending: self.ending,
             catalogue: self.catalogue.clone(),
             jobs: self.jobs.clone(),

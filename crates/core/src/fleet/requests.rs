@@ -65,6 +65,10 @@ pub enum FleetRequest {
         node: Name,
         on: bool,
     },
+    /// What runs on a node that is to end goes elsewhere; the node says itself that it hands over.
+    HandOver {
+        node: Name,
+    },
     /// An isolated node may take part again, for all nodes of this side.
     Readmit {
         node: Name,

@@ -56,6 +56,7 @@ fn facts(run: &str, version: u64, term: Option<(u64, &str)>) -> Arc<NodeFacts> {
         stage: FleetStage::Initialization,
         isolates: BTreeSet::new(),
         drained: false,
+        hands_over: false,
         ending: false,
         catalogue: Arc::default(),
         jobs: BTreeMap::new(),

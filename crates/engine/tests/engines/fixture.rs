@@ -141,6 +141,7 @@ impl Peer {
             stage: FleetStage::Initialization,
             isolates: BTreeSet::new(),
             drained: false,
+            hands_over: false,
             ending: false,
             catalogue: Arc::default(),
             jobs: BTreeMap::new(),

@@ -127,6 +127,11 @@ impl FleetWorld {
         running.fleet.elsewhere(job).filter(|_| running.fleet.has_met_all())
     }
 
+    /// A node says that it hands over what it runs, or does not any more.
+    pub fn hand_over(&mut self, node: &Name, on: bool) {
+        self.tell(node, FleetInput::HandOver { on });
+    }
+
     /// A user takes a node from the candidates of a job, or gives it back.
     pub fn disable_here(&mut self, node: &Name, job: &Name, on: bool) {
         let running = self.running(node);

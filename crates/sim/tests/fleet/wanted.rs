@@ -109,3 +109,23 @@ fn local_is_the_node_that_was_asked() {
     until_home(&mut world, "db", Some("b"));
     until_home(&mut world, "web", Some("b"));
 }
+
+#[test]
+fn a_drain_that_is_asked_for_while_its_node_hands_over_outlives_its_end() {
+    for drained in [true, false] {
+        let mut world = shop();
+        until_home(&mut world, "web", Some("b"));
+        world.hand_over(&name("b"), true);
+        ask(&mut world, "b", FleetRequest::HandOver { node: name("b") });
+        if drained {
+            ask(&mut world, "a", FleetRequest::Drain { node: name("b"), on: true });
+        }
+        until_home(&mut world, "web", Some("c"));
+        world.inflict(Fault::Crash(name("b")));
+        pass(&mut world, 3);
+        world.inflict(Fault::Boot(name("b")));
+        pass(&mut world, 5);
+        let says = world.facts().filter(|it| it.machine == "b").any(|it| it.drained);
+        assert_eq!(says, drained, "{}", world.trace);
+    }
+}

@@ -54,6 +54,9 @@ pub struct FleetNodeStatus {
     pub jobs: usize,
     /// Nothing is placed there.
     pub drained: bool,
+    /// What runs there goes elsewhere, because it is to end after that.
+    #[serde(default)]
+    pub hands_over: bool,
     /// It is about to end, on purpose.
     pub ending: bool,
 }

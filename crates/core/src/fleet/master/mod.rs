@@ -162,9 +162,7 @@ impl Master {
     /// Whatever follows from what is known now.
     pub(super) fn go_on(&mut self, ctx: &mut MasterCtx<'_>) {
         self.recover_apps(ctx);
-        // One that ends has had its last word on it.
-        let is_open = |it: &NodeFacts, on: bool| it.drained != on && !it.ending;
-        self.drains.retain(|node, on| ctx.nodes.get(node).is_none_or(|it| is_open(it, *on)));
+        self.drains.retain(|node, on| ctx.nodes.get(node).is_none_or(|it| it.drained != *on));
         self.readmits.retain(|node| ctx.nodes.values().any(|it| it.isolates.contains(node)));
         self.look_at_candidates(ctx);
         let crashed = self.observe(ctx);
@@ -294,6 +292,7 @@ impl Master {
             }
             FleetRequest::Readmit { node } => drop(self.readmits.insert(node.clone())),
             FleetRequest::Drain { node, on } => return self.drain(ctx, node, *on),
+            FleetRequest::HandOver { node } => return self.empty(ctx, node),
             FleetRequest::Conciliate { job, rule } => self.conciliate(ctx, job.as_ref(), *rule),
             FleetRequest::EndFleet { again } => {
                 if !self.stage.is_ending() {
@@ -440,6 +439,7 @@ fn jobs_to_start(catalogue: &Catalogue, request: &FleetRequest) -> BTreeSet<Name
         | FleetRequest::MoveJob { .. }
         | FleetRequest::MoveApp { .. }
         | FleetRequest::Drain { .. }
+        | FleetRequest::HandOver { .. }
         | FleetRequest::Readmit { .. }
         | FleetRequest::Conciliate { .. }
         | FleetRequest::EndFleet { .. } => BTreeSet::new(),

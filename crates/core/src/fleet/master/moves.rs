@@ -51,6 +51,12 @@ impl Master {
             self.repair = true;
             return RequestAnswer::Begun;
         }
+        self.empty(ctx, node)
+    }
+
+    /// What runs on a node that is no candidate goes elsewhere; what has no other home stays.
+    pub(super) fn empty(&mut self, ctx: &mut MasterCtx<'_>, node: &Name) -> RequestAnswer {
+        let Some(facts) = ctx.nodes.get(node) else { return RequestAnswer::NoSuchNode };
         let there = facts.jobs.iter().filter(|(_, copy)| copy.state.is_up());
         let there: Vec<Name> = there.map(|(job, _)| job.clone()).collect();
         self.moves.extend(there.iter().map(|job| (job.clone(), None)));

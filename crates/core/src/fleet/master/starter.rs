@@ -190,7 +190,7 @@ impl Master {
                 let same = known.is_some_and(|it| it.definition == rules.definition);
                 let drained = self.drains.get(node).copied().unwrap_or(facts.drained);
                 let drained = drained || facts.jobs.get(job).is_some_and(|it| it.disabled);
-                same && !drained && !facts.ending
+                same && !drained && !facts.hands_over && !facts.ending
             })
         };
         let app = ctx.catalogue.app(&rules.app);

@@ -97,7 +97,13 @@ fn nodes(page: &mut Page, fleet: &FleetStatus) {
             PeerState::Isolated => ("ISOLATED", Tint::Red),
         };
         let master = fleet.master.as_ref() == Some(&node.name);
-        let notes = [(master, "master"), (node.drained, "drained"), (node.ending, "ending")];
+        let hands_over = node.hands_over && !node.ending;
+        let notes = [
+            (master, "master"),
+            (node.drained, "drained"),
+            (hands_over, "handing over"),
+            (node.ending, "ending"),
+        ];
         let notes: Vec<&str> = notes.iter().filter(|it| it.0).map(|it| it.1).collect();
         vec![
             (node.name.to_string(), Tint::Plain),
