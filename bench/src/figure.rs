@@ -34,7 +34,6 @@ pub(crate) enum Bound {
     /// So much more than the peer, in the figure's own measure.
     Over(Who, f64),
     AtMost(f64),
-    Below(f64),
 }
 
 #[derive(Debug, Clone)]
@@ -96,7 +95,6 @@ impl Figure {
                 (None, format!("{who} {}{}", sign(over), self.unit.show(over.abs())), over <= limit)
             }
             Bound::AtMost(limit) => (None, String::new(), own <= limit),
-            Bound::Below(limit) => (None, String::new(), own < limit),
         };
         Some(Verdict { ratio, actual, target: self.target(bound), met })
     }
@@ -107,7 +105,6 @@ impl Figure {
             Bound::Share(who, limit) => format!("≥ {limit} × {who}"),
             Bound::Over(who, limit) => format!("≤ {who} + {}", self.unit.show(limit)),
             Bound::AtMost(limit) => format!("≤ {}", self.unit.show(limit)),
-            Bound::Below(limit) => format!("< {}", self.unit.show(limit)),
         }
     }
 }

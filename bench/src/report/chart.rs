@@ -90,11 +90,7 @@ fn target(figure: &Figure, who: Who, value: f64) -> Option<f64> {
     figure.bounds.iter().find_map(|bound| match bound {
         Bound::Times(peer, limit) if *peer == who => Some(*limit),
         Bound::Over(peer, limit) if *peer == who => Some((value + limit) / value),
-        Bound::Times(..)
-        | Bound::Share(..)
-        | Bound::Over(..)
-        | Bound::AtMost(_)
-        | Bound::Below(_) => None,
+        Bound::Times(..) | Bound::Share(..) | Bound::Over(..) | Bound::AtMost(_) => None,
     })
 }
 

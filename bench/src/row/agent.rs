@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::supervised::Supervised;
-use super::{Scene, or_gap};
+use super::{Scene, by_jobs, or_gap};
 use crate::failure::{Doing, Failure, Result};
 use crate::figure::{Bound, Figure, Unit};
 use crate::peer::mainstay::{self, Mainstay};
@@ -24,10 +24,10 @@ pub(crate) fn killed(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> V
     let jobs = scene.options.jobs;
     let what = format!("agent killed, {jobs} jobs, API answers again");
     let mut usual = Figure::new("agent-p50", format!("{what}, p50"), Unit::Milliseconds)
-        .bound(Bound::AtMost(0.1));
+        .bound(Bound::AtMost(by_jobs(jobs, 0.025, 0.1)));
     let mut worst =
         Figure::new("agent-worst", format!("{what}, worst of {DEATHS}"), Unit::Milliseconds)
-            .bound(Bound::AtMost(0.1));
+            .bound(Bound::AtMost(by_jobs(jobs, 0.025, 0.1)));
     let samples =
         Supervised::start(scene, watch, mainstay, &scene.work(jobs)).and_then(|supervised| {
             (0..DEATHS).map(|_| kill_agent(&supervised)).collect::<Result<Vec<f64>>>()
@@ -78,8 +78,8 @@ pub(crate) fn upgraded(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) ->
         let work = format!("upgrade with {jobs} jobs, longest pause of {who}");
         Figure::new(id, work, Unit::Milliseconds)
     };
-    let mut log = figure("upgrade-log", "a job's output").bound(Bound::AtMost(0.02));
-    let mut control = figure("upgrade-control", "control sockets").bound(Bound::AtMost(0.02));
+    let mut log = figure("upgrade-log", "a job's output").bound(Bound::AtMost(0.015));
+    let mut control = figure("upgrade-control", "control sockets").bound(Bound::AtMost(0.015));
     let mut api = figure("upgrade-api", "the API").bound(Bound::AtMost(0.1));
     let mut work = scene.work(jobs);
     work.talker = Some(scene.talk(&["__tick"]));

@@ -89,7 +89,7 @@ fn healthy(scene: &Scene, watch: &mut Watch, kind: &'static str) -> Figure {
         _ => "healthy-notify",
     };
     let work = format!("chain of {links} healthy conditions, {kind} checks, per link");
-    let mut figure = Figure::new(id, work, Unit::Milliseconds).bound(Bound::AtMost(0.015));
+    let mut figure = Figure::new(id, work, Unit::Milliseconds).bound(Bound::AtMost(0.002));
     let mut own = Vec::new();
     for _ in 0..scene.options.rounds {
         own.extend(or_gap(Who::Mainstay, healthy_once(scene, watch, links, kind)).flatten());

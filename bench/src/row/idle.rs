@@ -43,6 +43,6 @@ pub(crate) fn figures(jobs: usize) -> [Figure; 2] {
             format!("wake-ups when idle, {jobs} jobs (agent)"),
             Unit::PerSecond,
         )
-        .bound(Bound::Below(1.0)),
+        .bound(Bound::AtMost(0.0)),
     ]
 }

@@ -37,8 +37,8 @@ pub(crate) fn measure(scene: &Scene, watch: &mut Watch) -> Vec<Figure> {
     {
         let work = format!("{megabytes} MB of {LINE}-byte lines into a rotated file, {how}");
         let bound = match filed {
-            Filed::Raw => Bound::Times(Who::Floor, 2.0),
-            Filed::Stamped => Bound::Times(Who::S6, 0.3),
+            Filed::Raw => Bound::Times(Who::Floor, 1.0),
+            Filed::Stamped => Bound::Times(Who::S6, 0.1),
         };
         let mut figure = Figure::new(id, work, Unit::Seconds).bound(bound);
         let contenders: Vec<Contender> = contenders(scene, filed)

@@ -3,9 +3,8 @@
 //! figure is that share).
 
 use super::supervised::{SETTLE, Supervised};
-use super::{Scene, or_gap};
+use super::{Scene, by_jobs, or_gap};
 use crate::figure::{Bound, Figure, Unit};
-use crate::peer::Who;
 use crate::process::tree;
 use crate::process::watch::Watch;
 
@@ -16,7 +15,7 @@ pub(crate) fn figures(jobs: usize) -> [Figure; 2] {
             format!("memory of all that is no job, {jobs} jobs"),
             Unit::Megabytes,
         )
-        .bound(Bound::Times(Who::S6, 0.15)),
+        .bound(Bound::AtMost(by_jobs(jobs, 12e6, 25e6))),
         Figure::new("slab", format!("kernel slab, {jobs} jobs included"), Unit::Megabytes),
     ]
 }
@@ -24,7 +23,7 @@ pub(crate) fn figures(jobs: usize) -> [Figure; 2] {
 pub(crate) fn one_idle_job(scene: &Scene, watch: &mut Watch) -> Figure {
     let mut figure =
         Figure::new("memory-one", "memory of all that is no job, 1 job", Unit::Megabytes)
-            .bound(Bound::AtMost(12e6));
+            .bound(Bound::AtMost(8e6));
     for peer in scene.peers() {
         let memory =
             Supervised::start(scene, watch, peer.as_ref(), &scene.work(1)).map(|supervised| {

@@ -49,6 +49,11 @@ pub(crate) const JOB: &str = "bench-sleep";
 pub(crate) const TALKER: &str = "bench-talk";
 const QUICK: &str = "bench-true";
 
+/// A target that depends on the number of jobs: there is one for 1,000 and one for 5,000.
+pub(crate) fn by_jobs(jobs: usize, thousand: f64, five_thousand: f64) -> f64 {
+    if jobs <= 1000 { thousand } else { five_thousand }
+}
+
 /// What all rows share: the directory, the programs in it, and the peers that can be had.
 #[derive(Debug)]
 pub(crate) struct Scene {

@@ -1,7 +1,7 @@
 //! A reload that finds nothing changed, as a user would call it.
 
 use super::supervised::{SETTLE, Supervised};
-use super::{Scene, or_gap};
+use super::{Scene, by_jobs, or_gap};
 use crate::failure::{Doing, Failure, Result};
 use crate::figure::{Bound, Figure, Unit};
 use crate::peer::Who;
@@ -16,7 +16,7 @@ pub(crate) fn measure(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> 
     let jobs = scene.options.jobs;
     let what = format!("reload of {jobs} jobs that changes nothing");
     let mut usual = Figure::new("reload-p50", format!("{what}, p50"), Unit::Milliseconds)
-        .bound(Bound::AtMost(0.05));
+        .bound(Bound::AtMost(by_jobs(jobs, 0.012, 0.05)));
     let mut worst =
         Figure::new("reload-worst", format!("{what}, worst of {RELOADS}"), Unit::Milliseconds);
     let samples =

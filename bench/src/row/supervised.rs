@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::{JOB, Scene, TALKER, crash, idle, memory, or_gap};
+use super::{JOB, Scene, TALKER, by_jobs, crash, idle, memory, or_gap};
 use crate::failure::{Doing, Failure, Result};
 use crate::figure::{Bound, Figure, Unit};
 use crate::peer::{Peer, Place, Who, Work};
@@ -163,12 +163,9 @@ fn figures(scene: &Scene, all: &BTreeMap<Who, Rounds>) -> Vec<Figure> {
     let jobs = scene.options.jobs;
     let mut up =
         Figure::new("up", format!("{jobs} jobs, from nothing to exec done"), Unit::Seconds)
-            .bound(Bound::Times(Who::S6, 0.3))
-            .bound(Bound::Times(Who::Runit, 0.4))
-            .bound(Bound::Times(Who::Supervisord, 0.1))
             .bound(Bound::Times(Who::Floor, 1.25));
     let mut down = Figure::new("down", format!("{jobs} jobs, all down"), Unit::Seconds)
-        .bound(Bound::AtMost(0.5));
+        .bound(Bound::AtMost(by_jobs(jobs, 0.25, 1.2)));
     let work = format!("processor time of the parent, per start of {jobs}");
     let mut processor =
         Figure::new("processor", work, Unit::Milliseconds).bound(Bound::AtMost(0.0002));
