@@ -132,3 +132,18 @@ fn with_64_descriptors_a_node_can_be_upgraded() {
     assert_eq!(node.pid("web"), Some(web));
     node.must(&["shutdown"]);
 }
+
+#[test]
+fn with_32_descriptors_an_upgrade_is_refused_and_a_killed_agent_comes_back() {
+    let mut node = Setup::config(TWO).after("ulimit -n 32").start();
+    let keeper = node.keeper();
+    for _ in 0..2 {
+        let refused = node.ask(&["upgrade"]);
+        assert!(!refused.status.success(), "{refused:?}");
+        assert!(!refused.stderr.is_empty());
+        node.kill_agent();
+        assert_eq!(node.keeper(), keeper);
+    }
+    node.must(&["shutdown"]);
+    node.wait();
+}
