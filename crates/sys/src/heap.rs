@@ -94,17 +94,18 @@ impl Mapping<'_> {
     }
 }
 
-/// Stacks of other threads, libraries that only they use: all but the program, the C library, the
-/// loader, what the kernel has put there, and this thread's own.
+/// Stacks of other threads, libraries that only they use, the clock of the kernel, and the loader if
+/// it has done its work: all but the program, the C library and this thread's own.
 fn mark_others() {
     let Ok(text) = fs::read_to_string("/proc/self/maps") else { return };
     let all: Vec<Mapping<'_>> = text.lines().filter_map(Mapping::parse).collect();
     // SAFETY: asks only.
     let loader = unsafe { libc::getauxval(libc::AT_BASE) as usize };
-    let code = [mark as fn() as usize, libc::syscall as *const () as usize, loader];
+    let code = [mark as fn() as usize, libc::syscall as *const () as usize];
+    let loader = (!is_bound_at_start()).then_some(loader);
     let files: Vec<&str> = all
         .iter()
-        .filter(|mapping| code.iter().any(|address| mapping.holds(*address)))
+        .filter(|mapping| code.iter().chain(&loader).any(|address| mapping.holds(*address)))
         .map(|mapping| mapping.name)
         .collect();
     let errno = errno();
@@ -116,11 +117,67 @@ fn mark_others() {
                 mapping.holds(errno)
                     || before.is_some_and(|(end, needed)| end == mapping.begin && needed)
             }
-            name => name.starts_with('[') || files.contains(&name),
+            name => is_ours(name) || files.contains(&name),
         };
         if !needed {
             leave_out(mapping.begin, mapping.end);
         }
         before = Some((mapping.end, needed && !mapping.name.starts_with('[')));
+    }
+}
+
+/// Whether it is none of those that the kernel has put there for programs that ask for the time.
+fn is_ours(name: &str) -> bool {
+    name.starts_with('[') && !name.starts_with("[vvar") && name != "[vdso]"
+}
+
+/// Whether every function has its address since the start of the program: then no call, in a child
+/// neither, asks the loader.
+fn is_bound_at_start() -> bool {
+    const NOW: u64 = 1;
+    // SAFETY: asks only.
+    let (headers, count, size) = unsafe {
+        let ask = |what| libc::getauxval(what) as usize;
+        (ask(libc::AT_PHDR), ask(libc::AT_PHNUM), ask(libc::AT_PHENT))
+    };
+    if headers == 0 || size != size_of::<libc::Elf64_Phdr>() || cfg!(target_pointer_width = "32") {
+        return false;
+    }
+    // SAFETY: the kernel says where the program's own headers are and how many; they are mapped.
+    let headers = unsafe { std::slice::from_raw_parts(headers as *const libc::Elf64_Phdr, count) };
+    let at = |kind| headers.iter().find(|header| header.p_type == kind);
+    let (Some(own), Some(dynamic)) = (at(libc::PT_PHDR), at(libc::PT_DYNAMIC)) else {
+        return false;
+    };
+    let moved = (headers.as_ptr() as u64).wrapping_sub(own.p_vaddr);
+    let entries = dynamic.p_memsz as usize / size_of::<[u64; 2]>();
+    // SAFETY: the program's own dynamic section, a part of it that is mapped, of its stated length.
+    let entries = unsafe {
+        std::slice::from_raw_parts(moved.wrapping_add(dynamic.p_vaddr) as *const [u64; 2], entries)
+    };
+    entries.iter().any(|[tag, value]| match *tag {
+        DT_FLAGS => value & DF_BIND_NOW != 0,
+        DT_FLAGS_1 => value & NOW != 0,
+        _ => false,
+    })
+}
+
+const DT_FLAGS: u64 = 30;
+const DT_FLAGS_1: u64 = 0x6fff_fffb;
+const DF_BIND_NOW: u64 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_is_bound_at_its_start_as_the_program_is() {
+        assert!(is_bound_at_start());
+    }
+
+    #[test]
+    fn what_the_kernel_put_there_for_the_time_is_not_needed() {
+        assert!(is_ours("[stack]") && is_ours("[heap]"));
+        assert!(!is_ours("[vdso]") && !is_ours("[vvar_vclock]") && !is_ours("/lib/libc.so.6"));
     }
 }
