@@ -142,16 +142,18 @@ impl Child<'_> {
         Ok(())
     }
 
-    /// Moves every source above all targets first, so that none is overwritten before it is moved.
-    /// All else is closed: whatever the child waits for from now on, it holds nobody's descriptors.
+    /// Sources among the targets are moved above them first, so that none is overwritten before it
+    /// is moved. All else is closed: whatever the child waits for from now on, it holds nobody's
+    /// descriptors.
     unsafe fn place_descriptors(&mut self) -> Result<(), Failure> {
         let Inherited { sources, targets, count } = &mut self.inherited;
         let targets = targets.get(1..*count).unwrap_or_default();
         let first = targets.last().map_or(3, |last| 3.max(last.saturating_add(1)));
-        if !self.image.executes_descriptor {
+        // Who has crossed the window has nothing else.
+        if self.passage.is_none() && !self.image.executes_descriptor {
             close_all_but(sources.get(..*count).unwrap_or_default());
         }
-        for source in sources.iter_mut().take(*count) {
+        for source in sources.iter_mut().take(*count).filter(|source| **source < first) {
             // SAFETY: fcntl on descriptors that the parent lent us.
             let copy = unsafe { libc::fcntl(*source, libc::F_DUPFD_CLOEXEC, first) };
             *source = check(Step::Descriptors, copy.into())?;

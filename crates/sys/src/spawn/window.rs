@@ -2,12 +2,13 @@
 //! copy our whole table, which grows with every job.
 //!
 //! ```text
-//!  0 1 2 … [slot][slot][slot] end …………………… ours, of all jobs
-//!  └──────── copied ────────┘ └─ not in the child's own table
+//!  0 1 2 … [slot][its slot][slot][slot] …………………… ours, of all jobs
+//!  └────── copied ───────┘└─ not in the child's own table
 //! ```
 //!
 //! A child is cloned with CLONE_FILES: at first it has our table, not a copy. Its first step is a
-//! table of its own, of the numbers below `end` only; its second closes them all but its slot. A
+//! table of its own, of the numbers up to its slot only; its second closes them all but its slot.
+//! The lowest slot that is free is taken: what is copied is closed again, number by number. A
 //! slot is an end of a socket pair through which it is sent what it inherits: that has never a
 //! number in our table where the child could mistake something else for it, whatever we open and
 //! close meanwhile. A slot belongs to one child until that has received it, from a table of its
@@ -40,11 +41,8 @@ pub(super) const CLOSE_RANGE_UNSHARE: libc::c_uint = 2;
 
 /// The slots by which children get their descriptors.
 pub struct Window {
+    /// With ascending numbers.
     slots: Vec<Slot>,
-    /// The first number above all slots.
-    end: RawFd,
-    /// Where a free slot is looked for first.
-    next: Cell<usize>,
     /// That of the last child, for the next: making one anew interrupts the other threads.
     arena: Cell<Option<Arena>>,
 }
@@ -67,7 +65,6 @@ pub(super) struct Slot {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passage {
     receiver: RawFd,
-    end: RawFd,
 }
 
 impl Window {
@@ -76,15 +73,15 @@ impl Window {
     #[must_use]
     pub fn open(limit: u64) -> Window {
         let count = if can_close_ranges() { (limit / DESCRIPTORS_A_SLOT).min(SLOTS) } else { 0 };
-        let slots: Vec<Slot> = (0..count).map_while(|_| Slot::open().ok()).collect();
-        let highest = slots.iter().map(|slot| slot.receiver.as_raw_fd()).max();
-        Window { slots, end: highest.map_or(0, |highest| highest + 1), ..Window::none() }
+        let mut slots: Vec<Slot> = (0..count).map_while(|_| Slot::open().ok()).collect();
+        slots.sort_by_key(|slot| slot.receiver.as_raw_fd());
+        Window { slots, ..Window::none() }
     }
 
     /// One without slots.
     #[must_use]
     pub fn none() -> Window {
-        Window { slots: Vec::new(), end: 0, next: Cell::new(0), arena: Cell::new(None) }
+        Window { slots: Vec::new(), arena: Cell::new(None) }
     }
 
     pub(super) fn take_arena(&self) -> Option<Arena> {
@@ -97,13 +94,9 @@ impl Window {
 
     /// Sends what a child inherits through a slot that is free, if there is one.
     pub(super) fn send(&self, descriptors: &[BorrowedFd<'_>]) -> Option<(&Slot, Passage)> {
-        let count = self.slots.len();
-        let mut places = (0..count).map(|step| (self.next.get() + step) % count);
-        let place = places.find(|place| self.slots[*place].is_free())?;
-        let slot = &self.slots[place];
+        let slot = self.slots.iter().find(|slot| slot.is_free())?;
         slot.send(descriptors).ok()?;
-        self.next.set((place + 1) % count);
-        Some((slot, Passage { receiver: slot.receiver.as_raw_fd(), end: self.end }))
+        Some((slot, Passage { receiver: slot.receiver.as_raw_fd() }))
     }
 
     /// A child is dead: what it was sent and has not received is closed, and its slot is free.
@@ -160,8 +153,8 @@ impl Passage {
     /// # Safety
     /// In the child of a clone with CLONE_FILES and without CLONE_VM, before anything else.
     pub(super) unsafe fn cross(self, received: &mut [RawFd; MAX_SENT]) -> usize {
-        let (own, end) = (self.receiver as libc::c_uint, self.end as libc::c_uint);
-        let last = libc::c_uint::MAX;
+        let own = self.receiver as libc::c_uint;
+        let (end, last) = (own + 1, libc::c_uint::MAX);
         // SAFETY: raw system calls. As long as the table is the keeper's, nothing is closed in it.
         unsafe {
             if libc::syscall(libc::SYS_close_range, end, last, CLOSE_RANGE_UNSHARE) != 0
@@ -171,7 +164,6 @@ impl Passage {
                 libc::_exit(127);
             }
             close_between(3, own);
-            close_between(own + 1, end);
             let count = receive(self.receiver, received);
             libc::syscall(libc::SYS_close, own);
             count
