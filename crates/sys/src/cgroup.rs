@@ -150,6 +150,23 @@ impl Root {
         }
     }
 
+    /// The same with a descriptor to clone into, as far as one is to be had. `again`: it was there
+    /// before, and usually still is.
+    ///
+    /// # Errors
+    /// As mkdir(2).
+    pub fn open_job(&self, name: &str, again: bool) -> io::Result<(Group, Option<OwnedFd>)> {
+        if again {
+            let group = Group { path: self.jobs().join(name), limits: self.limits };
+            if let Ok(fd) = group.open() {
+                return Ok((group, Some(fd)));
+            }
+        }
+        let group = self.job(name)?;
+        let fd = group.open().ok();
+        Ok((group, fd))
+    }
+
     fn tasks(&self) -> PathBuf {
         self.path.join("tasks")
     }

@@ -11,12 +11,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Beyond this, what an agent that does not read can do without is not kept for it.
 const ENOUGH: usize = 4 << 20;
 
+/// What is read at once. On the heap: a clone leaves that out, and takes the stack along.
+const READ: usize = 32 << 10;
+
 /// One process that is, or was, the agent.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) pid: u32,
     link: OwnedFd,
     decoder: FrameDecoder,
+    read: Box<[u8]>,
     out: Vec<u8>,
     sent: usize,
     /// It said hello and knows what we hold: from now on it hears of everything.
@@ -38,6 +42,7 @@ impl Agent {
             pid,
             link,
             decoder: FrameDecoder::default(),
+            read: vec![0; READ].into(),
             out: Vec::new(),
             sent: 0,
             welcomed: false,
@@ -51,11 +56,10 @@ impl Agent {
     }
 
     pub(crate) fn read(&mut self) -> LinkRead {
-        let mut bytes = [0; 32 << 10];
-        match rustix::io::read(&self.link, &mut bytes) {
+        match rustix::io::read(&self.link, &mut self.read[..]) {
             Ok(0) => LinkRead::End,
             Ok(count) => {
-                self.decoder.push(&bytes[..count]);
+                self.decoder.push(&self.read[..count]);
                 LinkRead::Some
             }
             Err(Errno::AGAIN | Errno::INTR) => LinkRead::Nothing,

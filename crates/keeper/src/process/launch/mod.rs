@@ -83,8 +83,7 @@ fn clone(
     prepared: Prepared,
     mut endpoints: Endpoints,
 ) -> Result<(Process, Endpoints), LaunchError> {
-    let Prepared { program, group, unenforced } = prepared;
-    let group_fd = group.as_ref().and_then(|group| group.open().ok());
+    let Prepared { program, group, group_fd, unenforced } = prepared;
     let into = match (&group, &group_fd) {
         (Some(group), Some(fd)) => Some(IntoCgroup {
             group: fd.as_fd(),

@@ -19,6 +19,8 @@ use std::{io, os::fd::OwnedFd, path::Path};
 pub(super) struct Prepared {
     pub(super) program: Program,
     pub(super) group: Option<Group>,
+    /// By which it is cloned into its group.
+    pub(super) group_fd: Option<OwnedFd>,
     /// Limits that nobody enforces here.
     pub(super) unenforced: Vec<String>,
 }
@@ -38,8 +40,8 @@ pub(super) fn prepare(
         job.notify = Some(bound);
     }
     let program = program(context, spawn, notify_path)?;
-    let (group, unenforced) = enter_group(context, spawn);
-    Ok(Prepared { program, group, unenforced })
+    let (group, group_fd, unenforced) = open_group(context, spawn, job.spawns > 1);
+    Ok(Prepared { program, group, group_fd, unenforced })
 }
 
 fn program(
@@ -88,7 +90,11 @@ fn protocol_env(spawn: &Spawn, notify_path: &Path) -> Vec<(String, String)> {
 }
 
 /// The job's cgroup with its limits, and which of them nobody enforces.
-fn enter_group(context: &RunContext, spawn: &Spawn) -> (Option<Group>, Vec<String>) {
+fn open_group(
+    context: &RunContext,
+    spawn: &Spawn,
+    again: bool,
+) -> (Option<Group>, Option<OwnedFd>, Vec<String>) {
     let wanted = cgroup::Limits {
         memory: spawn.limits.memory,
         cpus: spawn.limits.cpus,
@@ -100,15 +106,17 @@ fn enter_group(context: &RunContext, spawn: &Spawn) -> (Option<Group>, Vec<Strin
         ("pids", wanted.pids.is_some()),
     ];
     let any = names.iter().any(|(_, given)| *given);
-    match context.cgroup.as_ref().and_then(|root| root.job(spawn.job.as_str()).ok()) {
-        Some(group) => {
+    let opened =
+        context.cgroup.as_ref().and_then(|root| root.open_job(spawn.job.as_str(), again).ok());
+    match opened {
+        Some((group, fd)) => {
             let unenforced =
                 if any || spawn.incarnation > 1 { group.limit(&wanted) } else { Vec::new() };
-            (Some(group), unenforced.into_iter().map(str::to_owned).collect())
+            (Some(group), fd, unenforced.into_iter().map(str::to_owned).collect())
         }
         None => {
             let given = names.into_iter().filter(|(_, given)| *given);
-            (None, given.map(|(name, _)| name.to_owned()).collect())
+            (None, None, given.map(|(name, _)| name.to_owned()).collect())
         }
     }
 }
