@@ -20,6 +20,7 @@ use crate::{
     link::node::Node,
     output::{Output, WriterEvent},
     process::{
+        dead::Dead,
         job::Job,
         launch::RunContext,
         orphans::Orphans,
@@ -52,6 +53,7 @@ pub(crate) struct Keeper {
     pub(crate) tasks: BTreeMap<u64, Task>,
     pub(crate) leftovers: Vec<Leftover>,
     pub(crate) orphans: Orphans,
+    pub(crate) dead: Dead,
     /// Clients are told every few seconds while there are any.
     pub(crate) reporting: bool,
     /// When it was last said that state files cannot be written (CLOCK_BOOTTIME, ns).
@@ -135,6 +137,7 @@ impl Keeper {
             tasks: BTreeMap::new(),
             leftovers: Vec::new(),
             orphans: Orphans::default(),
+            dead: Dead::default(),
             reporting: false,
             state_trouble: None,
             next_id: 0,
@@ -244,22 +247,7 @@ impl Keeper {
         dead
     }
 
-    fn reap_all(&mut self, known: &[u32]) {
-        // Those we know of first: looking for the others takes the longer the more there are.
-        for &pid in known {
-            if self.children.contains_key(&pid) && reap::is_dead(pid) {
-                self.child_died(pid);
-            }
-        }
-        self.flush_agent();
-        while let Some(pid) = reap::peek() {
-            self.child_died(pid);
-        }
-        self.recheck_all();
-        self.clear_leftovers();
-    }
-
-    fn child_died(&mut self, pid: u32) {
+    pub(crate) fn child_died(&mut self, pid: u32) {
         match self.children.get(&pid).copied() {
             Some(Child::Job(id)) => self.job_died(id, pid),
             Some(Child::Task(id)) => self.task_died(id, pid),
@@ -311,6 +299,7 @@ impl Keeper {
             Deadline::LastOutput => self.look_at_last_output(),
             Deadline::ServiceManager => self.tell_service_manager_again(),
             Deadline::Watchdog => self.feed_watchdog(),
+            Deadline::Dead => self.look_for_dead(),
             Deadline::Upgrade => self.upgrade_late(),
             Deadline::Check { pid } => self.check_late(pid),
         }

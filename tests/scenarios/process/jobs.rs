@@ -103,3 +103,26 @@ fn a_killed_keeper_takes_everything_with_it() {
         until("nobody is left", || node.processes().is_empty().then_some(()));
     }
 }
+
+#[test]
+fn those_who_die_together_are_all_started_again() {
+    let names: Vec<String> = (0..20).map(|number| format!("job{number}")).collect();
+    let job = |name: &String| {
+        format!(
+            "[jobs.{name}]\nexec = \"sleep 1000\"\nrestart = {{ on = \"any\", delay = \"0s\" }}\n"
+        )
+    };
+    let node = Setup::config(names.iter().map(job).collect::<String>()).start();
+    let before: Vec<u32> = names.iter().map(|name| node.running(name)).collect();
+    let keeper = node.keeper();
+    // One signal tells of all deaths that it does not see at once.
+    signal(keeper, Signal::STOP);
+    for pid in &before {
+        signal(*pid, Signal::KILL);
+    }
+    until("all are dead", || before.iter().all(|pid| !is_alive(*pid)).then_some(()));
+    signal(keeper, Signal::CONT);
+    for (name, before) in names.iter().zip(&before) {
+        until("it runs again", || node.pid(name).filter(|pid| pid != before));
+    }
+}

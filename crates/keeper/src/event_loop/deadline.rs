@@ -67,6 +67,8 @@ pub(crate) enum Deadline {
     /// Say again what the service manager has not taken.
     ServiceManager,
     Watchdog,
+    /// Look for those who died with another, whose signals merge.
+    Dead,
     /// Look again whether the next binary can take over.
     Upgrade,
     /// The new binary had its time to look at what it would take over.

@@ -5,6 +5,7 @@
 //!  RunTask ─► run_task ─► task::Task ────────────────────────► outcome
 //! ```
 
+pub(crate) mod dead;
 pub(crate) mod exec_error;
 pub(crate) mod incarnation;
 pub(crate) mod job;

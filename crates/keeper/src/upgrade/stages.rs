@@ -288,6 +288,7 @@ impl Keeper {
     }
 
     fn become_checked_binary(&mut self) {
+        self.look_for_pending_dead();
         let Role::Node(node) = &self.role else { return };
         let Some(upgrade) = &node.upgrade else { return };
         let Stage::Imminent { binary, .. } = &upgrade.stage else { return };
