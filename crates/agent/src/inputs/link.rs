@@ -4,8 +4,15 @@ use mainstay_wire::{
     frame::{self, FrameDecoder, FrameError, Message},
     link::{ToAgent, ToKeeper},
 };
-use std::{io, os::fd::OwnedFd, os::unix::net};
-use tokio::{io::Interest, net::UnixStream};
+use std::{
+    io,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    time::Duration,
+};
+use tokio::{net::unix::pipe::Receiver, time::sleep};
+
+/// When a full socket is tried again. The keeper needs as long for some of what it holds.
+const AGAIN: Duration = Duration::from_millis(1);
 
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -19,7 +26,10 @@ pub enum LinkError {
 
 #[derive(Debug)]
 pub struct Link {
-    stream: UnixStream,
+    /// A socket, watched as the end of a pipe is: for what can be read, and not for room. Each time
+    /// that the keeper has read something there is more of it, and whoever waits for that is woken
+    /// for nothing.
+    stream: Receiver,
     decoder: FrameDecoder,
     /// Frames that the socket had no room for.
     out: Vec<u8>,
@@ -29,10 +39,10 @@ impl Link {
     /// # Errors
     /// When it is not a socket.
     pub fn new(fd: OwnedFd) -> io::Result<Link> {
-        let stream = net::UnixStream::from(fd);
+        let stream = UnixStream::from(fd);
         stream.set_nonblocking(true)?;
         Ok(Link {
-            stream: UnixStream::from_std(stream)?,
+            stream: Receiver::from_owned_fd_unchecked(stream.into())?,
             decoder: FrameDecoder::default(),
             out: Vec::new(),
         })
@@ -52,29 +62,11 @@ impl Link {
                 }
                 None => {}
             }
-            let interest = match self.out.is_empty() {
-                true => Interest::READABLE,
-                false => Interest::READABLE | Interest::WRITABLE,
-            };
-            let ready = self.stream.ready(interest).await.map_err(LinkError::Io)?;
-            if ready.is_writable() {
-                self.flush()?;
+            tokio::select! {
+                read = read(&self.stream, &mut self.decoder) => read?,
+                () = sleep(AGAIN), if !self.out.is_empty() => {}
             }
-            if ready.is_readable() {
-                self.read()?;
-            }
-        }
-    }
-
-    fn read(&mut self) -> Result<(), LinkError> {
-        let mut bytes = [0; 16 << 10];
-        match self.stream.try_read(&mut bytes) {
-            Ok(0) => Err(LinkError::Closed),
-            Ok(length) => {
-                self.decoder.push(&bytes[..length]);
-                Ok(())
-            }
-            Err(error) => ignore_wait(error),
+            self.flush()?;
         }
     }
 
@@ -97,9 +89,9 @@ impl Link {
             if sent == self.out.len() {
                 break Ok(());
             }
-            match self.stream.try_write(&self.out[sent..]) {
+            match rustix::io::write(&self.stream, &self.out[sent..]) {
                 Ok(length) => sent += length,
-                Err(error) => break ignore_wait(error),
+                Err(error) => break ignore_wait(error.into()),
             }
         };
         self.out.drain(..sent);
@@ -119,8 +111,22 @@ impl Link {
             if self.out.is_empty() {
                 return Ok(());
             }
-            self.stream.writable().await.map_err(LinkError::Io)?;
+            sleep(AGAIN).await;
         }
+    }
+}
+
+/// Takes in what there is to read. May be dropped at any time.
+async fn read(stream: &Receiver, decoder: &mut FrameDecoder) -> Result<(), LinkError> {
+    stream.readable().await.map_err(LinkError::Io)?;
+    let mut bytes = [0; 16 << 10];
+    match stream.try_read(&mut bytes) {
+        Ok(0) => Err(LinkError::Closed),
+        Ok(length) => {
+            decoder.push(&bytes[..length]);
+            Ok(())
+        }
+        Err(error) => ignore_wait(error),
     }
 }
 
