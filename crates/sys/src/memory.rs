@@ -10,15 +10,17 @@ use std::{
     slice,
 };
 
-/// Keeps the allocator from making a heap of its own for every thread, and from keeping large
-/// buffers for later. To be called before there are threads.
+/// Keeps the allocator from making a heap of its own for every thread, and from keeping the largest
+/// buffers for later. What is in between is kept until [`give_back`]: asking the kernel for it anew
+/// takes as long as a good part of the work that needs it. To be called before there are threads.
 pub fn be_frugal() {
     #[cfg(target_env = "gnu")]
     // SAFETY: only sets numbers of the allocator.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 2);
         // Given, it is no longer raised to the largest buffer that was ever freed.
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 4 << 20);
     }
 }
 

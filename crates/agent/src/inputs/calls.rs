@@ -82,6 +82,8 @@ impl Agent {
     /// Brings a plan into force whose preview is made. Where the node has moved on meanwhile the
     /// preview is made anew, so that what is applied and what is answered are the same.
     pub(crate) fn apply(&mut self, previewed: Previewed) -> Result<(), End> {
+        // Also what came of a plan that changes nothing.
+        self.give_back.ask();
         match (self.node.is_current(&previewed.preview, &previewed.wanted.plan), previewed.wanted) {
             (true, wanted) => self.apply_as_previewed(wanted, previewed.preview, previewed.changes),
             (false, wanted) if wanted.may_be_tried_again() => {
