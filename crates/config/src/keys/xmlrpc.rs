@@ -81,7 +81,12 @@ pub(crate) static XML_RPC: Table<XmlRpc> = Table {
 /// The table, judged as a whole.
 pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<XmlRpcPlan> {
     let mut it = XmlRpc::default();
+    let before = r.errors();
     r.nested(v, &XML_RPC, &mut it)?;
+    // What is missing may be what was wrong, and that was told.
+    if r.errors() > before {
+        return None;
+    }
     let XmlRpc { mut plan, listen, user, password_file } = it;
     if plan.listen.is_none() && plan.socket.is_none() {
         let help = "add socket = \"/run/supervisor.sock\", or listen = \"127.0.0.1:9001\"";
