@@ -9,6 +9,7 @@
 //! bounds. Nothing here looks at coverage; it runs on a stable compiler, thousands of inputs a
 //! second. [`one`] has the shape that libFuzzer and others want, for those who have them.
 
+mod importers;
 mod mutate;
 mod targets;
 mod watch;

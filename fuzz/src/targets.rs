@@ -1,5 +1,6 @@
 //! Every reader of what comes from outside, with what must hold of it.
 
+use crate::importers::{self, import};
 use mainstay_config::Context;
 use mainstay_import::Format;
 use mainstay_wire::{
@@ -9,7 +10,7 @@ use mainstay_wire::{
     state::ContainerState,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use std::{collections::BTreeMap, fmt::Debug, path::Path, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, time::Duration};
 
 pub struct Target {
     pub name: &'static str,
@@ -133,6 +134,20 @@ pub static ALL: &[Target] = &[
             "autorestart=",
             "startsecs=",
         ],
+        short: 500,
+    },
+    Target {
+        name: "supvisors",
+        run: |input| import(Format::Supvisors, input),
+        seeds: importers::supvisors,
+        tokens: importers::OPTIONS,
+        short: 300,
+    },
+    Target {
+        name: "rules",
+        run: importers::rules,
+        seeds: importers::rules_files,
+        tokens: importers::ELEMENTS,
         short: 500,
     },
     Target {
@@ -386,7 +401,7 @@ const JSON: &[&str] = &[
     "[[[[[[[[",
 ];
 
-fn context() -> Context {
+pub(crate) fn context() -> Context {
     let env = [("HOME", "/root"), ("EMPTY", "")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     Context { host_name: "host".to_owned(), env, unlimited: false }
@@ -438,20 +453,6 @@ fn env_file(input: &[u8]) {
     for (name, value) in mainstay_config::fuzz::env_file(&text).into_iter().flatten() {
         assert!(!name.is_empty() && !name.contains(['=', '\0', '\n']), "{name:?}");
         assert!(!value.contains('\0'), "{value:?}");
-    }
-}
-
-/// What comes out loads, but for variables that are not set here.
-fn import(format: Format, input: &[u8]) {
-    let text = String::from_utf8_lossy(input);
-    let path = Path::new("/nonexistent/file");
-    if let Ok(imported) = mainstay_import::import(format, &text, path, &context()) {
-        let unset = |message: &str| message.ends_with("is not set");
-        if let Err(errors) = mainstay_config::parse("x.toml", &imported.toml, &context())
-            && !errors.iter().all(|error| unset(&error.message))
-        {
-            panic!("{}\n---\n{}", errors.render(false), imported.toml);
-        }
     }
 }
 

@@ -35,6 +35,8 @@ short! {
     env_file "env-file",
     procfile "procfile",
     supervisord "supervisord",
+    supvisors "supvisors",
+    rules "rules",
     process_compose "process-compose",
     containerpilot "containerpilot",
     sse "sse",

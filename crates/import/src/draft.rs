@@ -168,6 +168,12 @@ impl Table {
         self.lines.push(Line { key: key.to_owned(), value: value.into(), at: None });
     }
 
+    /// As `set`, in place of what it was set to.
+    pub(super) fn set_over(&mut self, key: &str, value: impl Into<String>) {
+        self.lines.retain(|line| line.key != key);
+        self.set(key, value);
+    }
+
     /// As `set`, if there is a value.
     pub(super) fn set_if_some(&mut self, key: &str, value: Option<String>) {
         value.into_iter().for_each(|value| self.set(key, value));

@@ -15,6 +15,7 @@ mod plan_source;
 mod process_compose;
 mod procfile;
 mod supervisord;
+mod supvisors;
 pub mod xml;
 mod yaml;
 
@@ -33,6 +34,7 @@ use std::{
 pub enum Format {
     Procfile,
     Supervisord,
+    Supvisors,
     ProcessCompose,
     ContainerPilot,
 }
@@ -66,8 +68,13 @@ impl fmt::Display for Note {
 }
 
 impl Format {
-    pub const ALL: [Format; 4] =
-        [Format::Procfile, Format::Supervisord, Format::ProcessCompose, Format::ContainerPilot];
+    pub const ALL: [Format; 5] = [
+        Format::Procfile,
+        Format::Supervisord,
+        Format::Supvisors,
+        Format::ProcessCompose,
+        Format::ContainerPilot,
+    ];
 
     /// As it is written on the command line.
     #[must_use]
@@ -75,6 +82,7 @@ impl Format {
         match self {
             Format::Procfile => "procfile",
             Format::Supervisord => "supervisord",
+            Format::Supvisors => "supvisors",
             Format::ProcessCompose => "process-compose",
             Format::ContainerPilot => "containerpilot",
         }
@@ -121,9 +129,23 @@ impl ForeignFile {
 
 /// Writes the configuration that does what `text` says. `path` is where it came from.
 pub fn import(format: Format, text: &str, path: &Path, ctx: &Context) -> Result<Imported, Errors> {
-    // For its cap on size and its line numbers.
-    let source = Source::text(&bytes::from_os(path.as_os_str()), text)?;
-    import_all(format, &ForeignFile { source, path: path.to_owned() }, &[], ctx)
+    import_texts(format, (path, text), &[], ctx)
+}
+
+/// As [`import_files`], of texts with the paths that they are said to have.
+pub fn import_texts(
+    format: Format,
+    first: (&Path, &str),
+    others: &[(&Path, &str)],
+    ctx: &Context,
+) -> Result<Imported, Errors> {
+    let file = |(path, text): &(&Path, &str)| {
+        // For its cap on size and its line numbers.
+        let source = Source::text(&bytes::from_os(path.as_os_str()), text)?;
+        Ok(ForeignFile { source, path: (*path).to_owned() })
+    };
+    let others: Result<Vec<ForeignFile>, Errors> = others.iter().map(file).collect();
+    import_all(format, &file(&first)?, &others?, ctx)
 }
 
 /// As [`import`], of files: those that follow the first go over it, as the original reads them.
@@ -156,6 +178,7 @@ fn import_all(
 ) -> Result<Imported, Errors> {
     match (format, others.first()) {
         (Format::Supervisord, _) => supervisord::import(first, others, ctx),
+        (Format::Supvisors, _) => supvisors::import(first, others, ctx),
         (Format::ProcessCompose, _) => process_compose::import(first, others, ctx),
         (Format::Procfile, None) => procfile::import(first, ctx),
         (Format::ContainerPilot, None) => {

@@ -4,11 +4,11 @@
 //! `start_seconds`, `start_retries`, separate stderr), so that a job behaves as its program did.
 //! What Supervisor would refuse is an error here as well.
 
-mod include;
+pub(super) mod include;
 mod output;
-mod program;
+pub(super) mod program;
 mod servers;
-mod text;
+pub(super) mod text;
 
 use super::{
     ForeignFile, Imported,
@@ -25,17 +25,45 @@ const MOST_JOBS: usize = 10_000;
 /// Of groups and programs.
 const PRIORITY: i64 = 999;
 
+/// What becomes of groups, and of sections that Supervisor itself does not know.
+pub(super) trait Grouping {
+    fn groups(&self) -> &[Group];
+    /// It tells of this section itself.
+    fn takes(&self, section: &Section) -> bool;
+    /// Puts the jobs of all processes where they belong; the tables that this needs.
+    fn place(
+        &mut self,
+        draft: &mut Draft,
+        programs: &[Program<'_>],
+        processes: &mut [ProgramProcess],
+    ) -> Vec<Table>;
+    /// What is to be said in `[node]`.
+    fn node(&self, table: &mut Table);
+}
+
 pub(super) fn import(
     first: &ForeignFile,
     others: &[ForeignFile],
     ctx: &Context,
 ) -> Result<Imported, Errors> {
-    let name = &first.source.name;
-    let mut draft = Draft::new("a supervisord configuration", name);
-    let Sections { all: sections, mut problems, .. } =
-        Sections::read(&mut draft, first, others, ctx);
-    let groups = groups(&sections, &mut problems);
-    for section in &sections {
+    let mut draft = Draft::new("a supervisord configuration", &first.source.name);
+    let others: Vec<&ForeignFile> = others.iter().collect();
+    let mut sections = Sections::read(&mut draft, first, &others, ctx);
+    let mut groups = Groups::read(&mut sections, &first.source.name);
+    convert(draft, sections, &first.source.name, ctx, &mut groups)
+}
+
+/// The configuration that does what these sections say. `name`: the file they came from.
+pub(super) fn convert(
+    mut draft: Draft,
+    sections: Sections,
+    name: &str,
+    ctx: &Context,
+    grouping: &mut dyn Grouping,
+) -> Result<Imported, Errors> {
+    let Sections { all: sections, mut problems, .. } = sections;
+    let groups = grouping.groups().to_vec();
+    for section in sections.iter().filter(|section| !grouping.takes(section)) {
         about(&mut draft, section);
     }
     let globals = Globals::read(&sections, ctx, &mut problems);
@@ -51,22 +79,25 @@ pub(super) fn import(
     }
     programs.sort_by_cached_key(Program::rank);
     let mut names = Names::default();
-    let mut apps: BTreeMap<String, String> = BTreeMap::new();
-    let mut tables = Vec::new();
-    for program in &programs {
-        for mut table in program.tables(&mut draft, &mut names, &mut problems) {
-            if tables.len() == MOST_JOBS {
-                let message = format!("more than {MOST_JOBS} jobs");
-                return Err(problem(name, 1, message).into());
-            }
-            join_app(program, &mut apps, &mut table);
-            tables.push(table);
+    let mut processes: Vec<ProgramProcess> = Vec::new();
+    for (at, program) in programs.iter().enumerate() {
+        let made = program.tables(&mut draft, &mut names, &mut problems);
+        if processes.len() + made.len() > MOST_JOBS {
+            let message = format!("more than {MOST_JOBS} jobs");
+            return Err(problem(name, 1, message).into());
         }
+        let made = made.into_iter().enumerate();
+        processes.extend(made.map(|(index, (name, table))| ProgramProcess {
+            program: at,
+            index,
+            name,
+            table,
+        }));
     }
     if !problems.is_empty() {
         return Err(Errors::of_file(problems));
     }
-    if tables.is_empty() {
+    if processes.is_empty() {
         return Err(nothing(name).into());
     }
     let mut ranks: Vec<i64> = programs.iter().map(|program| program.priority).collect();
@@ -78,16 +109,27 @@ pub(super) fn import(
                        other";
         draft.note_of(file.to_owned(), line, message);
     }
-    draft.push(node(name));
+    let placed = grouping.place(&mut draft, &programs, &mut processes);
+    let mut own = node(name);
+    grouping.node(&mut own);
+    draft.push(own);
     draft.push(log(name));
     if let Some(api) = servers::api(&mut draft, &sections, ctx) {
         draft.push(api);
     }
-    for (name, valid) in &apps {
-        draft.push(app(name, valid, &groups, &programs, &first.source.name));
-    }
-    tables.into_iter().for_each(|table| draft.push(table));
+    placed.into_iter().for_each(|table| draft.push(table));
+    processes.into_iter().for_each(|process| draft.push(process.table));
     Ok(draft.finish())
+}
+
+/// A process of a program, and the job it becomes.
+pub(super) struct ProgramProcess {
+    /// Its place among the programs.
+    pub(super) program: usize,
+    /// Among the processes of its program.
+    pub(super) index: usize,
+    pub(super) name: String,
+    pub(super) table: Table,
 }
 
 fn node(file: &str) -> Table {
@@ -118,27 +160,82 @@ fn app(name: &str, valid: &str, groups: &[Group], programs: &[Program<'_>], file
     table
 }
 
-fn join_app(program: &Program<'_>, apps: &mut BTreeMap<String, String>, table: &mut Table) {
-    let app = match program.group {
-        Some(group) => group,
-        // A group of its own, as it is there.
-        None if program.count > 1 || !program.autostart => program.name,
-        None => return,
-    };
-    if !apps.contains_key(app) {
+/// Groups as Supervisor has them: each is an app.
+pub(super) struct Groups {
+    all: Vec<Group>,
+    file: String,
+    /// The valid name of each app.
+    apps: BTreeMap<String, String>,
+}
+
+impl Groups {
+    pub(super) fn read(sections: &mut Sections, file: &str) -> Groups {
+        let all = groups(&sections.all, &mut sections.problems);
+        Groups { all, file: file.to_owned(), apps: BTreeMap::new() }
+    }
+
+    /// The valid name of an app, whatever it is called there.
+    pub(super) fn app(&mut self, app: &str) -> String {
+        if let Some(known) = self.apps.get(app) {
+            return known.clone();
+        }
         let mut names = Names::default();
-        apps.values().for_each(|taken| {
+        self.apps.values().for_each(|taken| {
             names.take(taken, None);
         });
-        apps.insert(app.to_owned(), names.take(app, None));
+        let valid = names.take(app, None);
+        self.apps.insert(app.to_owned(), valid.clone());
+        valid
     }
-    table.set_if_some("app", apps.get(app).map(|app| quoted(app)));
-    if program.group.is_some() && !program.autostart {
-        table.set("place", inline(&[pair("start_sequence", "0")]));
+
+    pub(super) fn join(&mut self, program: &Program<'_>, table: &mut Table) {
+        let app = match program.group {
+            Some(group) => group,
+            // A group of its own, as it is there.
+            None if program.count > 1 || !program.autostart => program.name,
+            None => return,
+        };
+        let valid = self.app(app);
+        table.set("app", quoted(&valid));
+        if program.group.is_some() && !program.autostart {
+            table.set("place", inline(&[pair("start_sequence", "0")]));
+        }
+    }
+
+    /// The tables of the apps so far.
+    pub(super) fn tables(&self, programs: &[Program<'_>]) -> Vec<Table> {
+        let apps = self.apps.iter();
+        apps.map(|(name, valid)| app(name, valid, &self.all, programs, &self.file)).collect()
     }
 }
 
-struct Group {
+impl Grouping for Groups {
+    fn groups(&self) -> &[Group] {
+        &self.all
+    }
+
+    fn takes(&self, _: &Section) -> bool {
+        false
+    }
+
+    fn place(
+        &mut self,
+        _: &mut Draft,
+        programs: &[Program<'_>],
+        processes: &mut [ProgramProcess],
+    ) -> Vec<Table> {
+        for process in processes {
+            self.join(&programs[process.program], &mut process.table);
+        }
+        self.tables(programs)
+    }
+
+    fn node(&self, _: &mut Table) {}
+}
+
+/// A `[group:x]`.
+#[derive(Clone)]
+pub(super) struct Group {
     name: String,
     priority: i64,
     programs: Vec<String>,
@@ -190,13 +287,17 @@ fn about(draft: &mut Draft, section: &Section) {
         "fcgi-program" => {
             "it is not run: write a job with sockets, passed as LISTEN_FDS".to_owned()
         }
+        "supvisors" => SUPVISORS.to_owned(),
+        "rpcinterface" | "ctlplugin" if name.ends_with(":supvisors") => SUPVISORS.to_owned(),
         _ => "it has no counterpart".to_owned(),
     };
     draft.note_of(section.file.clone(), section.line, format!("[{name}]: {message}"));
 }
 
+const SUPVISORS: &str = "the fleet is not made: mainstay import supvisors makes one of it";
+
 /// Something that Supervisor would not have taken either.
-fn problem(file: &str, line: usize, message: String) -> Diagnostic {
+pub(super) fn problem(file: &str, line: usize, message: String) -> Diagnostic {
     Diagnostic::error(message).file(format!("{file}:{line}")).help("correct it there")
 }
 

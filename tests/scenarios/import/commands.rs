@@ -89,3 +89,48 @@ fn a_foreign_file_runs_as_it_is_and_is_read_again_on_reload() {
     node.running("worker");
     assert_eq!(node.running("web"), web);
 }
+
+/// A list of nodes and rules become a fleet that `check` accepts once there is a key, and that runs.
+#[test]
+fn a_configuration_of_supvisors_is_imported_checked_and_run() {
+    let scratch = Scratch::new();
+    let pid = std::process::id();
+    let net = format!("127.{}.{}", 201 + (pid >> 8 & 0x1f), pid & 0xff);
+    let conf = "[rpcinterface:supvisors]\nsupvisors_list=<n1>NET.1:1,<n2>NET.2:1\n\
+                core_identifiers=n1\nrules_files=rules.xml\n[program:web]\ncommand=sleep 1000\n\
+                autostart=false\n[program:own]\ncommand=sleep 1000\n";
+    let rules = "<root><application name=\"web\"><start_sequence>1</start_sequence><programs>\
+                 <program name=\"web\"><start_sequence>1</start_sequence></program></programs>\
+                 </application></root>";
+    written(&scratch, "rules.xml", rules);
+    let path =
+        written(&scratch, "supervisord.conf", &conf.replace("NET", &net)).display().to_string();
+    let output = import(&["supvisors", &path]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("mainstay fleet key"), "{}", text(&output.stderr));
+    let toml = text(&import(&["supvisors", &path, "--accept"]).stdout);
+    let ours = written(&scratch, "mainstay.toml", &toml);
+    let check = |key: &std::path::Path| {
+        let mut command = Command::new(binary());
+        command.arg("check").arg("-c").arg(&ours).env("MAINSTAY_FLEET_KEY", key);
+        command.output().expect("the binary can be started")
+    };
+    let key = scratch.path().join("key");
+    let without = check(&key);
+    assert_eq!(without.status.code(), Some(78));
+    assert!(
+        text(&without.stderr).contains("mainstay fleet key --out"),
+        "{}",
+        text(&without.stderr)
+    );
+    let made = Command::new(binary()).args(["fleet", "key", "--out"]).arg(&key).output();
+    assert!(made.expect("the binary can be started").status.success());
+    let checked = check(&key);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+
+    let setup = Setup::import("supvisors", path.as_ref()).env("MAINSTAY_FLEET_KEY", &key);
+    let node = setup.launch_in(scratch);
+    node.running("own");
+    node.running("web");
+    assert!(node.stderr().contains("the nodes reach each other"), "{}", node.stderr());
+}

@@ -16,21 +16,21 @@ use std::{
 const MOST_FILES: usize = 1000;
 
 /// What has been read, and what is wrong with it.
-pub(super) struct Sections {
-    pub(super) all: Vec<Section>,
-    pub(super) problems: Vec<Diagnostic>,
+pub(crate) struct Sections {
+    pub(crate) all: Vec<Section>,
+    pub(crate) problems: Vec<Diagnostic>,
     files: usize,
 }
 
 impl Sections {
-    pub(super) fn read(
+    pub(crate) fn read(
         draft: &mut Draft,
         first: &ForeignFile,
-        others: &[ForeignFile],
+        others: &[&ForeignFile],
         ctx: &Context,
     ) -> Sections {
         let mut sections = Sections { all: Vec::new(), problems: Vec::new(), files: 0 };
-        for file in std::iter::once(first).chain(others) {
+        for file in std::iter::once(first).chain(others.iter().copied()) {
             sections.take(file);
             // One that is itself included says so in vain, as in the original.
             if let Some(at) = sections.all.iter().position(|section| section.name == "include") {
@@ -108,7 +108,7 @@ fn place(sections: &mut [Section], here: &Path) {
 }
 
 /// Files that match a pattern with `*` and `?` in its parts, sorted.
-fn glob(pattern: &Path) -> Vec<PathBuf> {
+pub(crate) fn glob(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {
         let text = part.as_os_str().to_string_lossy();

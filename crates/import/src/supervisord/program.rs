@@ -73,17 +73,17 @@ fn set(text: &str, scope: &Scope<'_>) -> Result<Vec<(String, Variable)>, Wrong> 
     Ok(all)
 }
 
-pub(super) struct Program<'a> {
-    pub(super) name: &'a str,
+pub(crate) struct Program<'a> {
+    pub(crate) name: &'a str,
     section: &'a Section,
     globals: &'a Globals<'a>,
-    pub(super) group: Option<&'a str>,
+    pub(crate) group: Option<&'a str>,
     group_priority: i64,
     pub(super) priority: i64,
-    pub(super) autostart: bool,
+    pub(crate) autostart: bool,
     stop_seconds: u32,
     /// Its number of processes, and the number of the first.
-    pub(super) count: u32,
+    pub(crate) count: u32,
     first: u32,
 }
 
@@ -166,8 +166,13 @@ impl<'a> Program<'a> {
         read().map_err(|wrong| Box::new(told(name, section, wrong)))
     }
 
-    pub(super) fn file(&self) -> &str {
+    pub(crate) fn file(&self) -> &str {
         &self.section.file
+    }
+
+    /// Where a key of it stands, else it itself.
+    pub(crate) fn line(&self, key: &str) -> usize {
+        self.section.get(key).map_or(self.section.line, |entry| entry.line)
     }
 
     /// Supervisor starts the lowest first, those that are equal by name.
@@ -180,13 +185,13 @@ impl<'a> Program<'a> {
         self.section.get("priority").map(|entry| (self.file(), entry.line))
     }
 
-    /// A table for each process.
+    /// A table for each process, with the name of that.
     pub(super) fn tables(
         &self,
         draft: &mut Draft,
         names: &mut Names,
         problems: &mut Vec<Diagnostic>,
-    ) -> Vec<Table> {
+    ) -> Vec<(String, Table)> {
         let process_name = self.section.get("process_name").map(|entry| entry.value.as_str());
         let numbered = process_name.is_some_and(|name| name.contains("%(process_num)"));
         if self.count > 1 && !numbered {
@@ -211,7 +216,12 @@ impl<'a> Program<'a> {
         tables
     }
 
-    fn table(&self, draft: &mut Draft, names: &mut Names, number: u32) -> Result<Table, Wrong> {
+    fn table(
+        &self,
+        draft: &mut Draft,
+        names: &mut Names,
+        number: u32,
+    ) -> Result<(String, Table), Wrong> {
         let scope = self.globals.scope(self.name, self.group.unwrap_or(self.name));
         let mut values =
             Values { section: self.section, scope: Scope { number, count: self.count, ..scope } };
@@ -254,7 +264,7 @@ impl<'a> Program<'a> {
         table.set("env", inline(&env));
         self.output(draft, &mut table, &values)?;
         self.rest(draft);
-        Ok(table)
+        Ok((process, table))
     }
 
     fn running(&self, table: &mut Table, values: &Values<'_, '_>) -> Result<(), Wrong> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 /// Why a value cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ValueError {
+pub(crate) enum ValueError {
     #[error("a '%' that is neither %% nor %(name)s")]
     Percent,
     #[error("%({0}) is not followed by s or d")]
@@ -28,25 +28,25 @@ pub(super) enum ValueError {
 
 /// What expansions stand for in one process.
 #[derive(Clone)]
-pub(super) struct Scope<'a> {
-    pub(super) program: &'a str,
-    pub(super) group: &'a str,
-    pub(super) number: u32,
-    pub(super) count: u32,
-    pub(super) host: &'a str,
+pub(crate) struct Scope<'a> {
+    pub(crate) program: &'a str,
+    pub(crate) group: &'a str,
+    pub(crate) number: u32,
+    pub(crate) count: u32,
+    pub(crate) host: &'a str,
     /// Of this process, in which the file is read.
-    pub(super) env: &'a BTreeMap<String, String>,
+    pub(crate) env: &'a BTreeMap<String, String>,
     /// What `environment` has set so far.
-    pub(super) set: BTreeMap<String, Variable>,
+    pub(crate) set: BTreeMap<String, Variable>,
 }
 
 /// A variable that the file sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Variable {
+pub(crate) struct Variable {
     /// As a string of ours.
-    pub(super) written: String,
+    pub(crate) written: String,
     /// What that comes to now; `None`: it needs one that is not set here.
-    pub(super) now: Option<String>,
+    pub(crate) now: Option<String>,
 }
 
 /// What becomes of a variable of the environment.
@@ -60,12 +60,12 @@ enum Mode {
 
 impl Scope<'_> {
     /// The value as a string of ours.
-    pub(super) fn written(&self, value: &str) -> Result<String, ValueError> {
+    pub(crate) fn written(&self, value: &str) -> Result<String, ValueError> {
         self.expand(value, Mode::Written)
     }
 
     /// What the value comes to now.
-    pub(super) fn now(&self, value: &str) -> Result<String, ValueError> {
+    pub(crate) fn now(&self, value: &str) -> Result<String, ValueError> {
         self.expand(value, Mode::Now)
     }
 
@@ -148,7 +148,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// `KEY="value",KEY2=value`.
-pub(super) fn variables(text: &str) -> Result<Vec<(String, String)>, ValueError> {
+pub(crate) fn variables(text: &str) -> Result<Vec<(String, String)>, ValueError> {
     let mut all = Vec::new();
     let separators = |c: char| c == ',' || c.is_whitespace();
     let mut rest = text.trim_start_matches(separators);
@@ -181,7 +181,7 @@ pub(super) fn variables(text: &str) -> Result<Vec<(String, String)>, ValueError>
     Ok(all)
 }
 
-pub(super) fn truth(text: &str) -> Option<bool> {
+pub(crate) fn truth(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" | "t" | "y" => Some(true),
         "false" | "no" | "off" | "0" | "f" | "n" => Some(false),
@@ -190,7 +190,7 @@ pub(super) fn truth(text: &str) -> Option<bool> {
 }
 
 /// `50MB` and the like, as we write it; none: 0, which is no limit.
-pub(super) fn size(text: &str) -> Result<Option<String>, ValueError> {
+pub(crate) fn size(text: &str) -> Result<Option<String>, ValueError> {
     let upper = text.to_ascii_uppercase();
     let digits = upper.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unfit = || ValueError::Unfit(text.to_owned(), "a size");

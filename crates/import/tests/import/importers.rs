@@ -211,6 +211,7 @@ fn survives(format: Format, text: &str) {
             let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(0);
             ctx.env.insert(word[..end].to_owned(), "1".to_owned());
         }
+        ctx.env.extend(super::supvisors::with_key().env);
         if let Err(errors) = parse("x.toml", &imported.toml, &ctx) {
             panic!("{text:?}\n{}\n{errors}", imported.toml);
         }
@@ -359,7 +360,8 @@ proptest! {
         "[program:", "a", "b]", "]", "\n", "\n  ", "=", ":", ": ", "command", "numprocs=2\n", "%(", "process_num", ")d", "%%",
         "process_name", "environment", "\"", "'", ",", ";", " #", "processes:\n", "  x:\n", "    command: ", "sh", "depends_on:",
         "{", "}", "[", "- ", "&a ", "*a", "|", ">", "<<: ", "${", "$", "\\", "é", "\u{1}", "web: run\n", "autostart=false\n",
-        "[group:g]\nprograms=a\n", "    replicas: 2\n", "    environment: [A=1]\n", "user=x\n", "directory=/\n",
+        "[group:g]\nprograms=a\n", "    replicas: 2\n", "    environment: [A=1]\n", "user=x\n", "directory=/\n", "[supvisors]\n", "address_list=a,b\n",
+        "[rpcinterface:supvisors]\n", "supvisors_list=<n>h:1,", "core_identifiers=a\n", "stereotypes=b\n",
     ]), 0..50)) {
         for format in Format::ALL {
             survives(format, &tokens.concat());

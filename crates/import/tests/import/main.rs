@@ -3,6 +3,7 @@
 
 mod containerpilot;
 mod importers;
+mod supvisors;
 
 use mainstay_config::Context;
 

@@ -31,7 +31,8 @@ pub(crate) struct RunArgs {
     /// /etc/mainstay/]
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["command", "from"])]
     pub(crate) config: Option<PathBuf>,
-    /// Run files of another supervisor: procfile, supervisord, process-compose or containerpilot
+    /// Run files of another supervisor: procfile, supervisord, supvisors, process-compose or
+    /// containerpilot
     #[arg(long, num_args = 2.., value_names = ["FORMAT", "FILE"],
           value_parser = any_bytes(), conflicts_with = "command")]
     pub(crate) from: Vec<String>,
@@ -97,10 +98,11 @@ pub(crate) struct ReloadArgs {
   mainstay import supervisord /etc/supervisord.conf > mainstay.toml
   mainstay import procfile Procfile | mainstay check -c /dev/stdin
 
-Several files are read as the original reads them: those that follow go over the first.
+Several files are read as the original reads them: those that follow go over the first; rules of
+Supvisors in XML stand beside it.
 What differs is a comment in the output, and is told on stderr as well: then it ends with 3.")]
 pub(crate) struct ImportArgs {
-    /// procfile, supervisord, process-compose or containerpilot
+    /// procfile, supervisord, supvisors, process-compose or containerpilot
     pub(crate) format: Format,
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
