@@ -54,6 +54,11 @@ impl Scope {
 }
 
 impl WaitQuery {
+    /// So long; zero: not at all.
+    pub(crate) fn lasting(patience: Duration) -> WaitQuery {
+        WaitQuery { wait: Some(format!("{}s", patience.as_secs())), here: false }
+    }
+
     /// Zero: not at all.
     pub(crate) fn patience(&self) -> Result<Duration, Problem> {
         match &self.wait {

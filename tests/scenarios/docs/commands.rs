@@ -8,7 +8,7 @@ use mainstay_tests::binary;
 use std::{collections::BTreeMap, fs, path::Path, thread};
 
 /// What a block is in; another word is a mistake, or something to do here.
-const LANGUAGES: [&str; 8] = ["", "dockerfile", "ini", "json", "sh", "text", "toml", "yaml"];
+const LANGUAGES: [&str; 9] = ["", "dockerfile", "ini", "json", "sh", "text", "toml", "xml", "yaml"];
 
 /// Between the commands of a session, with the code that the last one ended with.
 const MARK: char = '\u{1e}';

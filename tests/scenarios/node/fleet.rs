@@ -4,6 +4,7 @@ mod apps;
 mod ends;
 mod keys;
 mod waves;
+mod xmlrpc;
 
 use mainstay_tests::{Node, Scratch, Setup, proc, signal, until};
 use rustix::process::Signal;

@@ -26,8 +26,15 @@ pub(crate) enum Code {
     AlreadyAdded = 90,
     StillRunning = 91,
     CantReread = 92,
-    /// Of Supvisors: there is nothing here that it could be done to.
+    /// From here on of Supvisors: not as long as the fleet is as it is.
+    BadSupvisorsState = 101,
+    /// No app, and so nothing that has rules.
+    NotManaged = 102,
+    Disabled = 103,
+    /// There is nothing here that it could be done to.
     NotApplicable = 104,
+    /// There is no such thing here.
+    NotInstalled = 105,
 }
 
 impl Code {
@@ -56,7 +63,11 @@ impl Code {
             Code::AlreadyAdded => "ALREADY_ADDED",
             Code::StillRunning => "STILL_RUNNING",
             Code::CantReread => "CANT_REREAD",
+            Code::BadSupvisorsState => "BAD_SUPVISORS_STATE",
+            Code::NotManaged => "NOT_MANAGED",
+            Code::Disabled => "DISABLED",
             Code::NotApplicable => "NOT_APPLICABLE",
+            Code::NotInstalled => "NOT_INSTALLED",
         }
     }
 }

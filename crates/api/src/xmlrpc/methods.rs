@@ -1,26 +1,43 @@
-//! The methods: one table for those who call them and those who ask what can be called.
+//! The methods: one table for those who call them and those who ask what can be called. Those of
+//! `supvisors` are beside it.
+
+use super::supvisors::methods::{FLEET_METHODS, FleetCall};
 
 /// A method, as the table shows it.
 #[derive(Debug)]
 pub(crate) struct Method {
     pub(crate) name: &'static str,
     pub(crate) call: Call,
+    /// So many of its parameters have to be there.
+    pub(crate) least: usize,
     /// The type of its result, then those of its parameters.
     pub(crate) signature: &'static [&'static str],
     pub(crate) help: &'static str,
 }
 
 impl Method {
-    pub(crate) fn named(name: &str) -> Option<&'static Method> {
-        METHODS.iter().find(|method| method.name == name)
+    /// By name.
+    pub(crate) fn all() -> Vec<&'static Method> {
+        let mut all: Vec<&Method> = METHODS.iter().chain(FLEET_METHODS).collect();
+        all.sort_unstable_by_key(|method| method.name);
+        all
     }
 
-    /// Whether it may be called with so many parameters: `wait` may be left out.
-    pub(crate) fn takes(&self, params: usize) -> bool {
-        let most = self.signature.len() - 1;
-        let waits = most > 0 && self.signature[most] == "boolean";
-        (most - usize::from(waits)..=most).contains(&params)
+    pub(crate) fn named(name: &str) -> Option<&'static Method> {
+        METHODS.iter().chain(FLEET_METHODS).find(|method| method.name == name)
     }
+
+    /// Whether it may be called with so many parameters.
+    pub(crate) fn takes(&self, params: usize) -> bool {
+        (self.least..self.signature.len()).contains(&params)
+    }
+}
+
+/// Of Supervisor's, only whether to wait may be left out: a truth that comes last.
+const fn least(signature: &[&str]) -> usize {
+    let most = signature.len() - 1;
+    let waits = most > 0 && matches!(signature[most].as_bytes(), b"boolean");
+    if waits { most - 1 } else { most }
 }
 
 macro_rules! methods {
@@ -28,6 +45,7 @@ macro_rules! methods {
         pub(crate) const METHODS: &[Method] = &[$(Method {
             name: $name,
             call: Call::$call,
+            least: least(&[$($kind),+]),
             signature: &[$($kind),+],
             help: $help,
         }),*];
@@ -73,6 +91,7 @@ pub(crate) enum Call {
     MethodHelp,
     MethodSignature,
     Multicall,
+    Fleet(FleetCall),
 }
 
 // In the order of the alphabet.

@@ -1,20 +1,21 @@
-//! XML-RPC as Supervisor speaks it, so that `supervisorctl` and what was made for it go on.
+//! XML-RPC as Supervisor and Supvisors speak it, so that `supervisorctl` and what was made for it go on.
 //!
 //! ```text
 //!  POST /RPC2 ─► MethodCall ─► Method (the table) ─► supervisor/ ─► Handle ─► value or fault
+//!                                                  └► supvisors/ ──┘
 //!  GET /logtail/NAME/CHANNEL, /mainlogtail ─► text that goes on
 //! ```
 //!
 //! A group is an app; without one the name that instances share; without that the job itself. What
 //! XML-RPC is asked goes the way of every other request, so that jobs wait for what they wait for
-//! and every change is journaled. Calls that a fleet has to answer (`supvisors.*`) have no row in
-//! the table yet: they are unknown methods.
+//! and every change is journaled.
 
 mod fault;
 mod logtail;
 mod message;
 mod methods;
 mod supervisor;
+mod supvisors;
 mod value;
 
 use crate::{AppState, extract, problem::Problem};
@@ -27,8 +28,9 @@ use axum::{
 };
 use fault::{Code, Fault};
 use message::MethodCall;
-use methods::{Call, METHODS, Method};
+use methods::{Call, Method};
 use supervisor::Supervisor;
+use supvisors::Supvisors;
 use value::{Params, XmlValue};
 
 /// Calls in one `system.multicall`.
@@ -73,16 +75,22 @@ fn known(name: &str, params: usize) -> Result<&'static Method, Fault> {
     }
 }
 
-/// A method of `system`, or one that is Supervisor's affair.
+/// A method of `system`, or one that is Supervisor's or Supvisors' affair.
 async fn one(supervisor: &Supervisor, method: &Method, params: Params) -> Result<XmlValue, Fault> {
     let about = || {
         let method = Method::named(params.text(0)?);
         method.ok_or_else(|| Fault::of(Code::SignatureUnsupported))
     };
     match method.call {
-        Call::ListMethods => Ok(XmlValue::texts(METHODS.iter().map(|method| method.name))),
+        Call::ListMethods => {
+            Ok(XmlValue::texts(Method::all().into_iter().map(|method| method.name)))
+        }
         Call::MethodHelp => Ok(XmlValue::text(about()?.help)),
         Call::MethodSignature => Ok(XmlValue::texts(about()?.signature.iter().copied())),
+        Call::Fleet(call) => {
+            let supvisors = Supvisors::new(supervisor.state.clone(), supervisor.clone());
+            supvisors.call(call, &params).await
+        }
         call => supervisor.call(call, &params).await,
     }
 }
@@ -144,7 +152,10 @@ mod tests {
 
     #[test]
     fn methods_stand_in_order_and_once() {
-        assert!(METHODS.windows(2).all(|two| two[0].name < two[1].name));
+        for methods in [methods::METHODS, supvisors::methods::FLEET_METHODS, &[]] {
+            assert!(methods.windows(2).all(|two| two[0].name < two[1].name));
+        }
+        assert!(Method::all().windows(2).all(|two| two[0].name < two[1].name));
     }
 
     #[test]
@@ -155,6 +166,8 @@ mod tests {
         assert!(takes("supervisor.startAllProcesses", 0));
         assert!(takes("supervisor.getState", 0) && !takes("supervisor.getState", 1));
         assert!(!takes("supervisor.readLog", 1));
-        assert!(Method::named("supvisors.get_api_version").is_none());
+        assert!(takes("supvisors.start_process", 2) && takes("supvisors.start_process", 4));
+        assert!(!takes("supvisors.start_process", 1) && !takes("supvisors.start_process", 5));
+        assert!(takes("supvisors.get_address_info", 1) && takes("supvisors.end_sync", 0));
     }
 }

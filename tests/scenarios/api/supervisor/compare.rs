@@ -4,13 +4,13 @@ use std::path::Path;
 
 /// What one side has said to a step of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
-    pub(super) step: String,
-    pub(super) text: String,
+pub(in crate::api) struct Said {
+    pub(in crate::api) step: String,
+    pub(in crate::api) text: String,
 }
 
 /// Without what differs from run to run: where it lies, pids, and times.
-pub(super) fn plain(text: &str, dir: &Path) -> String {
+pub(in crate::api) fn plain(text: &str, dir: &Path) -> String {
     let text = text.replace(&dir.display().to_string(), "DIR");
     let lines: Vec<String> = text.lines().map(plain_line).collect();
     lines.join("\n")
@@ -43,7 +43,7 @@ fn plain_word(word: &str) -> String {
 }
 
 /// The steps that were answered differently, both answers with them.
-pub(super) fn differences(theirs: &[Said], ours: &[Said]) -> Vec<String> {
+pub(in crate::api) fn differences(theirs: &[Said], ours: &[Said]) -> Vec<String> {
     let differ = theirs.iter().zip(ours).filter(|(theirs, ours)| theirs != ours);
     let mut all: Vec<String> = differ
         .map(|(theirs, ours)| {

@@ -100,7 +100,7 @@ impl Supervisor {
 
     /// Everything as after a start of the node: the configuration is read, what starts by itself
     /// is started anew, and what does not rests.
-    pub(super) async fn restart_all(&self) -> Result<XmlValue, Fault> {
+    pub(crate) async fn restart_all(&self) -> Result<XmlValue, Fault> {
         let listeners = &self.state.listeners;
         self.state.handle.reload(listeners, Duration::ZERO).await?;
         let (status, plan) = (self.status().await?, self.plan().await?);

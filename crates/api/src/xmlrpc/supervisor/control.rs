@@ -130,12 +130,19 @@ impl Supervisor {
         wait: bool,
     ) -> Result<(), Fault> {
         match action {
-            Action::Start => self.start_one(job, name, wait).await,
+            Action::Start => self.start_with(job, name, None, wait).await,
             Action::Stop => self.stop_one(job, name, wait).await,
         }
     }
 
-    async fn start_one(&self, job: &JobStatus, name: &str, wait: bool) -> Result<(), Fault> {
+    /// `args`: behind those of its command.
+    pub(crate) async fn start_with(
+        &self,
+        job: &JobStatus,
+        name: &str,
+        args: Option<Vec<String>>,
+        wait: bool,
+    ) -> Result<(), Fault> {
         if let Some(plan) = self.job_plan(&job.name).await? {
             CONFIGURATION.run(move || program::look(&plan)).await??;
         }
@@ -146,7 +153,7 @@ impl Supervisor {
             let text = format!("{name} is in an unknown process state");
             return Err(Fault::about(Code::Failed, text));
         }
-        let start = Request::Start { jobs: vec![job.name.clone()], args: None, now: false };
+        let start = Request::Start { jobs: vec![job.name.clone()], args, now: false };
         let beyond = self.request(start).await?;
         let reached = self.wait_for(&job.name, Goal::Up { beyond }, wait).await;
         reached.map_err(|error| match error {

@@ -5,7 +5,7 @@ use crate::xmlrpc::{fault::Fault, value::XmlValue};
 use jiff::{Timestamp, tz::TimeZone};
 use mainstay_core::{
     exit::Exit,
-    job::Phase,
+    job::{Desired, Phase},
     plan::{FileFormat, JobPlan, Plan, Stderr},
 };
 use mainstay_wire::api::JobStatus;
@@ -36,10 +36,24 @@ impl Supervisor {
         Ok(XmlValue::Array(sorted.iter().map(one).collect()))
     }
 
+    /// As [`Supervisor::all_info`], with what Supvisors adds to it.
+    pub(crate) async fn all_local_info(&self, jobs: &[JobStatus]) -> Result<Vec<XmlValue>, Fault> {
+        let plan = self.state.handle.plan().await?;
+        let mut sorted: Vec<&JobStatus> = jobs.iter().collect();
+        sorted.sort_by(|a, b| (groups::group(a), &a.name).cmp(&(groups::group(b), &b.name)));
+        let now = Timestamp::now();
+        let one = |job: &JobStatus| {
+            let planned = plan.job(job.name.as_str());
+            let whole = self.process(job, planned, now);
+            local(whole, job, planned)
+        };
+        Ok(sorted.into_iter().map(one).collect())
+    }
+
     fn process(&self, job: &JobStatus, plan: Option<&JobPlan>, now: Timestamp) -> XmlValue {
         let times = Times::of(job, plan, now);
         let spawn_error = spawn_error(job, plan);
-        let (code, word) = state(job.state);
+        let (code, word) = state_word(job.state);
         let (stdout, stderr) = plan.map(|plan| self.log_files(plan)).unwrap_or_default();
         let description = describe(job, &times, &spawn_error);
         XmlValue::pairs([
@@ -73,6 +87,29 @@ impl Supervisor {
     }
 }
 
+/// What Supvisors wants to know of a process of its own node.
+fn local(info: XmlValue, job: &JobStatus, plan: Option<&JobPlan>) -> XmlValue {
+    let XmlValue::Struct(mut members) = info else { return info };
+    let seconds = |time: Duration| XmlValue::int(i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
+    let program = job.instance_of.as_ref().unwrap_or(&job.name);
+    let number = job.name.as_str().strip_prefix(program.as_str());
+    let number = number.and_then(|it| it.trim_start_matches('-').parse::<i64>().ok());
+    let failed = job.state == Phase::Fatal || (job.state == Phase::Exited && !job.ended_well());
+    let more = [
+        ("expected", XmlValue::Bool(!failed)),
+        ("extra_args", XmlValue::Text(job.args.join(" "))),
+        ("disabled", XmlValue::Bool(job.desired == Desired::Disabled)),
+        ("program_name", XmlValue::text(program.as_str())),
+        ("process_index", XmlValue::int(number.map_or(0, |number| number - 1))),
+        ("startsecs", seconds(plan.map_or(Duration::ZERO, |plan| plan.start_seconds))),
+        ("stopwaitsecs", seconds(plan.map_or(Duration::ZERO, |plan| plan.stop.timeout))),
+        ("has_stdout", XmlValue::Bool(plan.is_some_and(|it| it.log.file != FileFormat::None))),
+        ("has_stderr", XmlValue::Bool(plan.is_some_and(|it| it.stderr == Stderr::Separate))),
+    ];
+    members.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    XmlValue::Struct(members)
+}
+
 /// In seconds since the epoch; 0: never.
 struct Times {
     start: i64,
@@ -101,7 +138,8 @@ impl Times {
     }
 }
 
-fn state(phase: Phase) -> (i32, &'static str) {
+/// A state as Supervisor numbers and calls it.
+pub(crate) fn state_word(phase: Phase) -> (i32, &'static str) {
     match phase {
         Phase::Stopped => (0, "STOPPED"),
         Phase::Starting => (10, "STARTING"),
@@ -151,7 +189,7 @@ fn describe(job: &JobStatus, times: &Times, spawn_error: &str) -> String {
         }
         Phase::Backoff | Phase::Fatal => spawn_error.to_owned(),
         Phase::Stopped | Phase::Exited if times.start == 0 => "Not started".to_owned(),
-        Phase::Stopped | Phase::Exited => local(times.stop),
+        Phase::Stopped | Phase::Exited => local_time(times.stop),
         Phase::Starting | Phase::Stopping | Phase::Unknown => String::new(),
     }
 }
@@ -169,7 +207,7 @@ fn uptime(seconds: i64) -> String {
 }
 
 /// `Nov 16 07:41 PM`
-fn local(seconds: i64) -> String {
+fn local_time(seconds: i64) -> String {
     let time = Timestamp::from_second(seconds).unwrap_or_default();
     time.to_zoned(TimeZone::system()).strftime("%b %d %I:%M %p").to_string()
 }

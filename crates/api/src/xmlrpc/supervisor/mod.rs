@@ -4,7 +4,7 @@ mod config;
 mod config_info;
 mod control;
 pub(super) mod groups;
-mod info;
+pub(super) mod info;
 mod input;
 pub(super) mod log;
 mod program;
@@ -83,9 +83,11 @@ impl Supervisor {
             Call::SendStdin => self.send(jobs, params.text(0)?, params.bytes(1)?).await,
             // Nothing here is an event listener.
             Call::SendEvent => Err(Fault::of(Code::NotApplicable)),
-            Call::ListMethods | Call::MethodHelp | Call::MethodSignature | Call::Multicall => {
-                Err(Fault::of(Code::UnknownMethod))
-            }
+            Call::ListMethods
+            | Call::MethodHelp
+            | Call::MethodSignature
+            | Call::Multicall
+            | Call::Fleet(_) => Err(Fault::of(Code::UnknownMethod)),
         }
     }
 
