@@ -3,3 +3,4 @@
 mod elsewhere;
 mod seen;
 mod supervisor;
+mod supvisors;
