@@ -367,7 +367,7 @@ impl Agent {
         self.track_checks(&input);
         let cause = self.end_cause(&input);
         let outcome = self.node.step(clock::now(), input);
-        self.fleet_is_behind |= self.fleet.is_some() && fleet::concerns_fleet(&outcome);
+        self.fleet_is_behind |= self.fleet.is_some() && outcome.concerns_fleet();
         let written = self.write_down(&outcome, origin);
         (Decided { begun, before, cause, outcome }, written)
     }

@@ -21,7 +21,7 @@ mod tests;
 mod view;
 
 pub(crate) use engine::Carrier;
-pub(crate) use node_link::{concerns_fleet, next_wake};
+pub(crate) use node_link::next_wake;
 pub(crate) use peers::{FleetPeers, PeerStates};
 pub(crate) use start::{JoinError, join};
 

@@ -8,8 +8,7 @@ use crate::{
 };
 use mainstay_core::{
     fleet::{FleetInput, FleetRequest, RequestAnswer},
-    node::{Input, NodePhase, Outcome, Request},
-    record::Record,
+    node::{Input, NodePhase, Request},
 };
 use tokio::sync::oneshot;
 
@@ -19,29 +18,6 @@ pub(crate) async fn next_wake(room: &mut Option<FleetRoom>) -> FleetWake {
         Some(room) => room.next_wake(clock::mono).await,
         None => std::future::pending().await,
     }
-}
-
-/// Whether a step may have changed what the fleet is told of this node.
-pub(crate) fn concerns_fleet(outcome: &Outcome) -> bool {
-    outcome.records.iter().any(|record| match record {
-        Record::Job(..)
-        | Record::Placed(..)
-        | Record::Plan(_)
-        | Record::Node(_)
-        | Record::JobGone(_) => true,
-        Record::Seq(_)
-        | Record::Environ(_)
-        | Record::Tasks(_)
-        | Record::Leaving(_)
-        | Record::Leaves(_)
-        | Record::App(..)
-        | Record::AppRestarts(..)
-        | Record::AppWave(..)
-        | Record::Rest(..)
-        | Record::Watch(..)
-        | Record::Elsewhere(..)
-        | Record::Unknown => false,
-    })
 }
 
 impl Agent {

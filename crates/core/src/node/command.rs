@@ -119,4 +119,20 @@ impl Outcome {
         let changes = |record: &Record| matches!(record, Record::Plan(_) | Record::JobGone(_));
         self.records.iter().any(changes)
     }
+
+    /// Whether what the fleet is told of this node may be another: its plan, its phase, its jobs and
+    /// their placement.
+    #[must_use]
+    pub fn concerns_fleet(&self) -> bool {
+        self.records.iter().any(|record| {
+            matches!(
+                record,
+                Record::Plan(_)
+                    | Record::Node(_)
+                    | Record::Job(..)
+                    | Record::JobGone(_)
+                    | Record::Placed(..)
+            )
+        })
+    }
 }
