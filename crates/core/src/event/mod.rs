@@ -2,11 +2,13 @@
 //! `table`.
 
 mod history;
+mod outbox;
 mod read;
 mod table;
 mod text;
 
 pub(crate) use history::{History, Signals};
+pub(crate) use outbox::Outbox;
 pub use table::{During, Ending, EventName, Kind, RunEnd, Tone};
 pub use text::{LONGEST, cut};
 

@@ -3,9 +3,8 @@
 use crate::{
     clock::Mono,
     discovery::Standing,
-    event::{Kind, Source},
+    event::{Kind, Outbox, Source},
     node::{Command, Token, Wait},
-    outbox::Outbox,
     plan::{Awaited, JobPlan, SignalTarget, Trigger},
     signal::Signal,
     task::{OpenTask, TaskKind, TaskOwner},

@@ -22,10 +22,9 @@ use super::{
     wiring::Wiring,
 };
 use crate::{
-    event::{Kind, Source},
+    event::{Kind, Outbox, Source},
     job::{Desired, Job, JobInput, Phase, is_triggered},
     name::Name,
-    outbox::Outbox,
     plan::{
         AppPlan, Change, JobChange, JobPlan, OnLoss, Plan, PlanDiff, diff, diff_job, wants_new_run,
     },

@@ -7,10 +7,9 @@ use crate::{
         MemberState, RestReason,
     },
     clock::Mono,
-    event::{Kind, Source},
+    event::{Kind, Outbox, Source},
     job::{Desired, Force, Health, Job, JobInput, Phase},
     name::Name,
-    outbox::Outbox,
     plan::{AppPlan, JobPlan},
 };
 use std::collections::BTreeSet;

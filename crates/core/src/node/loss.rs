@@ -14,10 +14,9 @@
 
 use super::{Command, Held, JournalLoss, LostJournal, Node, NodePhase, state::NodeStage};
 use crate::{
-    event::{EventName, Kind, Source},
+    event::{EventName, Kind, Outbox, Source},
     job::{Desired, Job, JobInput},
     name::Name,
-    outbox::Outbox,
     plan::Awaited,
 };
 use std::collections::BTreeMap;

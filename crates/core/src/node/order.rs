@@ -11,9 +11,9 @@
 
 use super::{JobId, Node, state::NodeStage};
 use crate::{
+    event::Outbox,
     job::{Force, JobInput, Phase},
     name::Name,
-    outbox::Outbox,
     plan::{OnLoss, SourceRef},
 };
 use std::collections::{BTreeMap, BTreeSet};

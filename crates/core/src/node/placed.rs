@@ -7,14 +7,13 @@
 
 use super::{JobId, Node, Refusal};
 use crate::{
-    event::{History, Kind, Source},
+    event::{History, Kind, Outbox, Source},
     fleet::{
         CopyState, FleetEvent, JobCopy, JobSaid, LastEvents, Number, OrderKind, RemoteCopy, RunId,
         Term,
     },
     job::{Desired, Force, Health, Job, JobInput, Phase},
     name::Name,
-    outbox::Outbox,
     plan::{Awaited, Condition, JobPlan, SourceRef},
 };
 use serde::{Deserialize, Serialize};

@@ -16,9 +16,8 @@ use super::{JobId, Node, state::NodeStage, wiring};
 use crate::{
     app::App,
     discovery::Watch,
-    event::{Event, EventName, Kind, Source},
+    event::{Event, EventName, Kind, Outbox, Source},
     job::{Health, HookRun, JobInput, Permit, Phase, is_triggered},
-    outbox::Outbox,
     plan::{Awaited, Condition, OnLoss, SourceRef},
 };
 

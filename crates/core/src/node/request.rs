@@ -3,10 +3,9 @@
 use super::{Node, Refusal, Request};
 use crate::{
     app::AppInput,
-    event::{Kind, Source},
+    event::{Kind, Outbox, Source},
     job::{Desired, Force, Job, JobInput},
     name::Name,
-    outbox::Outbox,
     plan::JobPlan,
 };
 use std::collections::BTreeSet;

@@ -22,9 +22,9 @@ use super::{
 };
 use crate::{
     app::RestReason,
+    event::Outbox,
     exit::Exit,
     job::{Desired, Force, Job, JobInput, Phase, is_triggered},
-    outbox::Outbox,
     plan::{ExitRule, JobPlan},
     record::Journaled,
 };

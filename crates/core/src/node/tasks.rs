@@ -2,10 +2,9 @@
 
 use super::{Node, NodeStage, Refusal};
 use crate::{
-    event::{Kind, Source},
+    event::{Kind, Outbox, Source},
     job::JobInput,
     node::Command,
-    outbox::Outbox,
     task::{MAX_INPUT, OpenTask, TaskId, TaskKind, TaskOutcome, TaskOwner, TaskSpec},
 };
 use std::time::Duration;

@@ -11,6 +11,7 @@ mod discovery;
 mod fleet;
 mod log;
 mod longest_stop;
+mod rollout;
 mod telemetry;
 mod when;
 
@@ -26,6 +27,10 @@ pub use fleet::{
 };
 pub use log::{FileFormat, ForwardFormat, ForwardTo, Keep, Log, NodeLog};
 pub use longest_stop::{LongestStop, USUAL_SHUTDOWN};
+pub use rollout::{
+    HealthComparison, HealthSource, ProfileFormat, ProfilePlan, ProfileSource, ReloadMethod,
+    RolloutPlan, ServiceCheck, ServicePlan, ServiceTarget, TemplatePlan,
+};
 pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
 

@@ -1,0 +1,171 @@
+//! How a rollout stands, for those who wait for it and those who look at it.
+
+use super::{Digest, KeptProfile, Rollout, RolloutStage, Trouble, Version};
+use crate::{clock::Mono, name::Name};
+use std::collections::BTreeMap;
+
+/// What the node is told: it makes events of what has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct RolloutFacts {
+    /// Those of which something is known.
+    pub profiles: BTreeMap<Name, SourceFact>,
+    pub templates: BTreeMap<Name, SourceFact>,
+    /// The last failure, while it is pending.
+    pub failure: Option<FailureFact>,
+}
+
+/// How a profile or a template stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SourceFact {
+    /// What is applied is in place.
+    pub in_place: bool,
+    /// Another one with everything that is applied.
+    pub mark: String,
+    /// For people.
+    pub version: String,
+}
+
+/// A failure that is pending.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FailureFact {
+    /// Another one with every failure, and when it becomes FAILED.
+    pub number: u64,
+    pub profile: Option<Name>,
+    pub version: Option<Version>,
+    pub failure: String,
+    /// An update has failed, and what was there before is in place.
+    pub came_back: bool,
+    pub failed: bool,
+}
+
+/// Where a rollout is, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RolloutPhase {
+    /// Its first update of the run is still to come.
+    Starting,
+    Running,
+    /// An update is under way.
+    Updating,
+    /// An update goes back.
+    RollingBack,
+    Pending,
+    Failed,
+    Paused,
+}
+
+impl RolloutPhase {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RolloutPhase::Starting => "starting",
+            RolloutPhase::Running => "running",
+            RolloutPhase::Updating => "updating",
+            RolloutPhase::RollingBack => "rolling-back",
+            RolloutPhase::Pending => "pending",
+            RolloutPhase::Failed => "failed",
+            RolloutPhase::Paused => "paused",
+        }
+    }
+}
+
+impl Rollout {
+    #[must_use]
+    pub fn phase(&self) -> RolloutPhase {
+        let record = self.kept.update.as_ref();
+        match (&self.stage, &self.kept.pending) {
+            (RolloutStage::Updating(_) | RolloutStage::Finishing { .. }, _) => {
+                match record.is_some_and(|record| record.failure.is_some()) {
+                    true => RolloutPhase::RollingBack,
+                    false => RolloutPhase::Updating,
+                }
+            }
+            (
+                RolloutStage::New
+                | RolloutStage::Idle
+                | RolloutStage::Loading { .. }
+                | RolloutStage::Storing { .. },
+                pending,
+            ) => match pending {
+                Some(pending) if pending.failed => RolloutPhase::Failed,
+                Some(_) => RolloutPhase::Pending,
+                None if self.kept.paused => RolloutPhase::Paused,
+                None if !self.kept.booted => RolloutPhase::Starting,
+                None => RolloutPhase::Running,
+            },
+        }
+    }
+
+    /// What is done now, and with which service, for people.
+    #[must_use]
+    pub fn doing(&self) -> Option<(&'static str, Option<&Name>)> {
+        match &self.stage {
+            RolloutStage::New | RolloutStage::Idle => None,
+            RolloutStage::Finishing { .. } => Some(("switching files", None)),
+            RolloutStage::Loading { profile, .. } | RolloutStage::Storing { profile, .. } => {
+                Some(("loading", Some(profile)))
+            }
+            RolloutStage::Updating(update) => {
+                let (doing, at) = update.doing();
+                let services = self.kept.update.as_ref().map(|record| &record.services);
+                let service = services.zip(at).and_then(|(services, at)| services.get(at));
+                Some((doing, service.map(|it| &it.service)))
+            }
+        }
+    }
+
+    /// Why the source of a profile could not be asked the last time.
+    #[must_use]
+    pub fn source_trouble(&self, profile: &str) -> Option<&Trouble> {
+        self.sources.get(profile)?.trouble.as_ref()
+    }
+
+    /// When the source of a profile last answered: wall clock, ns.
+    #[must_use]
+    pub fn answered_at(&self, profile: &str) -> Option<i64> {
+        self.sources.get(profile)?.answered_at
+    }
+
+    /// When the source of a profile is asked next.
+    #[must_use]
+    pub fn next_load(&self, profile: &str) -> Option<Mono> {
+        self.sources.get(profile).map(|source| source.next)
+    }
+
+    #[must_use]
+    pub fn facts(&self) -> RolloutFacts {
+        let pending = self.kept.pending.as_ref();
+        let adrift = pending.filter(|it| it.adrift);
+        let is_adrift = |profile: &Name| {
+            adrift.is_some_and(|it| it.profile.as_ref().is_none_or(|it| it == profile))
+        };
+        let booted = self.kept.booted;
+        let profiles = self.kept.profiles.iter().filter_map(|(name, kept)| {
+            let KeptProfile { applied: Some(version), applied_at, .. } = kept else { return None };
+            let in_place = booted && !is_adrift(name);
+            let mark = format!("{} {applied_at}", version.digest);
+            Some((name.clone(), SourceFact { in_place, mark, version: version.to_string() }))
+        });
+        let templates = self.kept.files.iter().map(|(name, digest)| {
+            let uses_adrift = |profiles: &[Name]| profiles.iter().any(is_adrift);
+            let in_place =
+                booted && !self.template(name).is_some_and(|it| uses_adrift(&it.profiles));
+            let (mark, version) = (digest.to_string(), short(*digest));
+            (name.clone(), SourceFact { in_place, mark, version })
+        });
+        let failure = pending.map(|it| FailureFact {
+            number: it.number,
+            profile: it.profile.clone(),
+            version: it.version.clone(),
+            failure: it.failure.clone(),
+            came_back: it.came_back,
+            failed: it.failed,
+        });
+        RolloutFacts { profiles: profiles.collect(), templates: templates.collect(), failure }
+    }
+}
+
+fn short(digest: Digest) -> String {
+    let mut text = digest.to_string();
+    text.truncate(12);
+    text
+}

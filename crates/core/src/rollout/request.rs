@@ -1,0 +1,143 @@
+//! What people ask of a rollout.
+
+use super::{
+    KeptProfile, Rollout, RolloutRequest, RolloutStep, UpdateCause, Version,
+    round::{Round, RoundPurpose},
+};
+use crate::name::Name;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Why a request is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RolloutRefusal {
+    #[error("there is no profile '{0}'")]
+    UnknownProfile(Name),
+    #[error("the rollout is paused: resume it first")]
+    Paused,
+    #[error("no rollout begins during maintenance")]
+    Maintenance,
+    #[error("the node is stopping")]
+    Ending,
+    #[error("profile '{0}' is pending, and comes first")]
+    Pending(Name),
+    #[error("profile '{0}' has no earlier version")]
+    NoEarlier(Name),
+    #[error("version {1} is not in the history of profile '{0}'")]
+    NotInHistory(Name, Version),
+    #[error("profile '{0}' has version {1} already")]
+    IsApplied(Name, Version),
+    #[error("the first update of this run is still to come")]
+    NotBooted,
+}
+
+impl Rollout {
+    pub(super) fn asked(
+        &mut self,
+        step: &mut RolloutStep,
+        request: RolloutRequest,
+    ) -> Result<(), RolloutRefusal> {
+        match &request {
+            RolloutRequest::Pause => {
+                self.kept.paused = true;
+                return Ok(());
+            }
+            RolloutRequest::Resume => {
+                if std::mem::take(&mut self.kept.paused) {
+                    self.grant_time(step.now.mono);
+                    self.sources.values_mut().for_each(|source| source.noticed = true);
+                }
+                return Ok(());
+            }
+            RolloutRequest::Refresh { profile, .. } => self.may_refresh(profile.as_ref())?,
+            RolloutRequest::Rollback { profile, to, .. } => {
+                self.may_begin(Some(profile))?;
+                self.earlier_version(profile, to.as_ref())?;
+            }
+        }
+        self.requests.push_back(request);
+        Ok(())
+    }
+
+    fn may_begin(&self, profile: Option<&Name>) -> Result<(), RolloutRefusal> {
+        match profile {
+            Some(name) if self.profile(name).is_none() => {
+                Err(RolloutRefusal::UnknownProfile(name.clone()))
+            }
+            _ if self.ending => Err(RolloutRefusal::Ending),
+            _ if self.kept.paused => Err(RolloutRefusal::Paused),
+            _ if self.maintenance => Err(RolloutRefusal::Maintenance),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn may_refresh(&self, profile: Option<&Name>) -> Result<(), RolloutRefusal> {
+        self.may_begin(profile)?;
+        let pending = self.kept.pending.as_ref().and_then(|it| it.profile.as_ref());
+        match (profile, pending) {
+            (Some(asked), Some(pending)) if asked != pending => {
+                Err(RolloutRefusal::Pending(pending.clone()))
+            }
+            (Some(_) | None, Some(_) | None) => Ok(()),
+        }
+    }
+
+    fn earlier_version(
+        &self,
+        profile: &Name,
+        to: Option<&Version>,
+    ) -> Result<Version, RolloutRefusal> {
+        if !self.kept.booted {
+            return Err(RolloutRefusal::NotBooted);
+        }
+        let none = KeptProfile::default();
+        let kept = self.kept.profiles.get(profile).unwrap_or(&none);
+        let mut history = kept.history.iter().map(|it| &it.version);
+        let found = match to {
+            None => history.next().ok_or_else(|| RolloutRefusal::NoEarlier(profile.clone()))?,
+            Some(to) if kept.applied.as_ref().is_some_and(|it| it.is_same_content(to)) => {
+                return Err(RolloutRefusal::IsApplied(profile.clone(), to.clone()));
+            }
+            Some(to) => history
+                .find(|it| it.is_same_content(to))
+                .ok_or_else(|| RolloutRefusal::NotInHistory(profile.clone(), to.clone()))?,
+        };
+        Ok(found.clone())
+    }
+
+    /// Begins what was asked for, now that nothing is under way.
+    pub(super) fn begin_request(&mut self, step: &mut RolloutStep, request: RolloutRequest) {
+        match request {
+            RolloutRequest::Refresh { profile, force } => self.refresh(step, profile, force),
+            RolloutRequest::Rollback { profile, to, force } => {
+                // What has changed since it was asked for is refused in silence: `status` shows it.
+                let Ok(version) = self.earlier_version(&profile, to.as_ref()) else { return };
+                let round = Round { force, ..Round::new(RoundPurpose::Refresh, VecDeque::new()) };
+                let versions = BTreeMap::from([(profile.clone(), version)]);
+                self.begin_update(step, UpdateCause::Rollback(profile), versions, round);
+            }
+            RolloutRequest::Pause | RolloutRequest::Resume => {}
+        }
+    }
+
+    fn refresh(&mut self, step: &mut RolloutStep, profile: Option<Name>, force: bool) {
+        let all = self.plan.profiles.iter().map(|it| it.name.clone());
+        let names: VecDeque<Name> =
+            all.filter(|name| profile.as_ref().is_none_or(|it| it == name)).collect();
+        // What is pending is tried again, and pending anew if that fails.
+        let was_adrift = self.kept.pending.take().is_some_and(|it| it.adrift);
+        let mut round = match (self.kept.booted, was_adrift) {
+            (true, false) => Round::new(RoundPurpose::Refresh, names),
+            (true, true) => {
+                let forced = self.plan.services.iter().map(|it| it.name.clone()).collect();
+                Round { forced, ..Round::new(RoundPurpose::Plan, names) }
+            }
+            (false, _) => {
+                self.boot = None;
+                let all = self.plan.profiles.iter().map(|it| it.name.clone());
+                Round::new(RoundPurpose::Boot, all.collect())
+            }
+        };
+        (round.asked, round.force) = (true, force);
+        self.go_round(step, round);
+    }
+}

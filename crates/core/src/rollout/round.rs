@@ -1,0 +1,370 @@
+//! A round of questions to sources: at the boot and after a reload of several profiles, of which one
+//! update is made; later of those that are due, one update each.
+
+use super::{
+    LoadOutcome, Rollout, RolloutCommand, RolloutStage, RolloutStep, Trouble, UpdateCause, Version,
+};
+use crate::{clock::Mono, name::Name};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Round {
+    pub(super) purpose: RoundPurpose,
+    /// Those that are still to be asked, in the order of the file.
+    pub(super) rest: VecDeque<Name>,
+    /// What was served, of a round that makes one update.
+    pub(super) got: BTreeMap<Name, Version>,
+    /// The first that could not be had, of a round that makes one update: what was applied before
+    /// has to do.
+    pub(super) missed: Option<MissedProfile>,
+    /// A user asks: what has failed before is tried again.
+    pub(super) asked: bool,
+    /// A user wants what somebody else has edited to be overwritten.
+    pub(super) force: bool,
+    /// Services that are told in any case.
+    pub(super) forced: BTreeSet<Name>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum RoundPurpose {
+    /// All profiles, then one update of all templates.
+    Boot,
+    /// Those whose source is another one, then one update of all templates.
+    Plan,
+    /// An update for each that has changed.
+    Refresh,
+}
+
+/// A profile that could not be had.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct MissedProfile {
+    pub(super) profile: Name,
+    /// The version that is not wanted again; `None`: it could not be loaded.
+    pub(super) version: Option<Version>,
+    pub(super) trouble: Trouble,
+}
+
+impl Round {
+    pub(super) fn new(purpose: RoundPurpose, rest: VecDeque<Name>) -> Round {
+        Round {
+            purpose,
+            rest,
+            got: BTreeMap::new(),
+            missed: None,
+            asked: false,
+            force: false,
+            forced: BTreeSet::new(),
+        }
+    }
+}
+
+impl Rollout {
+    /// The boot, or the rest of it once the profile that it waits for is due. `false`: not yet.
+    pub(super) fn begin_boot(&mut self, step: &mut RolloutStep) -> bool {
+        if self.next_question().is_none_or(|at| at > step.now.mono) {
+            return false;
+        }
+        let all = self.plan.profiles.iter().map(|profile| profile.name.clone());
+        let round = match self.boot.take() {
+            Some(mut round) => {
+                round.rest = all.filter(|name| !round.got.contains_key(name)).collect();
+                round
+            }
+            None => {
+                let rest = all.collect();
+                let forced = self.services_of_interrupted();
+                Round { forced, ..Round::new(RoundPurpose::Boot, rest) }
+            }
+        };
+        self.go_round(step, round);
+        true
+    }
+
+    /// Services of profiles whose update was under way when the last run ended: they are told even if
+    /// their files are right.
+    fn services_of_interrupted(&self) -> BTreeSet<Name> {
+        let same = |one: &Option<Version>, other: &Version| {
+            one.as_ref().is_some_and(|one| one.is_same_content(other))
+        };
+        let profiles = self.kept.profiles.iter().filter(|(_, kept)| {
+            let open = |it: &Version| !same(&kept.applied, it) && !same(&kept.refused, it);
+            kept.retrieved.as_ref().is_some_and(open)
+        });
+        profiles.flat_map(|(name, _)| self.services_of(name)).collect()
+    }
+
+    /// Asks those that are due. `false`: none is.
+    pub(super) fn begin_refresh(&mut self, step: &mut RolloutStep) -> bool {
+        let now = step.now.mono;
+        let due: VecDeque<Name> =
+            self.askable().filter(|(_, at)| *at <= now).map(|(name, _)| name.clone()).collect();
+        if due.is_empty() {
+            return false;
+        }
+        self.go_round(step, Round::new(RoundPurpose::Refresh, due));
+        true
+    }
+
+    /// When the next profile is due, of those that may be asked.
+    pub(super) fn next_question(&self) -> Option<Mono> {
+        if !self.kept.booted && self.kept.pending.is_none() {
+            return Some(Mono(0));
+        }
+        self.askable().map(|(_, at)| at).min()
+    }
+
+    /// The profiles that may be asked, each with when: while one is pending, nobody else.
+    fn askable(&self) -> impl Iterator<Item = (&Name, Mono)> {
+        let pending = self.kept.pending.as_ref().and_then(|it| it.profile.as_ref());
+        let may = move |name: &Name| pending.is_none_or(|pending| pending == name);
+        self.plan.profiles.iter().filter(move |it| may(&it.name)).map(|profile| {
+            let at = self.sources.get(&profile.name).map_or(Mono(0), |source| {
+                if source.noticed { source.earliest } else { source.next }
+            });
+            (&profile.name, at)
+        })
+    }
+
+    /// Asks the next profile of a round, or ends it.
+    pub(super) fn go_round(&mut self, step: &mut RolloutStep, mut round: Round) {
+        self.stage = RolloutStage::Idle;
+        if self.ending {
+            return;
+        }
+        let Some(profile) = round.rest.pop_front() else { return self.end_round(step, round) };
+        let fresh = round.purpose != RoundPurpose::Refresh || !self.is_settled(&profile);
+        let fresh = fresh || round.asked;
+        let name = profile.clone();
+        let op = self.ask(step, |op| RolloutCommand::Load { op, profile: name, fresh });
+        self.stage = RolloutStage::Loading { op, profile, round };
+    }
+
+    /// What the source has served last needs nothing more: it is applied, or not wanted.
+    fn is_settled(&self, profile: &Name) -> bool {
+        let served = self.sources.get(profile).and_then(|source| source.served.as_ref());
+        let kept = self.kept.profiles.get(profile);
+        served.zip(kept).is_some_and(|(served, kept)| {
+            kept.applied.iter().chain(&kept.refused).any(|it| it.is_same_content(served))
+        })
+    }
+
+    pub(super) fn loaded(
+        &mut self,
+        step: &mut RolloutStep,
+        op: super::Op,
+        profile: &Name,
+        outcome: LoadOutcome,
+        not_before: Option<Duration>,
+    ) {
+        let RolloutStage::Loading { op: mine, round, .. } = &self.stage else { return };
+        if *mine != op {
+            return;
+        }
+        let round = round.clone();
+        self.stage = RolloutStage::Idle;
+        let interval = self.plan.refresh_interval;
+        let Some(source) = self.sources.get_mut(profile) else {
+            return self.go_round(step, round);
+        };
+        let now = step.now.mono;
+        source.earliest = now.after(not_before.unwrap_or_default());
+        source.next = now.after(interval).max(source.earliest);
+        source.noticed = false;
+        match &outcome {
+            LoadOutcome::Unchanged => {
+                (source.trouble, source.answered_at) = (None, Some(step.now.wall))
+            }
+            LoadOutcome::Served { version, .. } => {
+                (source.trouble, source.answered_at) = (None, Some(step.now.wall));
+                source.served = Some(version.clone());
+            }
+            LoadOutcome::Failed(trouble) => source.trouble = Some(trouble.clone()),
+        }
+        match outcome {
+            LoadOutcome::Unchanged => self.unchanged(step, profile, round),
+            LoadOutcome::Served { version, content } => {
+                if self.is_wanted(profile, &version, round.asked) {
+                    self.kept_profile(profile).refused = None;
+                    let (name, stored) = (profile.clone(), version.clone());
+                    let op = self.ask(step, |op| RolloutCommand::Store {
+                        op,
+                        profile: name,
+                        version: stored,
+                        content,
+                    });
+                    let profile = profile.clone();
+                    self.stage = RolloutStage::Storing { op, profile, version, round };
+                } else {
+                    self.served_known(step, profile, version, round);
+                }
+            }
+            LoadOutcome::Failed(trouble) => self.not_loaded(step, profile, trouble, round),
+        }
+    }
+
+    /// It is neither the applied version nor one that has failed.
+    fn is_wanted(&self, profile: &Name, version: &Version, asked: bool) -> bool {
+        self.kept.profiles.get(profile).is_none_or(|kept| {
+            let is =
+                |it: &Option<Version>| it.as_ref().is_some_and(|it| it.is_same_content(version));
+            !is(&kept.applied) && (asked || !is(&kept.refused))
+        })
+    }
+
+    /// The source has served what is applied, perhaps under another label, or what has failed.
+    fn served_known(
+        &mut self,
+        step: &mut RolloutStep,
+        profile: &Name,
+        version: Version,
+        mut round: Round,
+    ) {
+        let kept = self.kept_profile(profile);
+        let is_applied = kept.applied.as_ref().is_some_and(|it| it.is_same_content(&version));
+        if !is_applied {
+            let why = format!("version {version} of profile '{profile}' has failed before");
+            return self.missed(step, profile, Some(version), Trouble(why), round);
+        }
+        (kept.applied, kept.retrieved) = (Some(version.clone()), Some(version.clone()));
+        kept.refused = None;
+        let is_adrift = self.end_pending_of(profile);
+        match round.purpose {
+            RoundPurpose::Boot | RoundPurpose::Plan => {
+                round.got.insert(profile.clone(), version);
+                self.go_round(step, round);
+            }
+            RoundPurpose::Refresh if is_adrift => {
+                round.forced = self.services_of(profile);
+                let versions = BTreeMap::from([(profile.clone(), version)]);
+                self.begin_update(step, UpdateCause::Profile(profile.clone()), versions, round);
+            }
+            RoundPurpose::Refresh => self.go_round(step, round),
+        }
+    }
+
+    fn unchanged(&mut self, step: &mut RolloutStep, profile: &Name, round: Round) {
+        match round.purpose {
+            RoundPurpose::Boot | RoundPurpose::Plan => {
+                let why = Trouble("its source has served nothing".to_owned());
+                self.missed(step, profile, None, why, round);
+            }
+            RoundPurpose::Refresh => {
+                // It could not be loaded, and now it can be.
+                if self.kept.pending.as_ref().is_some_and(|it| it.version.is_none()) {
+                    self.end_pending_of(profile);
+                }
+                self.go_round(step, round);
+            }
+        }
+    }
+
+    fn not_loaded(
+        &mut self,
+        step: &mut RolloutStep,
+        profile: &Name,
+        trouble: Trouble,
+        round: Round,
+    ) {
+        let why = Trouble(format!("profile '{profile}' cannot be loaded: {trouble}"));
+        self.missed(step, profile, None, why, round);
+    }
+
+    /// A profile cannot be had, or only a version that has failed.
+    fn missed(
+        &mut self,
+        step: &mut RolloutStep,
+        profile: &Name,
+        version: Option<Version>,
+        trouble: Trouble,
+        mut round: Round,
+    ) {
+        let missed = MissedProfile { profile: profile.clone(), version, trouble };
+        match round.purpose {
+            RoundPurpose::Boot | RoundPurpose::Plan => {
+                if missed.version.is_none() {
+                    round.rest.clear();
+                }
+                round.missed.get_or_insert(missed);
+                self.go_round(step, round);
+            }
+            RoundPurpose::Refresh => {
+                let stays = self.kept.pending.is_some();
+                // A version that was rolled back by hand is not wanted: nothing is wrong.
+                if !stays && missed.version.is_none() {
+                    return self.pend(step, missed, false);
+                }
+                self.go_round(step, round);
+            }
+        }
+    }
+
+    pub(super) fn stored(
+        &mut self,
+        step: &mut RolloutStep,
+        op: super::Op,
+        outcome: Result<(), Trouble>,
+    ) {
+        let RolloutStage::Storing { op: mine, profile, version, round } = &self.stage else {
+            return;
+        };
+        if *mine != op {
+            return;
+        }
+        let (profile, version, mut round) = (profile.clone(), version.clone(), round.clone());
+        self.stage = RolloutStage::Idle;
+        if let Err(trouble) = outcome {
+            let why = Trouble(format!(
+                "version {version} of profile '{profile}' cannot be kept: {trouble}"
+            ));
+            return self.missed(step, &profile, None, why, round);
+        }
+        self.kept_profile(&profile).retrieved = Some(version.clone());
+        match round.purpose {
+            RoundPurpose::Boot | RoundPurpose::Plan => {
+                round.got.insert(profile, version);
+                self.go_round(step, round);
+            }
+            RoundPurpose::Refresh => {
+                let versions = BTreeMap::from([(profile.clone(), version)]);
+                self.begin_update(step, UpdateCause::Profile(profile), versions, round);
+            }
+        }
+    }
+
+    /// Every profile was asked.
+    fn end_round(&mut self, step: &mut RolloutStep, mut round: Round) {
+        let cause = match round.purpose {
+            RoundPurpose::Boot => UpdateCause::Boot,
+            RoundPurpose::Plan => UpdateCause::Plan,
+            RoundPurpose::Refresh => return,
+        };
+        let record = self.kept.update.as_ref();
+        let fallback = |name: &Name| record.is_some_and(|it| it.versions.contains_key(name));
+        let lacks = |name: &Name| {
+            !round.got.contains_key(name) && self.applied(name).is_none() && !fallback(name)
+        };
+        if self.plan.profiles.iter().any(|profile| lacks(&profile.name)) {
+            let missed = round.missed.take();
+            self.boot = Some(round);
+            if let Some(missed) = missed {
+                self.pend(step, missed, false);
+            }
+            return;
+        }
+        let mut versions = record.map(|it| it.versions.clone()).unwrap_or_default();
+        versions.extend(std::mem::take(&mut round.got));
+        let cause = record.map_or(cause, |record| record.cause.clone());
+        self.begin_update(step, cause, versions, round);
+    }
+
+    pub(super) fn services_of(&self, profile: &Name) -> BTreeSet<Name> {
+        let uses = |template: &Name| {
+            self.template(template).is_some_and(|it| it.profiles.contains(profile))
+        };
+        let services = self.plan.services.iter();
+        services.filter(|it| it.templates.iter().any(uses)).map(|it| it.name.clone()).collect()
+    }
+}
