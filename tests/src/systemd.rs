@@ -5,6 +5,7 @@ use crate::{Scratch, binary, proc, within};
 use std::{
     fs,
     os::unix::fs::symlink,
+    path::PathBuf,
     process::{Child, Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
@@ -80,6 +81,12 @@ impl Systemd {
         });
         let manager = up?;
         Ok(Systemd { container, manager, _scratch: scratch })
+    }
+
+    /// Its root, as others reach it.
+    #[must_use]
+    pub fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.manager))
     }
 
     /// The end of a command that runs in there, and what it wrote.

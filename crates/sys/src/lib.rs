@@ -20,4 +20,4 @@ pub mod spawn;
 pub mod sweep;
 pub mod user;
 
-pub use files::{disk, own_dir, reserved_file, run_files, state_dir};
+pub use files::{disk, entries, lease, own_dir, reserved_file, run_files, state_dir};

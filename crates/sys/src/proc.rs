@@ -26,6 +26,22 @@ fn all_children() -> Vec<u32> {
     }
 }
 
+/// The direct children of a process, of all its threads; none of one that is gone.
+#[must_use]
+pub fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let listed = threads.filter_map(Result::ok).map(|thread| {
+        let text = fs::read_to_string(thread.path().join("children")).ok()?;
+        let pids = text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+        Some(pids.collect::<Vec<u32>>())
+    });
+    match listed.collect::<Option<Vec<_>>>() {
+        Some(listed) => listed.concat(),
+        // A kernel that does not list them.
+        None => all().into_iter().filter(|child| parent(*child) == Some(pid)).collect(),
+    }
+}
+
 /// Every process we can see.
 #[must_use]
 pub fn all() -> Vec<u32> {

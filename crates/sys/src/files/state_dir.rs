@@ -51,6 +51,10 @@ impl StateDir {
         Ok(StateDir { fd: open(path, flags, Mode::empty())?, durability })
     }
 
+    pub(super) fn of(fd: OwnedFd, durability: Durability) -> StateDir {
+        StateDir { fd, durability }
+    }
+
     /// Replaces a file as a whole; gives the new one, positioned at its end. `mode` is subject to
     /// the umask.
     ///
