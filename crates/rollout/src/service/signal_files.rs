@@ -1,0 +1,168 @@
+//! Signal files: how a node without the right to tell units has them told.
+//!
+//! A path unit watches a file for each unit and verb; its helper, which has the right, runs
+//! `systemctl`. The file says nothing but that something is wanted. What came of it is read over
+//! D-Bus, from the helper and from the unit, which needs no right.
+
+use super::units::{UnitError, Units};
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::time::sleep;
+
+/// Between two looks at the helper.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// What is done to a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Reload,
+    Start,
+    Stop,
+}
+
+impl Verb {
+    const ALL: [Verb; 3] = [Verb::Reload, Verb::Start, Verb::Stop];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Verb::Reload => "reload",
+            Verb::Start => "start",
+            Verb::Stop => "stop",
+        }
+    }
+
+    /// A unit that does not run is not started by a reload.
+    fn command(self) -> &'static str {
+        match self {
+            Verb::Reload => "try-reload-or-restart",
+            Verb::Start => "start",
+            Verb::Stop => "stop",
+        }
+    }
+}
+
+/// The directory of signal files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignalFiles {
+    directory: PathBuf,
+}
+
+impl SignalFiles {
+    #[must_use]
+    pub fn new(directory: &Path) -> SignalFiles {
+        SignalFiles { directory: directory.to_owned() }
+    }
+
+    /// The units that have to be installed, by their file names; a path unit is to be enabled for
+    /// each unit that is told: `mainstay-reload@nginx.service.path`.
+    #[must_use]
+    pub fn units(&self) -> Vec<(String, String)> {
+        let directory = self.directory.display();
+        let mut units = Vec::new();
+        for verb in Verb::ALL {
+            let (word, command) = (verb.as_str(), verb.command());
+            let path = format!(
+                "[Unit]\nDescription=Mainstay: {word} %I when asked to\n\n\
+                 [Path]\nPathModified={directory}/%i.{word}\n\n\
+                 [Install]\nWantedBy=multi-user.target\n"
+            );
+            let service = format!(
+                "[Unit]\nDescription=Mainstay: {word} %I\nStartLimitIntervalSec=0\n\n\
+                 [Service]\nType=oneshot\nExecStart=systemctl {command} %I\n"
+            );
+            units.push((format!("mainstay-{word}@.path"), path));
+            units.push((format!("mainstay-{word}@.service"), service));
+        }
+        units
+    }
+
+    /// Asks by a file, and waits for the end of the helper that does it.
+    pub(super) async fn tell(
+        &self,
+        units: &Units,
+        unit: &str,
+        verb: Verb,
+    ) -> Result<(), UnitError> {
+        let word = verb.as_str();
+        let escaped = escape(unit);
+        let (helper, path) = (
+            format!("mainstay-{word}@{escaped}.service"),
+            format!("mainstay-{word}@{escaped}.path"),
+        );
+        // One that is not watched would be waited for in vain.
+        if units.facts(&path).await?.active != "active" {
+            let why = "is not active: enable it, see 'mainstay rollout units'".to_owned();
+            return Err(UnitError::Unit { unit: path, why });
+        }
+        let before = units.facts(&helper).await?.invocation;
+        self.touch(&escaped, word)?;
+        loop {
+            sleep(AGAIN).await;
+            let facts = units.facts(&helper).await?;
+            match facts.active.as_str() {
+                _ if facts.invocation == before => {}
+                "inactive" if facts.result == "success" => return Ok(()),
+                "inactive" | "failed" => {
+                    let why = format!("ended with '{}'", facts.result);
+                    return Err(UnitError::Unit { unit: helper, why });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn touch(&self, escaped: &str, word: &str) -> io::Result<()> {
+        if !self.directory.is_dir() {
+            fs::DirBuilder::new().recursive(true).mode(0o755).create(&self.directory)?;
+        }
+        let path = self.directory.join(format!("{escaped}.{word}"));
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path)?;
+        file.write_all(b"\n")
+    }
+}
+
+/// As systemd-escape does: `/` is `-`, and what is not certain to mean itself a code.
+fn escape(unit: &str) -> String {
+    let mut escaped = String::new();
+    for (at, byte) in unit.bytes().enumerate() {
+        match byte {
+            b'/' => escaped.push('-'),
+            b'.' if at == 0 => escaped.push_str("\\x2e"),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {
+                escaped.push(char::from(byte));
+            }
+            _ => escaped.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_escaped_as_systemd_does() {
+        assert_eq!(escape("nginx.service"), "nginx.service");
+        assert_eq!(escape("web@1.service"), "web\\x401.service");
+        assert_eq!(escape("my-app.service"), "my\\x2dapp.service");
+    }
+
+    #[test]
+    fn a_reload_never_starts_what_does_not_run() {
+        let units = SignalFiles::new(Path::new("/run/mainstay-units")).units();
+        assert_eq!(units.len(), 6);
+        let reload = &units.iter().find(|(name, _)| name == "mainstay-reload@.service");
+        let (_, text) = reload.expect("there");
+        assert!(text.contains("ExecStart=systemctl try-reload-or-restart %I"), "{text}");
+        let path =
+            &units.iter().find(|(name, _)| name == "mainstay-reload@.path").expect("there").1;
+        assert!(path.contains("PathModified=/run/mainstay-units/%i.reload"), "{path}");
+    }
+}

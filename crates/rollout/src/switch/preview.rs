@@ -1,0 +1,81 @@
+//! What an update would change, for people to read.
+
+use super::{
+    destination::{Destination, Found},
+    difference::difference,
+    render::{Output, render},
+};
+use crate::{
+    store::Store,
+    template::{Mask, ShowSecrets},
+};
+use mainstay_core::{
+    name::Name,
+    plan::TemplatePlan,
+    rollout::{StageFailure, StageSet, Trouble},
+};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// One destination that would change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    pub template: Name,
+    pub destination: PathBuf,
+    /// Unified; of a directory, of each of its files.
+    pub difference: String,
+}
+
+pub(super) fn preview(
+    store: &Store,
+    set: &StageSet,
+    templates: &[TemplatePlan],
+    node: &Value,
+) -> Result<Vec<Preview>, StageFailure> {
+    // Whether anything changes only the values tell.
+    let real = render(store, set, templates, node, ShowSecrets::Values)?;
+    let named = render(store, set, templates, node, ShowSecrets::Names)?;
+    let hidden = store.mask();
+    let mut all = Vec::new();
+    for (real, named) in real.iter().zip(&named) {
+        let plan = real.plan;
+        let failed = |error: std::io::Error| {
+            let path = plan.dst.display();
+            let name = &plan.name;
+            StageFailure::Disk(Trouble(format!("template '{name}': cannot read {path}: {error}")))
+        };
+        let at = Destination::open(&plan.dst).map_err(failed)?;
+        let found = at.found().map_err(failed)?;
+        if found.digest() != Some(real.digest) {
+            let difference = match &named.output {
+                Output::File(new) => shown(&found, &new.bytes, real.output.uses_secret(), &hidden),
+                Output::Tree(files) => {
+                    let path = |path: &PathBuf| format!("{}\n", plan.dst.join(path).display());
+                    files.keys().map(path).collect()
+                }
+            };
+            let (template, destination) = (plan.name.clone(), plan.dst.clone());
+            all.push(Preview { template, destination, difference });
+        }
+    }
+    Ok(all)
+}
+
+/// What is there is shown without any secret that we ever put there.
+fn shown(found: &Found, new: &[u8], uses_secret: bool, hidden: &Result<Mask, ()>) -> String {
+    let was = match (found, hidden) {
+        (Found::File { bytes, .. }, Ok(mask)) => mask.apply_bytes(bytes),
+        (Found::File { bytes, .. }, Err(())) if !uses_secret => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+        (Found::File { .. }, Err(())) => {
+            return "it differs; what is there is not shown, as its secrets are not known\n".into();
+        }
+        (Found::Nothing | Found::Link { .. }, _) => String::new(),
+    };
+    let told = difference(&was, &String::from_utf8_lossy(new));
+    match told.is_empty() {
+        true => "a secret changes\n".to_owned(),
+        false => told,
+    }
+}

@@ -1,0 +1,61 @@
+//! The switch: each staged file takes the place of its destination.
+
+use super::{
+    destination::{Destination, Found},
+    staging,
+};
+use crate::{crash, store::Store};
+use mainstay_core::rollout::{StagedFile, Trouble};
+use mainstay_sys::entries::EntryKind;
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+pub(super) fn switch(store: &Store, files: &[StagedFile]) -> Result<(), Trouble> {
+    let told = |path: &Path, error: io::Error| {
+        Trouble(format!("cannot put {} in place: {error}", path.display()))
+    };
+    let entries = staging::read(store).map_err(|error| told(store.path(), error))?;
+    let modes: BTreeMap<&Path, u32> =
+        entries.iter().map(|entry| (entry.staged.as_path(), entry.mode)).collect();
+    let mut dirs: BTreeMap<PathBuf, Destination> = BTreeMap::new();
+    for file in files {
+        let failed = |error| told(&file.destination, error);
+        let at = Destination::open(&file.destination).map_err(failed)?;
+        put_in_place(file, &at, modes.get(file.staged.as_path()).copied()).map_err(failed)?;
+        let parent = file.destination.parent().unwrap_or(Path::new("/"));
+        dirs.insert(parent.to_owned(), at);
+    }
+    for at in dirs.values() {
+        at.dir.sync().map_err(|error| told(&at.path, error))?;
+        crash::point().map_err(|error| told(&at.path, error))?;
+    }
+    Ok(())
+}
+
+fn put_in_place(file: &StagedFile, at: &Destination, mode: Option<u32>) -> io::Result<()> {
+    let found = at.found()?;
+    let staged = file.staged.file_name().unwrap_or_default();
+    match at.staged_digest(&file.staged)? {
+        Some(digest) if digest == file.new => {}
+        // An earlier try has put it in place.
+        _ if found.digest() == Some(file.new) => return Ok(()),
+        Some(_) => return Err(io::Error::other("what was staged is not what is there now")),
+        None => return Err(io::Error::other("what was staged is gone")),
+    }
+    if found.digest() != file.old.as_ref().map(|old| old.digest) && found.digest() != Some(file.new)
+    {
+        return Err(io::Error::other("somebody else has edited it meanwhile"));
+    }
+    if at.dir.entry(staged)?.is_some_and(|entry| entry.kind == EntryKind::File) {
+        let mode = mode.unwrap_or(match &found {
+            Found::File { entry, .. } => entry.mode,
+            Found::Nothing | Found::Link { .. } => 0o600,
+        });
+        at.dir.permit(staged, mode, None)?;
+    }
+    at.dir.put(staged, &at.name)?;
+    crash::point()
+}
