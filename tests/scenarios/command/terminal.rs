@@ -37,9 +37,13 @@ fn colours_are_for_terminals_that_have_them_and_people_who_want_them() {
 #[test]
 fn a_job_that_is_not_there_is_told_with_the_one_that_may_be_meant() {
     let node = Setup::config(SLEEPER).start();
-    for args in
-        [&["stop", "wroker"][..], &["why", "workr"], &["status", "Worker"], &["restart", "wrker"]]
-    {
+    for args in [
+        &["stop", "wroker"][..],
+        &["why", "workr"],
+        &["status", "Worker"],
+        &["restart", "wrker"],
+        &["logs", "wroker"],
+    ] {
         let told = text(&node.ask(args).stderr);
         assert!(told.contains("did you mean 'worker'?"), "{args:?}: {told}");
     }
@@ -72,7 +76,10 @@ fn check_warns_of_what_is_not_on_this_machine() {
     let scratch = Scratch::new();
     let file = scratch.path().join("mainstay.toml");
     let config = "[jobs.web]\nexec = \"no-such-program --port 80\"\nuser = \"nobody-of-this-name\"\n\
-                  [jobs.own]\nexec = \"./run\"\ncwd = \"/nonexistent\"\n[jobs.fine]\nexec = \"sleep 1\"\n";
+                  [jobs.own]\nexec = \"./run\"\ncwd = \"/nonexistent\"\n[jobs.fine]\nexec = \"sleep 1\"\n\
+                  [jobs.asked]\nexec = \"sleep 1\"\ngroup = \"group-of-nobody\"\n\
+                  health = { exec = \"no-such-check\" }\n\
+                  stop = { exec = \"/etc/passwd\" }\n";
     std::fs::write(&file, config).expect("a file");
     let check = |more: &[&str]| {
         let mut command = Command::new(binary());
@@ -86,13 +93,16 @@ fn check_warns_of_what_is_not_on_this_machine() {
         "jobs.web: there is no user 'nobody-of-this-name' on this machine",
         "jobs.web: there is no program 'no-such-program' on this machine",
         "jobs.own: there is no program './run' on this machine",
+        "jobs.asked: there is no group 'group-of-nobody' on this machine",
+        "jobs.asked: there is no program 'no-such-check' on this machine",
+        "jobs.asked: '/etc/passwd' cannot be executed on this machine",
     ] {
         assert!(told.contains(part), "{told}");
     }
     assert!(!told.contains("jobs.fine"), "{told}");
     let json: serde_json::Value = serde_json::from_slice(&check(&["--json"]).stdout).expect("JSON");
     assert_eq!(json["valid"], true);
-    assert_eq!(json["diagnostics"].as_array().map(Vec::len), Some(3), "{json}");
+    assert_eq!(json["diagnostics"].as_array().map(Vec::len), Some(6), "{json}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::{
     failure::Failure,
     term::JobLines,
 };
+use mainstay_config::nearest;
 use mainstay_core::name::stands_for;
 use mainstay_net::percent::segment;
 use mainstay_wire::{
@@ -59,7 +60,7 @@ fn local(args: &LogsArgs, run_dir: &Path) -> Result<i32, Failure> {
     let root = state_dir.join("logs");
     let mut names = Vec::new();
     for name in &args.jobs {
-        names.extend(meant(&root, name, args.follow)?);
+        names.extend(meant(&root, name, args, run_dir)?);
     }
     let mut logs_of = match names.is_empty() {
         false => LogsOf::Named(names),
@@ -131,21 +132,30 @@ fn nothing(root: &Path) -> Failure {
 }
 
 /// The job of this name; else the instances of it, as far as they have written anything.
-fn meant(root: &Path, name: &str, follow: bool) -> Result<Vec<String>, Failure> {
+fn meant(root: &Path, name: &str, args: &LogsArgs, run_dir: &Path) -> Result<Vec<String>, Failure> {
     let dir = root.join(name);
     if !name.contains('/') && dir.is_dir() {
         return Ok(vec![name.to_owned()]);
     }
-    let mut instances = read_failed(root, logs::all(root))?;
-    instances.retain(|other| stands_for(name, other));
-    match instances.is_empty() {
-        false => Ok(instances),
-        true if follow && !name.contains('/') => Ok(vec![name.to_owned()]),
-        true => Err(Failure::failed(format!(
-            "'{name}' has written nothing: there is no {}",
-            dir.display()
-        ))),
+    let all = read_failed(root, logs::all(root))?;
+    let instances: Vec<String> =
+        all.iter().filter(|other| stands_for(name, other)).cloned().collect();
+    if !instances.is_empty() {
+        return Ok(instances);
     }
+    if args.follow && !name.contains('/') {
+        return Ok(vec![name.to_owned()]);
+    }
+    let mut known = started_jobs(run_dir);
+    if known.is_empty() {
+        known = written_jobs(args.node.dir.config.as_deref()).unwrap_or_default();
+    }
+    let is_known = known.iter().any(|job| stands_for(name, job));
+    known.extend(all);
+    let near = nearest(name, known.iter().map(String::as_str)).filter(|_| !is_known);
+    let near = near.map_or_else(String::new, |near| format!(": did you mean '{near}'?"));
+    let dir = dir.display();
+    Err(Failure::failed(format!("'{name}' has written nothing: there is no {dir}{near}")))
 }
 
 fn read_failed<T>(dir: &Path, read: io::Result<T>) -> Result<T, Failure> {
