@@ -129,15 +129,21 @@ pub(super) fn parse(text: &str, file: usize) -> Result<YamlNode, YamlError> {
                 nodes += 1;
                 None
             }
-            Event::SequenceEnd | Event::MappingEnd => open.pop().map(|it| {
-                let value = match it.kind {
-                    OpenKind::List(all) => YamlValue::List(all),
-                    OpenKind::Map { pairs, .. } => YamlValue::Map(merged(pairs)),
-                };
-                let node = YamlNode { file, line: it.line, value };
-                let size = if it.anchor > 0 { node.size() } else { 0 };
-                (node, it.anchor, size)
-            }),
+            Event::SequenceEnd | Event::MappingEnd => open
+                .pop()
+                .map(|it| {
+                    let value = match it.kind {
+                        OpenKind::List(all) => YamlValue::List(all),
+                        OpenKind::Map { pairs, .. } => {
+                            each_once(&pairs)?;
+                            YamlValue::Map(merged(pairs))
+                        }
+                    };
+                    let node = YamlNode { file, line: it.line, value };
+                    let size = if it.anchor > 0 { node.size() } else { 0 };
+                    Ok((node, it.anchor, size))
+                })
+                .transpose()?,
             _ => None,
         };
         if nodes > MOST_NODES {
@@ -169,6 +175,17 @@ pub(super) fn parse(text: &str, file: usize) -> Result<YamlNode, YamlError> {
 
 fn error(line: usize, why: &str) -> YamlError {
     YamlError { line, why: why.to_owned() }
+}
+
+/// A key that stands twice in one place: whoever wrote it meant one of them.
+fn each_once(pairs: &[(String, YamlNode)]) -> Result<(), YamlError> {
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+    for (key, node) in pairs.iter().filter(|(key, _)| key != "<<") {
+        if let Some(line) = known.insert(key, node.line) {
+            return Err(error(node.line, &format!("the key '{key}' is at line {line} already")));
+        }
+    }
+    Ok(())
 }
 
 /// What `<<` brings in, unless it is there already.
@@ -212,6 +229,15 @@ mod tests {
         );
         assert_eq!(b.get("l").and_then(YamlNode::text), Some("true"));
         assert_eq!(tree.get("c").expect("there").line, 7);
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_refused() {
+        for text in ["a: 1\nb: 2\na: 3\n", "x: 1\ny:\n- a: 1\n  a: 2\n"] {
+            let no = parse(text, 0).expect_err("a key twice");
+            assert!(no.why.starts_with("the key 'a' is at line"), "{no:?}");
+        }
+        assert!(parse("p: &p {a: 1}\nq: &q {b: 1}\nr:\n  <<: *p\n  <<: *q\n  a: 2\n", 0).is_ok());
     }
 
     #[test]
