@@ -116,7 +116,7 @@ pub(crate) static WHEN: Table<Clause> = Table {
             Kind::Event,
             "",
             Live,
-            "Wait until this event has happened at least once in this run.",
+            "Wait until its source has said this in its life; at rest, in its last one.",
             |it, v, r| it.event(v, r).map(|event| it.once = Some((event, v.span))),
         ),
         key("each", Kind::Event, "", Live, "Start every time this event happens.", |it, v, r| {

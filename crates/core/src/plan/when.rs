@@ -11,7 +11,7 @@ use std::{fmt, time::Duration};
 /// The default (nothing in it) starts at startup.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct When {
-    /// Latches: all must have happened at least once in this run.
+    /// Latches: each must have been said in the life of its source.
     pub once: Vec<Condition>,
     pub trigger: Option<Trigger>,
     /// From startup (from its reload for a job added later); past it the job is given up.
