@@ -153,39 +153,54 @@ pub(crate) fn strays(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainstay_sys::{
+        reap::{ExitStatus, reap},
+        spawn::Bare,
+    };
     use std::{
-        os::unix::process::ExitStatusExt,
-        process::{Child, Command},
+        thread,
+        time::{Duration, Instant},
     };
 
     /// As a child is between its clone and its session: in the group of whoever cloned it.
-    fn without_group() -> Child {
-        Command::new("sleep").arg("1000").spawn().unwrap()
+    fn without_group() -> u32 {
+        let sleep = ["/bin/sleep", "1000"].map(str::to_owned);
+        Bare::new(&sleep, 3).and_then(|bare| bare.start()).expect("sleep can be started")
+    }
+
+    /// How it ends, in good time.
+    fn end_of(pid: u32) -> ExitStatus {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let Ok(death) = reap(pid) {
+                return death.how;
+            }
+            assert!(Instant::now() < deadline, "it runs on");
+            thread::yield_now();
+        }
     }
 
     #[test]
     fn a_stop_signal_reaches_a_process_that_has_no_group_yet() {
         for target in [SignalTarget::Leader, SignalTarget::Group, SignalTarget::Tree] {
-            let mut child = without_group();
-            Tree::Group.signal(child.id(), 15, target, Vec::new);
-            let signal = child.wait().unwrap().signal();
-            assert_eq!(signal, Some(15), "{target:?}");
+            let pid = without_group();
+            Tree::Group.signal(pid, 15, target, Vec::new);
+            assert_eq!(end_of(pid), ExitStatus::Signal(15), "{target:?}");
         }
     }
 
     #[test]
     fn so_does_a_kill() {
-        let mut child = without_group();
-        Tree::Group.kill(Leader::Held(child.id()), Vec::new);
-        assert_eq!(child.wait().unwrap().signal(), Some(KILL));
+        let pid = without_group();
+        Tree::Group.kill(Leader::Held(pid), Vec::new);
+        assert_eq!(end_of(pid), ExitStatus::Signal(KILL));
     }
 
     #[test]
     fn whoever_has_the_pid_of_a_reaped_leader_is_not_touched() {
-        let mut child = without_group();
-        Tree::Group.kill(Leader::Reaped(child.id()), Vec::new);
-        assert!(child.try_wait().unwrap().is_none());
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let pid = without_group();
+        Tree::Group.kill(Leader::Reaped(pid), Vec::new);
+        signal::send(pid, 15).expect("it is there");
+        assert_eq!(end_of(pid), ExitStatus::Signal(15));
     }
 }

@@ -1,6 +1,7 @@
 //! The least that a start can be: a clone with the table of descriptors shared, a table of its own
-//! above a window, exec. `bench` holds the keeper against it; nothing else may use it, for it takes
-//! none of the care that a child needs whose neighbours are on their way as well.
+//! above a window, exec. `bench` holds the keeper against it, and a test has a child without a group;
+//! nothing else may use it, for it takes none of the care that a child needs whose neighbours are on
+//! their way as well.
 
 use super::{clone, pointers};
 use crate::spawn::window::CLOSE_RANGE_UNSHARE;
