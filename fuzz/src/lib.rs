@@ -11,6 +11,7 @@
 
 mod importers;
 mod mutate;
+mod rollout;
 mod targets;
 mod watch;
 

@@ -1,6 +1,9 @@
 //! Every reader of what comes from outside, with what must hold of it.
 
-use crate::importers::{self, import};
+use crate::{
+    importers::{self, import},
+    rollout,
+};
 use mainstay_config::Context;
 use mainstay_import::Format;
 use mainstay_wire::{
@@ -277,6 +280,9 @@ pub static ALL: &[Target] = &[
         tokens: JSON,
         short: 1500,
     },
+    rollout::PROFILE,
+    rollout::STATE,
+    rollout::COUNTS,
     Target { name: "state", run: state, seeds: states, tokens: JSON, short: 20_000 },
     Target {
         name: "handover",

@@ -53,4 +53,7 @@ short! {
     log "log",
     log_entry "log-entry",
     cron "cron",
+    profile "profile",
+    rollout_state "rollout-state",
+    raindrops "raindrops",
 }
