@@ -204,7 +204,14 @@ pub(crate) fn event(event: &Event, cause: EndCause, early: bool) {
             tracing::warn!("{source}: did not come up; {app} is not restarted any further");
         }
         Kind::Signal { signal } => tracing::info!("received {signal}"),
-        Kind::Changed { instances } => tracing::info!("{source}: {instances} instances"),
+        Kind::Changed { instances: Some(instances), .. } => {
+            tracing::info!("{source}: {instances} instances");
+        }
+        Kind::Changed { version: Some(version), .. } => {
+            tracing::info!("{source}: version {version} is applied");
+        }
+        Kind::RolledBack { failure, .. } => tracing::error!("{source}: rolled back: {failure}"),
+        Kind::RolloutFailed { failure, .. } => tracing::error!("{source}: failed: {failure}"),
         _ => tracing::debug!("{source}: {:?}", event.kind),
     }
 }

@@ -70,7 +70,7 @@ impl Meter {
                     job.seen.note(&event.kind);
                     job.exits.note(&event.kind);
                 }
-                Source::Node(_) => self.node.note(&event.kind),
+                Source::Node(_) | Source::Rollout(_) => self.node.note(&event.kind),
                 Source::Watch(watch) => {
                     let seen = self.watches.entry(watch.name().to_owned()).or_default();
                     seen.note(&event.kind);

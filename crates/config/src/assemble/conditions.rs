@@ -174,7 +174,7 @@ impl SourceIndex {
     ) {
         let unchecked = |it: &Condition| match &it.source {
             SourceRef::Job(name) => self.unchecked.contains(name),
-            SourceRef::Node | SourceRef::Watch(_) => false,
+            SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => false,
         };
         let vain = found.is_some_and(|all| !all.is_empty() && all.iter().all(unchecked));
         if let Some((source, _)) = &written.source
@@ -281,7 +281,7 @@ fn circles(r: &mut Reader<'_>, jobs: &[PlacedJob]) {
                 .chain(it.job.plan.follows.iter().map(|it| &it.source))
                 .filter_map(|source| match source {
                     SourceRef::Job(name) => index.get(name.as_str()).copied(),
-                    SourceRef::Node | SourceRef::Watch(_) => None,
+                    SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => None,
                 })
                 .collect()
         })

@@ -50,6 +50,7 @@ fn events() -> String {
         let speakers = [
             said(Speaker::Job, "a job"),
             said(Speaker::Watch, "a watch"),
+            said(Speaker::Rollout, "a profile or a template"),
             said(Speaker::Node, "the node"),
         ];
         let speakers: Vec<&str> = speakers.into_iter().flatten().collect();

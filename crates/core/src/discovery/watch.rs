@@ -66,7 +66,7 @@ impl Watch {
         if same {
             return Some(Vec::new());
         }
-        let changed = Kind::Changed { instances: now };
+        let changed = Kind::Changed { instances: Some(now), version: None };
         Some(match (before, now) {
             (0, _) => vec![changed, Kind::Healthy],
             (_, 0) => vec![changed, Kind::Unhealthy],

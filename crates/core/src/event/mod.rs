@@ -12,7 +12,10 @@ pub(crate) use outbox::Outbox;
 pub use table::{During, Ending, EventName, Kind, RunEnd, Tone};
 pub use text::{LONGEST, cut};
 
-use crate::name::{Name, NameError};
+use crate::{
+    name::{Name, NameError},
+    plan::RolloutSource,
+};
 use serde::Serialize;
 use std::fmt;
 
@@ -27,12 +30,14 @@ pub struct Event {
     pub kind: Kind,
 }
 
-/// What kind of source says an event; a fleet and a roll-out will be others.
+/// What kind of source says an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
     Job,
     Node,
     Watch,
+    /// A profile or a template.
+    Rollout,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,6 +47,20 @@ pub enum Source {
     /// Written `global`.
     Node(GlobalWord),
     Watch(WatchWord),
+    Rollout(RolloutWord),
+}
+
+/// Written `profile.NAME` or `template.NAME`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct RolloutWord(String);
+
+impl RolloutWord {
+    /// What it names.
+    #[must_use]
+    pub fn source(&self) -> Option<RolloutSource> {
+        RolloutSource::parse(&self.0)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -89,11 +108,17 @@ impl Source {
     }
 
     #[must_use]
+    pub fn rollout(source: &RolloutSource) -> Source {
+        Source::Rollout(RolloutWord(source.to_string()))
+    }
+
+    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Source::Job(name) => name.as_str(),
             Source::Node(GlobalWord::Global) => "global",
             Source::Watch(word) => &word.0,
+            Source::Rollout(word) => &word.0,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! `flatten` and `untagged` would put each into a tree of values first.
 
 use super::{Event, GlobalWord, Kind, Source, WatchWord};
-use crate::{name::Name, text};
+use crate::{name::Name, plan::RolloutSource, text};
 use serde::{
     Deserialize, Deserializer,
     de::{
@@ -125,15 +125,22 @@ impl<K> FieldSeed<'_, K> {
 
 impl<'de> Deserialize<'de> for Source {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Source, D::Error> {
-        text::parse(deserializer, "the name of a job, global, or watch.NAME", |text| {
-            if text == Source::NODE.as_str() {
-                return Ok(Source::Node(GlobalWord::Global));
-            }
-            match Name::new(text) {
-                Ok(job) => Ok(Source::Job(job)),
-                Err(_) => WatchWord::try_from(text.to_owned()).map(Source::Watch),
-            }
-        })
+        text::parse(
+            deserializer,
+            "the name of a job, global, watch.NAME, profile.NAME or template.NAME",
+            |text| {
+                if text == Source::NODE.as_str() {
+                    return Ok(Source::Node(GlobalWord::Global));
+                }
+                match Name::new(text) {
+                    Ok(job) => Ok(Source::Job(job)),
+                    Err(_) => match RolloutSource::parse(text) {
+                        Some(source) => Ok(Source::rollout(&source)),
+                        None => WatchWord::try_from(text.to_owned()).map(Source::Watch),
+                    },
+                }
+            },
+        )
     }
 }
 
@@ -147,7 +154,7 @@ mod tests {
         let (check, passing, output) = ("up".to_owned(), false, "refused".to_owned());
         let kinds = [
             (Source::NODE, Kind::Startup),
-            (Source::watch(&name), Kind::Changed { instances: 3 }),
+            (Source::watch(&name), Kind::Changed { instances: Some(3), version: None }),
             (Source::Job(name), Kind::Check { name: check, passing, output }),
         ];
         for (source, kind) in kinds {

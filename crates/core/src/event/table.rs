@@ -6,7 +6,7 @@
 //! reference page, history, telemetry and colours ask here.
 
 use super::{
-    Speaker::{self, Job, Node, Watch},
+    Speaker::{self, Job, Node, Rollout, Watch},
     text::ByteSize,
 };
 use crate::{
@@ -85,7 +85,7 @@ macro_rules! events {
     ($(
         $(#[doc = $doc:literal])+
         $variant:ident $({
-            $($field:ident: $type:ty),+ $(; $($optional:ident: $value_type:ty),+)?
+            $($field:ident: $type:ty),* $(; $($optional:ident: $value_type:ty),+)?
         })? = $name:literal {
             $($column:ident: $value:expr),+ $(,)?
         }
@@ -99,7 +99,7 @@ macro_rules! events {
                 $(#[doc = $doc])+
                 #[serde(rename = $name)]
                 $variant $({
-                    $($field: $type,)+
+                    $($field: $type,)*
                     $($(
                         #[serde(default, skip_serializing_if = "Option::is_none")]
                         $optional: Option<$value_type>,
@@ -132,8 +132,8 @@ macro_rules! events {
             pub(super) fn weight(&self) -> usize {
                 match self {
                     $(
-                        Kind::$variant { $($($field,)+ $($($optional,)+)?)? } => {
-                            0 $($(+ $field.weight())+ $($(+ $optional.weight())+)?)?
+                        Kind::$variant { $($($field,)* $($($optional,)+)?)? } => {
+                            0 $($(+ $field.weight())* $($(+ $optional.weight())+)?)?
                         }
                     )+
                 }
@@ -162,19 +162,22 @@ events! {
     Startup = "startup" {
         by: &[Node], latch: Latch::Bit(0), containerpilot: Some("Startup"),
     }
-    /// It has other instances than before.
-    Changed { instances: usize } = "changed" {
-        by: &[Watch], latch: Latch::Bit(5), containerpilot: Some("StatusChanged"),
+    /// A watch: it has other instances than before. A profile or a template: another version is
+    /// applied.
+    Changed { ; instances: usize, version: String } = "changed" {
+        by: &[Watch, Rollout], latch: Latch::Bit(5), containerpilot: Some("StatusChanged"),
     }
     /// All checks of its process pass, for the first time or again; of a watch: it has an instance now.
+    /// Of a profile or a template: what is applied is in place.
     Healthy = "healthy" {
-        by: &[Job, Watch], latch: Latch::Bit(3), during: Some(During::Run), tone: Tone::Good,
+        by: &[Job, Watch, Rollout], latch: Latch::Bit(3), during: Some(During::Run), tone: Tone::Good,
         containerpilot: Some("StatusHealthy"), process_compose: Some("process_healthy"),
     }
     /// It was healthy and a check fails, its next process does not pass in time, or it has failed and
-    /// nothing follows; a job without checks never says it. Of a watch: its last instance is gone.
+    /// nothing follows; a job without checks never says it. Of a watch: its last instance is gone. Of a
+    /// profile or a template: nothing that was applied is in place, as a way back has failed.
     Unhealthy = "unhealthy" {
-        by: &[Job, Watch], latch: Latch::Bit(4), during: Some(During::Run), tone: Tone::Bad,
+        by: &[Job, Watch, Rollout], latch: Latch::Bit(4), during: Some(During::Run), tone: Tone::Bad,
         containerpilot: Some("StatusUnhealthy"),
     }
     /// Its process ended with a code in `exit_codes`, and nobody had asked for that.
@@ -266,6 +269,15 @@ events! {
     Conflict { nodes: Vec<Name> } = "conflict" { by: &[Job], tone: Tone::Bad }
     /// It did not come up in its wave: its app is not restarted any further.
     WavesStopped { app: Name } = "wavesStopped" { by: &[Job], tone: Tone::Bad }
+    /// An update of it has failed, and what was there before is in place again. Of the node: an
+    /// update that a reload has made.
+    RolledBack { failure: String; version: String } = "rolledBack" {
+        by: &[Rollout, Node], tone: Tone::Bad,
+    }
+    /// A failure has stayed pending for `failure_timeout`.
+    RolloutFailed { failure: String; version: String } = "rolloutFailed" {
+        by: &[Rollout, Node], tone: Tone::Bad,
+    }
 }
 
 /// How a run ended. One that ended by itself, and that nothing follows, is told twice: then
@@ -295,6 +307,11 @@ impl Kind {
             Kind::Signal { signal } => Some(Awaited::Signal { signal: *signal }),
             _ => Some(self.name()).filter(|it| it.can_be_awaited()).map(Awaited::Event),
         }
+    }
+
+    /// What says that something is up, or no longer is.
+    pub(crate) fn of_health(is_up: bool) -> Kind {
+        if is_up { Kind::Healthy } else { Kind::Unhealthy }
     }
 
     /// The end of a run that it tells of.

@@ -493,7 +493,7 @@ impl AwaitedJob {
                 let to_be_up = *condition == Condition::up(&condition.source);
                 Some(AwaitedJob { job: job.clone(), to_be_up })
             }
-            SourceRef::Node | SourceRef::Watch(_) => None,
+            SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => None,
         }
     }
 }

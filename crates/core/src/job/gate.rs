@@ -101,7 +101,7 @@ impl Gate {
     pub(super) fn ask(&mut self, ctx: &JobCtx<'_>, along: &BTreeSet<Name>) {
         let sources = ctx.plan.when.once.iter().filter_map(|it| match &it.source {
             SourceRef::Job(name) => Some(name),
-            SourceRef::Node | SourceRef::Watch(_) => None,
+            SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => None,
         });
         self.asks = sources.filter(|name| along.contains(*name)).cloned().collect();
     }

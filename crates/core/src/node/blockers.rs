@@ -233,7 +233,7 @@ impl Node {
         }
         let source = |it: &Condition| match &it.source {
             SourceRef::Job(name) => self.jobs.id(name.as_str()),
-            SourceRef::Node | SourceRef::Watch(_) => None,
+            SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => None,
         };
         let of_unneeded = |it: &Condition| source(it).filter(|source| unneeded.contains(source));
         // One that has run and has not said it has failed to.
@@ -325,7 +325,7 @@ impl Node {
     /// It may happen from now on.
     fn may_come(&self, startable: &Startable, condition: &Condition) -> bool {
         match &condition.source {
-            SourceRef::Node | SourceRef::Watch(_) => true,
+            SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => true,
             SourceRef::Job(name) => self.jobs.id(name.as_str()).is_some_and(|id| {
                 let gives_up = self.jobs[id].waits() && self.jobs[id].will_give_up();
                 let event = condition.event;

@@ -11,6 +11,7 @@ use crate::{
     name::Name,
     plan::{Plan, SignalTarget},
     record::Encoded,
+    rollout::RolloutFacts,
     signal::Signal,
     task::{MAX_INPUT, TaskId, TaskOutcome, TaskSpec},
 };
@@ -105,6 +106,8 @@ pub enum Input {
         watch: Name,
         instances: InstanceList,
     },
+    /// How profiles and templates stand.
+    Rollout(Box<RolloutFacts>),
     /// The job is no longer announced, or it was tried in vain.
     Withdrawn {
         job: Name,
@@ -250,6 +253,7 @@ impl Input {
             | Input::Notified { .. }
             | Input::CronDue { .. }
             | Input::Instances { .. }
+            | Input::Rollout(_)
             | Input::Withdrawn { .. }
             | Input::LogGap { .. } => {}
         }

@@ -53,6 +53,7 @@ use crate::{
     name::Name,
     plan::{Awaited, JobPlan, Plan},
     record::{Encoded, Journaled, JournaledMap, Memory},
+    rollout::RolloutSources,
     signal::Signal,
     task::Tasks,
 };
@@ -79,6 +80,8 @@ pub struct Node {
     placements: JournaledMap<Placement>,
     /// Those of them that somebody here waits for, as they are on other nodes.
     remotes: JournaledMap<RemoteJob>,
+    /// What profiles and templates have said.
+    rollout: Journaled<RolloutSources>,
     wiring: Arc<Wiring>,
     step: StepState,
     /// Why nothing can progress any more, once that has ended the node.
@@ -225,6 +228,11 @@ impl Node {
                 self.tell_job(out, &job, JobInput::CronDue);
             }
             Input::Instances { watch, instances } => self.answered(out, &watch, instances),
+            Input::Rollout(facts) => {
+                for (source, kind) in self.rollout.edit().stand(&facts) {
+                    out.emit(source, kind);
+                }
+            }
             Input::Withdrawn { job } => {
                 self.tell_job(out, &job, JobInput::Withdrawn);
             }

@@ -272,7 +272,7 @@ fn moved_by(
     }
     let moving = |source: &SourceRef| match source {
         SourceRef::Job(name) => moved(name),
-        SourceRef::Node | SourceRef::Watch(_) => false,
+        SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => false,
     };
     let follows = plan.follows.as_ref().filter(|it| own != Change::Unchanged || moving(&it.source));
     if let Some(follows) = follows {

@@ -59,7 +59,7 @@ impl Node {
     fn on_event(&mut self, out: &mut Outbox, event: &Event) {
         let source = match &event.source {
             Source::Job(name) => self.jobs.id(name.as_str()),
-            Source::Node(_) | Source::Watch(_) => None,
+            Source::Node(_) | Source::Watch(_) | Source::Rollout(_) => None,
         };
         if let (Some(id), Kind::State { .. }) = (source, &event.kind) {
             self.has_moved(out, id);
@@ -80,6 +80,11 @@ impl Node {
                 watch.into_iter().for_each(|watch| watch.note(awaited));
                 self.wiring.listeners_of_watch(word.name()).to_vec()
             }
+            (Source::Rollout(word), _) => {
+                let Some(source) = word.source() else { return };
+                self.rollout.edit().note(&source, awaited);
+                self.wiring.listeners_of_rollout(&source).to_vec()
+            }
         };
         for listener in listeners {
             self.reaches(out, listener, &event.source, awaited);
@@ -90,8 +95,11 @@ impl Node {
         let plan = self.jobs.plan_of(id);
         let triggered = self.wiring.triggers(id, plan).any(|it| is(it, source, event));
         let follows = plan.follows.as_ref().filter(|it| is_source(&it.source, source));
-        let of_watch = follows.filter(|it| matches!(it.source, SourceRef::Watch(_)));
-        let on_loss = of_watch.map(|follows| follows.on_loss);
+        let of_events = follows.filter(|it| match it.source {
+            SourceRef::Watch(_) | SourceRef::Rollout(_) => true,
+            SourceRef::Node | SourceRef::Job(_) => false,
+        });
+        let on_loss = of_events.map(|follows| follows.on_loss);
         if triggered && !self.step.recovering {
             self.step_job(out, id, JobInput::Triggered);
         }
@@ -205,6 +213,7 @@ impl Node {
             SourceRef::Watch(name) => {
                 self.watch(name.as_str()).is_some_and(|watch| watch.has_said(condition.event))
             }
+            SourceRef::Rollout(source) => self.rollout.has_said(source, condition.event),
         }
     }
 
@@ -219,6 +228,7 @@ impl Node {
                 here || self.copy_elsewhere(name.as_str()).is_some_and(|it| it.said.is_up())
             }
             SourceRef::Watch(name) => self.watch(name.as_str()).is_some_and(Watch::is_up),
+            SourceRef::Rollout(source) => self.rollout.is_up(source),
         }
     }
 
@@ -287,8 +297,12 @@ fn is_source(wanted: &SourceRef, source: &Source) -> bool {
         (SourceRef::Node, Source::Node(_)) => true,
         (SourceRef::Job(wanted), Source::Job(name)) => wanted == name,
         (SourceRef::Watch(wanted), Source::Watch(word)) => wanted.as_str() == word.name(),
-        (SourceRef::Node, Source::Job(_) | Source::Watch(_))
-        | (SourceRef::Job(_), Source::Node(_) | Source::Watch(_))
-        | (SourceRef::Watch(_), Source::Job(_) | Source::Node(_)) => false,
+        (SourceRef::Rollout(wanted), Source::Rollout(word)) => {
+            word.source().as_ref() == Some(wanted)
+        }
+        (SourceRef::Node, Source::Job(_) | Source::Watch(_) | Source::Rollout(_))
+        | (SourceRef::Job(_), Source::Node(_) | Source::Watch(_) | Source::Rollout(_))
+        | (SourceRef::Watch(_), Source::Job(_) | Source::Node(_) | Source::Rollout(_))
+        | (SourceRef::Rollout(_), Source::Job(_) | Source::Node(_) | Source::Watch(_)) => false,
     }
 }

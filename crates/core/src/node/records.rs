@@ -13,6 +13,7 @@ use crate::{
     name::Name,
     plan::Plan,
     record::{Journaled, JournaledMap, Memory, Record},
+    rollout::RolloutSources,
     task::Tasks,
 };
 use std::sync::Arc;
@@ -53,6 +54,7 @@ impl Node {
             watches: JournaledMap::new(memory.watches),
             placements: JournaledMap::new(memory.placements),
             remotes: JournaledMap::new(memory.remotes),
+            rollout: Journaled::new(memory.rollout),
             step: StepState::default(),
             stuck: Vec::new(),
             revision: 0,
@@ -100,6 +102,9 @@ impl Node {
         records.extend(self.placements.iter().map(placed));
         let remote = |(job, it): (&Name, &RemoteJob)| Record::Elsewhere(job.clone(), it.clone());
         records.extend(self.remotes.iter().map(remote));
+        if !self.rollout.is_empty() {
+            records.push(Record::RolloutSources(RolloutSources::clone(&self.rollout)));
+        }
         records
     }
 
@@ -140,6 +145,7 @@ impl Node {
         records.extend(placements.filter_map(|(job, it)| Some(Record::Placed(job, it?))));
         let remotes = self.remotes.take_changes().into_iter();
         records.extend(remotes.filter_map(|(job, it)| Some(Record::Elsewhere(job, it?))));
+        records.extend(self.rollout.take_change().cloned().map(Record::RolloutSources));
         records.extend(std::mem::take(&mut self.step.gone).into_iter().map(Record::JobGone));
         records
     }

@@ -341,6 +341,7 @@ impl Node {
             | Input::Instances { .. }
             | Input::Withdrawn { .. }
             | Input::LogGap { .. }
+            | Input::Rollout(_)
             | Input::StrayKilled { .. } => self.is_over(),
         }
     }

@@ -9,7 +9,7 @@ use super::jobs::{JobId, Jobs};
 use crate::{
     event::During,
     name::Name,
-    plan::{Condition, JobPlan, SourceRef, Trigger},
+    plan::{Condition, JobPlan, RolloutSource, SourceRef, Trigger},
 };
 use std::collections::BTreeMap;
 
@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 pub(super) struct Wiring {
     to_node: Vec<JobId>,
     to_watches: BTreeMap<Name, Vec<JobId>>,
+    to_rollout: BTreeMap<RolloutSource, Vec<JobId>>,
     /// Of those jobs that have any.
     wires: BTreeMap<JobId, Wires>,
 }
@@ -39,8 +40,12 @@ struct Wires {
 
 impl Wiring {
     pub(super) fn new(jobs: &Jobs) -> Wiring {
-        let mut wiring =
-            Wiring { to_node: Vec::new(), to_watches: BTreeMap::new(), wires: BTreeMap::new() };
+        let mut wiring = Wiring {
+            to_node: Vec::new(),
+            to_watches: BTreeMap::new(),
+            to_rollout: BTreeMap::new(),
+            wires: BTreeMap::new(),
+        };
         for (id, plan, _) in jobs.iter() {
             wiring.add(jobs, id, plan);
         }
@@ -79,6 +84,9 @@ impl Wiring {
                 }
             }
             SourceRef::Watch(name) => add(self.to_watches.entry(name.clone()).or_default(), id),
+            SourceRef::Rollout(source) => {
+                add(self.to_rollout.entry(source.clone()).or_default(), id);
+            }
         }
     }
 
@@ -133,6 +141,10 @@ impl Wiring {
     /// The jobs that somebody listens to.
     pub(super) fn sources(&self) -> impl Iterator<Item = JobId> {
         self.wires.iter().filter(|(_, wires)| !wires.listeners.is_empty()).map(|(id, _)| *id)
+    }
+
+    pub(super) fn listeners_of_rollout(&self, source: &RolloutSource) -> &[JobId] {
+        self.to_rollout.get(source).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn listeners(&self, id: JobId) -> &[JobId] {

@@ -82,6 +82,7 @@ fn diff_node(old: &Plan, new: &Plan) -> NodeDiff {
         containerpilot,
         log,
         fleet,
+        rollout,
     } = old;
     let node = [
         ("name", *name != new.node.name),
@@ -92,6 +93,7 @@ fn diff_node(old: &Plan, new: &Plan) -> NodeDiff {
         ("containerpilot", *containerpilot != new.containerpilot),
         ("log", *log != new.log || *log_level != new.node.log_level),
         ("fleet", *fleet != new.fleet),
+        ("rollout", *rollout != new.rollout),
     ];
     let api = [
         ("listen", *listen != new.api.listen),

@@ -78,7 +78,7 @@ impl Order {
             plan.jobs.iter().enumerate().map(|(at, job)| (job.name.as_str(), at)).collect();
         let place = |source: &SourceRef| match source {
             SourceRef::Job(name) => places.get(name.as_str()).copied(),
-            SourceRef::Node | SourceRef::Watch(_) => None,
+            SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => None,
         };
         let count = plan.jobs.len();
         let mut order = Order {

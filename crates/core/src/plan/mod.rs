@@ -32,7 +32,7 @@ pub use rollout::{
     RolloutPlan, ServiceCheck, ServicePlan, ServiceTarget, TemplatePlan,
 };
 pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
-pub use when::{Awaited, Condition, Cron, OnLoss, SourceRef, Trigger, When, While};
+pub use when::{Awaited, Condition, Cron, OnLoss, RolloutSource, SourceRef, Trigger, When, While};
 
 use crate::{discovery::Backend, name::Name, signal::Signal};
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,9 @@ pub struct Plan {
     pub log: NodeLog,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Box<FleetPlan>>,
+    /// Shared with those who carry it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Arc<RolloutPlan>>,
 }
 
 impl Plan {
@@ -76,6 +79,7 @@ impl Plan {
             api: ApiPlan::default(),
             log: NodeLog::default(),
             fleet: None,
+            rollout: None,
         }
     }
 
@@ -108,7 +112,7 @@ impl Plan {
         let of_app = |name: &Name| self.job(name.as_str()).is_some_and(|it| it.app.is_some());
         let is_hook = job.when.conditions().any(|it| match &it.source {
             SourceRef::Job(name) => it.event.ends() && *name != job.name && of_app(name),
-            SourceRef::Node | SourceRef::Watch(_) => false,
+            SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => false,
         });
         (!is_hook).then_some(app)
     }

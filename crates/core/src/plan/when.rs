@@ -52,6 +52,17 @@ pub enum SourceRef {
     Job(Name),
     /// Written `watch.NAME`.
     Watch(Name),
+    Rollout(RolloutSource),
+}
+
+/// What is rolled out, and can be waited for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RolloutSource {
+    /// Written `profile.NAME`.
+    Profile(Name),
+    /// Written `template.NAME`.
+    Template(Name),
 }
 
 /// What a job can wait for: `"healthy"`, `{"signal": "SIGHUP"}`.
@@ -97,6 +108,30 @@ impl fmt::Display for SourceRef {
             SourceRef::Node => f.write_str("global"),
             SourceRef::Job(name) => write!(f, "{name}"),
             SourceRef::Watch(name) => write!(f, "watch.{name}"),
+            SourceRef::Rollout(source) => write!(f, "{source}"),
+        }
+    }
+}
+
+impl fmt::Display for RolloutSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RolloutSource::Profile(name) => write!(f, "profile.{name}"),
+            RolloutSource::Template(name) => write!(f, "template.{name}"),
+        }
+    }
+}
+
+impl RolloutSource {
+    /// As it is written: `profile.NAME` or `template.NAME`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<RolloutSource> {
+        let (kind, name) = text.split_once('.')?;
+        let name = Name::new(name).ok()?;
+        match kind {
+            "profile" => Some(RolloutSource::Profile(name)),
+            "template" => Some(RolloutSource::Template(name)),
+            _ => None,
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     name::Name,
     node::{Leaving, Node, NodeState, Placement, RemoteJob},
     plan::Plan,
+    rollout::RolloutSources,
     task::Tasks,
 };
 use serde::{
@@ -66,6 +67,8 @@ pub enum Record {
     Placed(Name, Placement),
     /// A placed job as it is on other nodes.
     Elsewhere(Name, RemoteJob),
+    /// What profiles and templates have said.
+    RolloutSources(RolloutSources),
     /// Of a newer binary.
     #[serde(skip)]
     Unknown,
@@ -90,6 +93,7 @@ enum RecordKind {
     Watch,
     Placed,
     Elsewhere,
+    RolloutSources,
     #[serde(other)]
     Unknown,
 }
@@ -128,6 +132,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
             RecordKind::Watch => named(map.next_value()?, Record::Watch),
             RecordKind::Placed => named(map.next_value()?, Record::Placed),
             RecordKind::Elsewhere => named(map.next_value()?, Record::Elsewhere),
+            RecordKind::RolloutSources => Record::RolloutSources(map.next_value()?),
             RecordKind::Unknown => map.next_value().map(|IgnoredAny| Record::Unknown)?,
         };
         // Nothing else belongs to it; a newer binary may know better.
@@ -167,6 +172,7 @@ pub struct Memory {
     pub(crate) watches: BTreeMap<Name, Watch>,
     pub(crate) placements: BTreeMap<Name, Placement>,
     pub(crate) remotes: BTreeMap<Name, RemoteJob>,
+    pub(crate) rollout: RolloutSources,
     passed_over: usize,
 }
 
@@ -199,6 +205,7 @@ impl Memory {
             Record::Watch(name, watch) => drop(self.watches.insert(name, watch)),
             Record::Placed(name, it) => drop(self.placements.insert(name, it)),
             Record::Elsewhere(name, it) => drop(self.remotes.insert(name, it)),
+            Record::RolloutSources(sources) => self.rollout = sources,
             Record::Unknown => self.passed_over += 1,
         }
     }

@@ -33,6 +33,7 @@ mod replan;
 mod request;
 mod round;
 mod service;
+mod sources;
 mod update;
 mod version;
 
@@ -50,6 +51,7 @@ pub use kept::{
     UpdateCause, UpdateFailure, UpdateRecord,
 };
 pub use request::RolloutRefusal;
+pub use sources::RolloutSources;
 pub use version::{Content, Digest, SecretValue, Version};
 
 use crate::{

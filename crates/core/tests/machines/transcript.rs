@@ -363,10 +363,16 @@ fn event_line(event: &Event) -> String {
             format!("{source} conflict {}", nodes.join(" "))
         }
         Kind::WavesStopped { app } => format!("{source} wavesStopped {app}"),
+        Kind::RolledBack { failure, .. } => format!("{source} rolledBack {failure}"),
+        Kind::RolloutFailed { failure, .. } => format!("{source} rolloutFailed {failure}"),
         Kind::Startup => format!("{source} startup"),
         Kind::Healthy => format!("{source} healthy"),
         Kind::Unhealthy => format!("{source} unhealthy"),
-        Kind::Changed { instances } => format!("{source} changed {instances}"),
+        Kind::Changed { instances, version } => {
+            let count = instances.map_or_else(String::new, |count| format!(" {count}"));
+            let version = version.as_ref().map_or_else(String::new, |it| format!(" {it}"));
+            format!("{source} changed{count}{version}")
+        }
         Kind::Stopping => format!("{source} stopping"),
         Kind::Stopped { incarnation, exit, usage, killed } => {
             let exit = exit.as_ref().map_or_else(String::new, |exit| format!(" {exit}"));

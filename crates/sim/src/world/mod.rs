@@ -526,7 +526,7 @@ fn told(plan: &Plan, outcome: &Outcome) -> (Vec<u64>, Vec<(usize, Told)>) {
     let numbers = outcome.events.iter().map(|event| event.seq).collect();
     let told = outcome.events.iter().filter_map(|event| match &event.source {
         Source::Job(name) => Some((place(plan, name), Told::of(event)?)),
-        Source::Node(_) | Source::Watch(_) => None,
+        Source::Node(_) | Source::Watch(_) | Source::Rollout(_) => None,
     });
     (numbers, told.collect())
 }

@@ -155,7 +155,7 @@ pub(crate) fn sound(mut plan: Plan) -> Plan {
         let own = job.name.clone();
         let there = |source: &SourceRef| match source {
             SourceRef::Job(name) => names.contains(name) && *name != own,
-            SourceRef::Node | SourceRef::Watch(_) => true,
+            SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => true,
         };
         job.when.once.retain(|it| there(&it.source));
         job.follows = job.follows.take().filter(|it| there(&it.source));
@@ -175,7 +175,7 @@ pub(crate) fn sound(mut plan: Plan) -> Plan {
                 edges.insert((own.clone(), name.clone()));
                 true
             }
-            SourceRef::Node | SourceRef::Watch(_) => true,
+            SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => true,
         };
         job.when.once.retain(|it| opens(&it.source));
         job.follows = job.follows.take().filter(|it| opens(&it.source));

@@ -267,7 +267,7 @@ impl Watch {
         loop {
             let followed = |job: &&Arc<JobPlan>| match job.follows.as_ref().map(|it| &it.source) {
                 Some(SourceRef::Job(source)) => lost.contains(source),
-                Some(SourceRef::Node | SourceRef::Watch(_)) | None => false,
+                Some(SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_)) | None => false,
             };
             let more: Vec<&Name> = next.jobs.iter().filter(followed).map(|it| &it.name).collect();
             let known = lost.len();
@@ -303,7 +303,7 @@ impl Watch {
                         SourceRef::Job(source) => {
                             it.on_loss == OnLoss::Stop && down.contains(source)
                         }
-                        SourceRef::Node | SourceRef::Watch(_) => false,
+                        SourceRef::Node | SourceRef::Watch(_) | SourceRef::Rollout(_) => false,
                     })
             };
             let more: Vec<Name> = preview.jobs.iter().filter(follows).map(name).collect();

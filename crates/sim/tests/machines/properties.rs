@@ -311,6 +311,8 @@ impl Seen {
             | Kind::NotPlaced { .. }
             | Kind::Conflict { .. }
             | Kind::WavesStopped { .. }
+            | Kind::RolledBack { .. }
+            | Kind::RolloutFailed { .. }
             | Kind::StrayKilled { .. } => {}
         }
     }

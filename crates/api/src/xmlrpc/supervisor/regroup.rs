@@ -84,7 +84,7 @@ pub(super) fn whole(plan: Plan) -> Result<Plan, Fault> {
             let missing = match source {
                 SourceRef::Job(name) => plan.job(name.as_str()).is_none(),
                 SourceRef::Watch(name) => plan.watch(name.as_str()).is_none(),
-                SourceRef::Node => false,
+                SourceRef::Node | SourceRef::Rollout(_) => false,
             };
             if missing {
                 let text = format!("'{}' waits for '{source}', which would not be there", job.name);

@@ -1,0 +1,239 @@
+//! Failures, the way back, and what stays pending.
+
+use super::{applied, booted, file, serve, silence, small, spoil, told};
+use mainstay_core::{
+    plan::RolloutPlan,
+    rollout::{RolloutPhase, RolloutRequest},
+};
+use mainstay_sim::rollout::{Draft, RolloutWorld, name};
+
+fn plan() -> RolloutPlan {
+    Draft::new("app", &[("conf", "app")], &[("web", "conf")]).0
+}
+
+fn refresh(world: &mut RolloutWorld) {
+    world.ask(RolloutRequest::Refresh { profile: None, force: false }).expect("taken");
+    world.run();
+}
+
+#[test]
+fn a_version_that_a_service_cannot_use_comes_back() {
+    let three = Draft::new("a", &[("t", "a")], &[("x", "t"), ("y", "t"), ("z", "t")]);
+    let mut world = booted(three.0);
+    spoil(&mut world, "y", 2);
+    serve(&mut world, "a", 2);
+    world.run_for(31);
+    let expected = [
+        "load a",
+        "file t = 2",
+        "reload x with 2",
+        "reload y with 2 fails",
+        "file t back to Some(1)",
+        "reload x with 1",
+        "reload y with 1",
+    ];
+    assert_eq!(told(&mut world), expected, "z never had the new one");
+    assert_eq!((world.phase(), applied(&world, "a")), (RolloutPhase::Pending, Some(1)));
+    let failure = world.machine.as_ref().and_then(|it| it.facts().failure).expect("pending");
+    assert!(failure.came_back && failure.failure.contains("'y'"), "{failure:?}");
+}
+
+#[test]
+fn a_version_that_failed_is_not_tried_again_until_somebody_asks() {
+    let mut world = booted(plan());
+    spoil(&mut world, "web", 2);
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    told(&mut world);
+    world.run_for(300);
+    assert!(told(&mut world).iter().all(|it| it == "load app"));
+    world.kill();
+    world.start(false);
+    world.run();
+    assert_eq!(told(&mut world), ["load app"], "nor by the next run");
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+    world.services.get_mut(&name("web")).expect("a service").cannot.clear();
+    refresh(&mut world);
+    assert_eq!((world.phase(), applied(&world, "app")), (RolloutPhase::Running, Some(2)));
+}
+
+#[test]
+fn a_source_that_takes_its_version_back_ends_it_without_a_reload() {
+    let mut world = booted(plan());
+    spoil(&mut world, "web", 2);
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    told(&mut world);
+    serve(&mut world, "app", 1);
+    world.run_for(31);
+    assert_eq!(told(&mut world), ["load app"]);
+    assert_eq!(world.phase(), RolloutPhase::Running);
+    // What was served in between: it may be tried again.
+    world.services.get_mut(&name("web")).expect("a service").cannot.clear();
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    assert_eq!(applied(&world, "app"), Some(2));
+}
+
+#[test]
+fn while_one_is_pending_nobody_else_is_asked() {
+    let mut world = booted(Draft::new("a b", &[("t", "a"), ("u", "b")], &[("s", "t")]).0);
+    spoil(&mut world, "s", 2);
+    serve(&mut world, "a", 2);
+    serve(&mut world, "b", 2);
+    world.run_for(100);
+    let said = told(&mut world);
+    assert!(!said.contains(&"load b".to_owned()), "{said:?}");
+    serve(&mut world, "a", 3);
+    world.run_for(31);
+    assert_eq!((file(&world, "t"), file(&world, "u")), (Some(3), Some(2)));
+}
+
+#[test]
+fn a_new_failure_has_all_of_its_time() {
+    let mut world = booted(plan());
+    for bad in [2, 3] {
+        spoil(&mut world, "web", bad);
+    }
+    serve(&mut world, "app", 2);
+    world.run_for(850);
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+    serve(&mut world, "app", 3);
+    world.run_for(800);
+    assert_eq!(world.phase(), RolloutPhase::Pending, "the second has begun anew");
+    world.run_for(200);
+    assert_eq!(world.phase(), RolloutPhase::Failed);
+    serve(&mut world, "app", 4);
+    world.run_for(31);
+    assert_eq!(world.phase(), RolloutPhase::Running, "another version ends it");
+}
+
+#[test]
+fn a_way_back_that_fails_goes_on_and_is_made_again_with_the_applied_version() {
+    let three = Draft::new("a", &[("t", "a")], &[("x", "t"), ("y", "t"), ("z", "t")]);
+    let mut world = booted(three.0);
+    spoil(&mut world, "z", 2);
+    world.services.get_mut(&name("y")).expect("a service").cannot.insert(1);
+    serve(&mut world, "a", 2);
+    world.run_for(31);
+    let said = told(&mut world);
+    assert_eq!(said[6..], ["reload x with 1", "reload y with 1 fails", "reload z with 1"]);
+    let facts = world.machine.as_ref().expect("an agent").facts();
+    assert!(!facts.profiles[&name("a")].in_place, "a way back has failed");
+    world.services.get_mut(&name("y")).expect("a service").cannot.clear();
+    serve(&mut world, "a", 1);
+    world.run_for(31);
+    let said = told(&mut world);
+    let expected = ["load a", "reload x with 1", "reload y with 1", "reload z with 1"];
+    assert_eq!(said, expected, "all of them, as nobody knows what they have");
+    assert_eq!(world.phase(), RolloutPhase::Running);
+}
+
+#[test]
+fn what_cannot_be_rendered_is_blamed_on_the_last_profile_that_changed() {
+    let mut world = booted(Draft::new("a b c", &[("t", "a b"), ("u", "c")], &[]).0);
+    world.kill();
+    for (profile, content) in [("a", 10), ("b", 20), ("c", 30)] {
+        serve(&mut world, profile, content);
+    }
+    world.unrenderable.insert(30);
+    world.start(false);
+    // As if c could be rendered and t not: the sum of a and b.
+    world.unrenderable = [30].into();
+    world.run();
+    let pending = world.kept.pending.clone().expect("pending");
+    assert!(pending.profile == Some(name("b")) || pending.profile == Some(name("c")));
+    assert_eq!((file(&world, "t"), file(&world, "u")), (Some(2), Some(1)), "nothing was written");
+}
+
+#[test]
+fn a_check_that_fails_changes_nothing() {
+    let mut world =
+        booted(Draft(plan()).with(|it| it.templates[0].check = Some(vec!["check".into()])).0);
+    world.unfit.insert(2);
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    assert_eq!(told(&mut world), ["load app", "check conf"]);
+    assert_eq!((world.phase(), file(&world, "conf")), (RolloutPhase::Pending, Some(1)));
+}
+
+#[test]
+fn a_full_disk_is_found_before_anything_is_switched_and_tried_again() {
+    let mut world = booted(plan());
+    world.full_disk = true;
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    assert_eq!((world.phase(), file(&world, "conf")), (RolloutPhase::Pending, Some(1)));
+    world.full_disk = false;
+    world.run_for(31);
+    assert_eq!((world.phase(), file(&world, "conf")), (RolloutPhase::Running, Some(2)));
+}
+
+#[test]
+fn what_somebody_else_has_edited_is_not_overwritten_unless_that_is_asked_for() {
+    let mut world = booted(plan());
+    world.files.insert(name("conf"), 77);
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    assert_eq!((world.phase(), file(&world, "conf")), (RolloutPhase::Pending, Some(77)));
+    refresh(&mut world);
+    assert_eq!((world.phase(), file(&world, "conf")), (RolloutPhase::Pending, Some(77)));
+    world.ask(RolloutRequest::Refresh { profile: None, force: true }).expect("taken");
+    world.run();
+    assert_eq!((world.phase(), file(&world, "conf")), (RolloutPhase::Running, Some(2)));
+}
+
+#[test]
+fn the_first_version_goes_back_to_what_was_there_before() {
+    let mut world = small();
+    world.files.insert(name("conf"), 50);
+    spoil(&mut world, "web", 1);
+    world.start(false);
+    world.run();
+    assert_eq!((world.phase(), file(&world, "conf")), (RolloutPhase::Pending, Some(50)));
+    assert!(!world.is_ready);
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    assert_eq!((world.phase(), file(&world, "conf")), (RolloutPhase::Running, Some(2)));
+    assert!(world.is_ready);
+}
+
+#[test]
+fn a_failure_is_told_once_unless_the_agent_dies_while_it_is() {
+    let hooked =
+        |plan: RolloutPlan| Draft(plan).with(|it| it.on_failure = Some(vec!["tell".into()]));
+    let mut world = booted(hooked(plan()).0);
+    spoil(&mut world, "web", 2);
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    assert_eq!(world.hooks, [1]);
+    world.kill();
+    world.start(true);
+    world.run();
+    assert_eq!(world.hooks, [1], "noted");
+    spoil(&mut world, "web", 3);
+    serve(&mut world, "app", 3);
+    world.tick();
+    // The hook has run, and nobody has noted it.
+    while world.hooks.len() == 1 {
+        let noted = world.kept.clone();
+        assert!(world.carry_out());
+        world.kept = noted;
+    }
+    world.kill();
+    world.start(true);
+    world.run();
+    assert_eq!(world.hooks, [1, 2, 2], "with the same number");
+}
+
+#[test]
+fn a_source_that_answers_again_ends_what_was_pending() {
+    let mut world = booted(plan());
+    silence(&mut world, "app");
+    world.run_for(31);
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+    serve(&mut world, "app", 1);
+    world.run_for(31);
+    assert_eq!(world.phase(), RolloutPhase::Running);
+    assert!(told(&mut world).iter().all(|it| it == "load app"));
+}

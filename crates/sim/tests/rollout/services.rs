@@ -1,0 +1,164 @@
+//! One service: flip-flop, checks and baking.
+
+use super::{applied, booted, serve, told};
+use mainstay_core::{
+    plan::{HealthComparison, HealthSource, ReloadMethod, RolloutPlan, ServiceCheck},
+    rollout::{InstanceNumber, RequestCount, RolloutPhase},
+};
+use mainstay_sim::rollout::{Draft, RolloutWorld, SimService, name};
+use std::{collections::BTreeSet, time::Duration};
+
+fn plan() -> RolloutPlan {
+    Draft::new("app", &[("conf", "app")], &[("web", "conf")]).0
+}
+
+fn flip_flop(active: &[InstanceNumber]) -> RolloutWorld {
+    let plan = Draft(plan()).with(|it| it.services[0].reload = ReloadMethod::FlipFlop);
+    let mut world = booted(plan.0);
+    service(&mut world).instances.active = active.iter().copied().collect();
+    service(&mut world).running = !active.is_empty();
+    told(&mut world);
+    serve(&mut world, "app", 2);
+    world
+}
+
+fn service(world: &mut RolloutWorld) -> &mut SimService {
+    world.services.get_mut(&name("web")).expect("a service")
+}
+
+#[test]
+fn the_other_instance_takes_over_and_the_old_one_stops_last() {
+    let mut world = flip_flop(&[InstanceNumber::One]);
+    world.run_for(31);
+    assert_eq!(told(&mut world)[2..], ["start @2 web with 2", "stop @1 web with 2"]);
+    assert_eq!(applied(&world, "app"), Some(2));
+    serve(&mut world, "app", 3);
+    world.run_for(31);
+    assert_eq!(told(&mut world)[2..], ["start @1 web with 3", "stop @2 web with 3"]);
+}
+
+#[test]
+fn two_instances_that_run_already_are_a_failure_and_left_alone() {
+    let mut world = flip_flop(&[InstanceNumber::One, InstanceNumber::Two]);
+    world.run_for(31);
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+    assert_eq!(service(&mut world).told, 0);
+}
+
+#[test]
+fn no_instance_is_started_where_none_runs() {
+    let mut world = flip_flop(&[]);
+    world.run_for(31);
+    assert_eq!((world.phase(), applied(&world, "app")), (RolloutPhase::Running, Some(2)));
+    assert_eq!(service(&mut world).told, 0);
+}
+
+#[test]
+fn a_new_instance_that_does_not_start_is_stopped_and_the_old_one_stays() {
+    let mut world = flip_flop(&[InstanceNumber::One]);
+    service(&mut world).instances.do_not_start = true;
+    world.run_for(31);
+    let said = told(&mut world);
+    let expected = ["start @2 web with 2 fails", "stop @2 web with 2", "file conf back to Some(1)"];
+    assert_eq!(said[2..5], expected);
+    assert_eq!(service(&mut world).instances.active, BTreeSet::from([InstanceNumber::One]));
+}
+
+#[test]
+fn an_old_instance_that_does_not_stop_is_a_failure() {
+    let mut world = flip_flop(&[InstanceNumber::One]);
+    service(&mut world).instances.do_not_stop = true;
+    world.run_for(31);
+    assert_eq!((world.phase(), applied(&world, "app")), (RolloutPhase::Pending, Some(1)));
+}
+
+#[test]
+fn an_agent_that_dies_between_start_and_stop_knows_which_instance_is_ours() {
+    let mut world = flip_flop(&[InstanceNumber::One]);
+    world.tick();
+    while !told(&mut world).iter().any(|it| it.starts_with("start @2")) {
+        assert!(world.carry_out());
+    }
+    world.kill();
+    world.start(true);
+    world.run();
+    assert_eq!((world.phase(), applied(&world, "app")), (RolloutPhase::Running, Some(2)));
+    assert_eq!(service(&mut world).instances.active, BTreeSet::from([InstanceNumber::Two]));
+}
+
+fn with_children(strict: bool, before: &[u32], after: &[u32]) -> RolloutWorld {
+    let check = ServiceCheck::ChangeChildPid { strict };
+    let mut world = booted(Draft(plan()).with(|it| it.services[0].checks = vec![check]).0);
+    // The first boot fails, as it has no children; that is told below.
+    world
+        .ask(mainstay_core::rollout::RolloutRequest::Refresh { profile: None, force: false })
+        .expect("taken");
+    service(&mut world).children = before.iter().copied().collect();
+    service(&mut world).forks = after.iter().copied().collect();
+    world.run();
+    world
+}
+
+#[test]
+fn children_have_to_change() {
+    assert_eq!(with_children(false, &[7, 8], &[7, 9]).phase(), RolloutPhase::Running);
+    let mut same = with_children(false, &[7, 8], &[]);
+    same.run_for(200);
+    assert_eq!(same.phase(), RolloutPhase::Pending, "no difference in reload_timeout");
+    let mut one = with_children(true, &[7, 8], &[7, 9]);
+    one.run_for(200);
+    assert_eq!(one.phase(), RolloutPhase::Pending, "strictly all of them");
+    assert_eq!(with_children(true, &[7, 8], &[9]).phase(), RolloutPhase::Running);
+    let none = with_children(false, &[], &[9]);
+    assert_eq!(none.phase(), RolloutPhase::Pending, "there is nobody who could change");
+}
+
+fn compared(new: (u64, u64), old: (u64, u64)) -> RolloutPhase {
+    let count = |(requests, failures)| RequestCount { requests, failures };
+    let source = HealthSource::Exec(vec!["health".to_owned()]);
+    let check =
+        ServiceCheck::HealthComparison(HealthComparison { source, requests: 20, points: 5 });
+    let mut world = flip_flop(&[InstanceNumber::One]);
+    let mut plan = (*world.plan).clone();
+    plan.services[0].checks = vec![check];
+    plan.services[0].bake_time = Duration::from_secs(5);
+    world.plan = std::sync::Arc::new(plan);
+    world.kill();
+    world.start(true);
+    service(&mut world).requests = (count(new), count(old));
+    world.run_for(60);
+    world.phase()
+}
+
+#[test]
+fn a_new_instance_that_fails_notably_more_is_not_wanted() {
+    assert_eq!(compared((100, 10), (100, 5)), RolloutPhase::Pending);
+    assert_eq!(compared((100, 9), (100, 5)), RolloutPhase::Running);
+    assert_eq!(compared((19, 19), (100, 0)), RolloutPhase::Running, "too few to say");
+    assert_eq!(compared((0, 0), (0, 0)), RolloutPhase::Running, "no traffic");
+    assert_eq!(compared((40, 2), (0, 0)), RolloutPhase::Pending);
+}
+
+#[test]
+fn a_service_that_becomes_unhealthy_while_it_bakes_brings_the_update_back() {
+    let plan = Draft(plan()).with(|it| it.services[0].bake_time = Duration::from_secs(10));
+    let mut world = booted(plan.0);
+    world.run_for(11);
+    assert_eq!(applied(&world, "app"), Some(1));
+    serve(&mut world, "app", 2);
+    world.run_for(22);
+    assert_eq!(world.phase(), RolloutPhase::Updating, "it bakes");
+    service(&mut world).healthy = false;
+    world.run_for(2);
+    assert_eq!(applied(&world, "app"), Some(1));
+    assert_ne!(world.phase(), RolloutPhase::Updating);
+}
+
+#[test]
+fn a_unit_that_is_not_there_is_a_failure() {
+    let mut world = booted(plan());
+    service(&mut world).missing = true;
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+}

@@ -1,0 +1,129 @@
+//! What people ask for: rollback, pause, another plan, the end of the node.
+
+use super::{applied, booted, file, serve, spoil, told};
+use mainstay_core::{
+    plan::RolloutPlan,
+    rollout::{RolloutInput, RolloutPhase, RolloutRefusal, RolloutRequest},
+};
+use mainstay_sim::rollout::{Draft, RolloutWorld, name};
+use std::sync::Arc;
+
+fn plan() -> RolloutPlan {
+    Draft::new("app", &[("conf", "app")], &[("web", "conf")]).0
+}
+
+fn rollback(world: &mut RolloutWorld) -> Result<(), RolloutRefusal> {
+    let answer =
+        world.ask(RolloutRequest::Rollback { profile: name("app"), to: None, force: false });
+    world.run();
+    answer
+}
+
+#[test]
+fn a_version_that_was_rolled_back_by_hand_does_not_come_again_by_itself() {
+    let mut world = booted(plan());
+    assert_eq!(rollback(&mut world), Err(RolloutRefusal::NoEarlier(name("app"))));
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    told(&mut world);
+    rollback(&mut world).expect("taken");
+    assert_eq!(told(&mut world), ["file conf = 1", "reload web with 1"]);
+    world.run_for(100);
+    assert_eq!((world.phase(), applied(&world, "app")), (RolloutPhase::Running, Some(1)));
+    serve(&mut world, "app", 3);
+    world.run_for(31);
+    assert_eq!(applied(&world, "app"), Some(3), "another one is welcome");
+}
+
+#[test]
+fn a_pause_holds_updates_back_and_its_end_asks_at_once() {
+    let mut world = booted(plan());
+    world.ask(RolloutRequest::Pause).expect("taken");
+    serve(&mut world, "app", 2);
+    world.run_for(100);
+    assert_eq!((world.phase(), applied(&world, "app")), (RolloutPhase::Paused, Some(1)));
+    let refused = world.ask(RolloutRequest::Refresh { profile: None, force: false });
+    assert_eq!(refused, Err(RolloutRefusal::Paused));
+    world.kill();
+    world.start(false);
+    world.run();
+    assert_eq!(applied(&world, "app"), Some(1), "it outlives a boot");
+    world.ask(RolloutRequest::Resume).expect("taken");
+    world.run();
+    assert_eq!(applied(&world, "app"), Some(2));
+}
+
+#[test]
+fn no_rollout_begins_during_maintenance() {
+    let mut world = booted(plan());
+    world.step(RolloutInput::Maintenance { on: true });
+    serve(&mut world, "app", 2);
+    world.run_for(100);
+    assert_eq!(applied(&world, "app"), Some(1));
+    world.step(RolloutInput::Maintenance { on: false });
+    world.run();
+    assert_eq!(applied(&world, "app"), Some(2));
+}
+
+#[test]
+fn a_plan_with_another_template_is_an_update_and_touches_nothing_else() {
+    let mut world =
+        booted(Draft::new("a b", &[("t", "a"), ("u", "b")], &[("r", "t"), ("s", "u")]).0);
+    let next = Draft::new("a b", &[("t", "a b"), ("u", "b")], &[("r", "t"), ("s", "u")]).0;
+    world.plan = Arc::new(next);
+    world.step(RolloutInput::Planned(world.plan.clone()));
+    world.run();
+    assert_eq!(told(&mut world), ["file t = 2", "reload r with 2"]);
+    world.step(RolloutInput::Planned(world.plan.clone()));
+    world.run();
+    assert!(told(&mut world).is_empty(), "the same again");
+}
+
+#[test]
+fn a_plan_that_fails_goes_back_and_nobody_is_pending_for_it() {
+    let mut world = booted(Draft::new("a b", &[("t", "a")], &[("r", "t")]).0);
+    spoil(&mut world, "r", 2);
+    world.plan = Arc::new(Draft::new("a b", &[("t", "a b")], &[("r", "t")]).0);
+    world.step(RolloutInput::Planned(world.plan.clone()));
+    world.run();
+    assert_eq!((file(&world, "t"), world.phase()), (Some(1), RolloutPhase::Pending));
+    world.run_for(10_000);
+    assert_eq!(world.phase(), RolloutPhase::Pending, "it does not become FAILED");
+    serve(&mut world, "a", 9);
+    world.run_for(31);
+    assert_eq!((file(&world, "t"), world.phase()), (Some(10), RolloutPhase::Running));
+}
+
+#[test]
+fn a_plan_waits_for_the_update_under_way() {
+    let mut world = booted(plan());
+    serve(&mut world, "app", 2);
+    world.tick();
+    for _ in 0..4 {
+        world.carry_out();
+    }
+    assert_eq!(world.phase(), RolloutPhase::Updating);
+    world.step(RolloutInput::Planned(Arc::new(Draft::new("app", &[], &[]).0)));
+    assert_eq!(world.machine.as_ref().map(|it| it.plan().templates.len()), Some(1));
+    world.run();
+    assert_eq!(world.machine.as_ref().map(|it| it.plan().templates.len()), Some(0));
+}
+
+#[test]
+fn a_node_that_ends_finishes_the_service_it_tells_and_the_next_start_goes_on() {
+    let mut world = booted(Draft::new("a", &[("t", "a")], &[("x", "t"), ("y", "t")]).0);
+    serve(&mut world, "a", 2);
+    world.tick();
+    while !told(&mut world).iter().any(|it| it.starts_with("file t")) {
+        assert!(world.carry_out());
+    }
+    world.step(RolloutInput::Ending);
+    world.run();
+    assert_eq!(told(&mut world), ["reload x with 2"], "y is not begun");
+    assert!(world.kept.update.is_some());
+    world.kill();
+    world.start(false);
+    world.run();
+    assert_eq!(told(&mut world), ["load a", "reload x with 2", "reload y with 2"]);
+    assert_eq!(applied(&world, "a"), Some(2));
+}
