@@ -26,6 +26,7 @@ pub mod number;
 pub mod orders;
 pub mod peers;
 pub mod placement;
+mod reign;
 pub mod requests;
 pub mod rules;
 pub mod stage;
@@ -72,12 +73,16 @@ pub struct Fleet {
     stage: FleetStage,
     /// When those that never come are given up.
     sync_until: Mono,
+    /// Until then it meets those that are there already.
+    meets_until: Mono,
     in_sync: bool,
     /// Until then the others go by what the agent before has said.
     resuming_until: Option<Mono>,
     term: Option<Term>,
     highest_term: Option<Term>,
     master: Option<Master>,
+    /// This node has become master, and begins once all follow it.
+    gathers_since: Option<Mono>,
     /// The last work of the master before, for whoever comes next.
     last_work: Option<Arc<Work>>,
     catalogue: Arc<Catalogue>,
@@ -116,11 +121,13 @@ impl Fleet {
             peers,
             stage: FleetStage::Initialization,
             sync_until: now.after(rules.sync_timeout),
+            meets_until: now.after(RESUME),
             in_sync: false,
             resuming_until: None,
             term: None,
             highest_term: kept.highest_term,
             master: None,
+            gathers_since: None,
             last_work: None,
             catalogue,
             jobs: BTreeMap::new(),
@@ -182,6 +189,12 @@ impl Fleet {
         self.peers.iter()
     }
 
+    /// How this node sees another one.
+    #[must_use]
+    pub fn peer_state(&self, node: &Name) -> PeerState {
+        self.peers.state(node)
+    }
+
     /// What this node has said last.
     #[must_use]
     pub fn said(&self) -> Option<&Arc<NodeFacts>> {
@@ -213,6 +226,10 @@ impl Fleet {
                 self.rules = rules;
             }
             FleetInput::Asked(request) => {
+                // Here at once: a master that is isolated itself could not tell it.
+                if let FleetRequest::Readmit { node } = &request {
+                    self.peers.readmit(node);
+                }
                 let id = self.requests.take(&self.me.name, &self.me.run, request);
                 out.request = Some(id);
             }
@@ -323,7 +340,8 @@ impl Fleet {
     }
 
     fn follow_master(&mut self, now: Mono, out: &mut FleetOutcome, term: Term) {
-        if self.term.as_ref() == Some(&term) {
+        let isolated = self.peers.state(&term.master) == PeerState::Isolated;
+        if self.term.as_ref() == Some(&term) || isolated {
             return;
         }
         self.see_term(Some(&term));
@@ -335,8 +353,9 @@ impl Fleet {
             }
             (None, true) => {
                 self.master = Some(Master::new(term.clone(), self.last_work.as_deref(), now));
+                self.gathers_since = Some(now);
             }
-            (Some(_), false) => self.master = None,
+            (Some(_), false) => (self.master, self.gathers_since) = (None, None),
             (None, false) => {}
         }
         out.events.push(FleetEvent::Master { term: term.clone() });
@@ -357,9 +376,11 @@ impl Fleet {
             self.follow_work(out);
             self.say(now, out);
         }
-        let sync = (!self.in_sync).then_some(self.sync_until);
+        let sync = [self.meets_until, self.sync_until].into_iter().find(|at| now < *at);
+        let sync = sync.filter(|_| !self.in_sync);
         let work = self.master.as_ref().and_then(|it| it.next_wake(now));
-        out.wake = sync.into_iter().chain(work).chain(self.resuming_until).min();
+        let wakes = sync.into_iter().chain(work).chain(self.resuming_until);
+        out.wake = wakes.chain(self.gathers_until()).min();
     }
 
     /// It has met all those that there are, or had the time to.
@@ -393,6 +414,7 @@ impl Fleet {
         let all = !nodes.is_empty() && nodes.iter().all(is_there);
         let core = &self.rules.core;
         let core = !core.is_empty() && core.iter().all(|node| state(node) == PeerState::Running);
+        let core = core && now >= self.meets_until;
         // Somebody is in sync already, with nobody whom this node has not met.
         let late = self.peers.running().any(|(_, facts)| {
             let met = facts.peers.iter().all(|node| state(node) == PeerState::Running);
@@ -403,7 +425,8 @@ impl Fleet {
             let changes = self.peers.give_up_waiting();
             self.follow_peers(out, changes);
         }
-        self.in_sync = all || core || late || time_is_up;
+        // There is a fleet that takes it for its run before: it is let in when that is given up.
+        self.in_sync = (all || core || late || time_is_up) && !self.peers.is_refused();
     }
 
     fn campaign(&mut self, out: &mut FleetOutcome) {
@@ -430,7 +453,7 @@ impl Fleet {
     }
 
     fn lead(&mut self, now: Mono, out: &mut FleetOutcome) {
-        if self.master.is_none() || self.awaits_rival(now) {
+        if self.master.is_none() || self.awaits_rival(now) || self.gathers(now) {
             return;
         }
         let Some(mut master) = self.master.take() else { return };
@@ -533,7 +556,7 @@ impl Fleet {
     }
 
     fn say(&mut self, now: Mono, out: &mut FleetOutcome) {
-        let work = self.master.as_mut().map(|master| master.work(now));
+        let work = self.work_to_say(now);
         let facts = self.facts(now, work);
         if self.said.as_ref().is_some_and(|said| said.is_same(&facts)) {
             return;

@@ -73,6 +73,8 @@ pub struct Peers {
     /// Those that can be reached, and by which run.
     reached: BTreeMap<Name, FleetMember>,
     refused: BTreeSet<RunId>,
+    /// Nodes that take part with another run of this one.
+    refused_by: BTreeSet<Name>,
 }
 
 impl Peers {
@@ -90,7 +92,8 @@ impl Peers {
             false => Peer::Unknown,
         };
         let peers = known.map(|node| (node.clone(), peer(node))).collect();
-        Peers { me, run, auto_fence, peers, reached: BTreeMap::new(), refused: BTreeSet::new() }
+        let (refused, refused_by) = (BTreeSet::new(), BTreeSet::new());
+        Peers { me, run, auto_fence, peers, reached: BTreeMap::new(), refused, refused_by }
     }
 
     /// Other nodes are expected from now on. Those that are not any more go when they are not there.
@@ -135,6 +138,12 @@ impl Peers {
             Peer::Running { facts, .. } => Some(facts),
             Peer::Unknown | Peer::Checking { .. } | Peer::Silent | Peer::Isolated { .. } => None,
         }
+    }
+
+    /// Somebody who can be reached takes part with another run of this node.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        !self.refused_by.is_empty()
     }
 
     /// The runs that can be reached and are not refused.
@@ -191,6 +200,7 @@ impl Peers {
             let run = now.get(&node).map(|member| member.run.clone());
             self.reached_by(&mut changes, &node, run);
         }
+        self.refused_by.retain(|node| now.contains_key(node));
         self.reached = now;
         changes
     }
@@ -229,6 +239,11 @@ impl Peers {
         let isolates_us = facts.isolates.contains(&self.me);
         let accepts_us = facts.accepts.get(&self.me) == Some(&self.run);
         let is_reached = self.reached.get(node).is_some_and(|member| member.run == facts.run);
+        let refuses = facts.in_sync && !accepts_us && facts.accepts.contains_key(&self.me);
+        match is_reached && refuses && !isolates_us {
+            true => drop(self.refused_by.insert(node.clone())),
+            false => drop(self.refused_by.remove(node)),
+        }
         let Some(peer) = self.peers.get_mut(node) else { return Vec::new() };
         let (next, change) = match peer {
             Peer::Isolated { mirrored: true } if !isolates_us && is_reached => {

@@ -94,9 +94,9 @@ impl Wishes {
         self.0.insert(job.clone(), JobWish { user, number, desired, args, waits_for: None });
     }
 
-    /// It waits for this node, or for none any more.
+    /// It waits for this node, or for none any more. What is not wanted waits for nothing.
     pub fn wait_for(&mut self, number: Number, job: &Name, node: Option<Name>) {
-        if let Some(wish) = self.0.get_mut(job) {
+        if let Some(wish) = self.0.get_mut(job).filter(|it| it.desired == Desired::Run) {
             (wish.number, wish.waits_for) = (number, node);
         }
     }

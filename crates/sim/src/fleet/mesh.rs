@@ -1,4 +1,5 @@
-//! The half of an engine on one node: who is heard of, and who is master.
+//! The half of an engine on one node: who is heard of, and who is master. Claims are counted as the
+//! real one counts them.
 
 use super::net::Packet;
 use mainstay_core::{
@@ -23,8 +24,16 @@ pub(super) struct Mesh {
     election: Election,
     among: Option<BTreeSet<Name>>,
     leader: Option<Term>,
-    /// The last facts of each node.
-    versions: BTreeMap<Name, (RunId, u64)>,
+    claims: BTreeMap<Name, Claim>,
+}
+
+/// What a node has said last of the master that it follows.
+#[derive(Debug, Clone)]
+struct Claim {
+    run: RunId,
+    version: u64,
+    term: Option<Term>,
+    highest: Option<Term>,
 }
 
 impl Mesh {
@@ -38,8 +47,12 @@ impl Mesh {
             election,
             among: None,
             leader: None,
-            versions: BTreeMap::new(),
+            claims: BTreeMap::new(),
         }
+    }
+
+    pub(super) fn leaves(&self) -> Packet {
+        Packet::Leaves(self.me.clone())
     }
 
     pub(super) fn alive(&self) -> Packet {
@@ -59,42 +72,58 @@ impl Mesh {
         if members == self.members {
             return None;
         }
+        self.claims.retain(|node, _| members.iter().any(|it| it.node == *node));
         self.members = members.clone();
         Some(EngineEvent::Members(members))
     }
 
+    /// It has gone, on purpose.
+    pub(super) fn left(&mut self, now: Mono, member: &FleetMember) -> Option<EngineEvent> {
+        self.heard.remove(&member.id);
+        self.look(now)
+    }
+
     pub(super) fn campaign(&mut self, among: BTreeSet<Name>) -> Option<EngineEvent> {
+        for (node, claim) in self.claims.iter().filter(|(node, _)| among.contains(*node)) {
+            self.election.heard(node, claim.term.as_ref(), claim.highest.as_ref());
+        }
         self.among = Some(among);
         self.elect()
     }
 
-    /// A node has said whom it follows. What comes late is passed over.
+    /// A node has said whom it follows. What comes late is passed over, and what somebody says who
+    /// does not take part is kept apart.
     pub(super) fn claimed(&mut self, node: &Name, facts: &NodeFacts) -> Option<EngineEvent> {
-        let (run, version) = (&facts.run, facts.version);
         // A run that is refused has no claim: of one name the earliest counts.
         let run_of = self.members.iter().find(|it| it.node == *node).map(|it| &it.run);
-        if run_of != Some(run) {
+        if run_of != Some(&facts.run) {
             return None;
         }
-        let known = self.versions.get(node);
-        if known.is_some_and(|(known, last)| known == run && *last >= version) {
+        let known = self.claims.get(node);
+        if known.is_some_and(|it| it.run == facts.run && it.version >= facts.version) {
             return None;
         }
-        self.versions.insert(node.clone(), (run.clone(), version));
-        self.election.heard(node, facts.term.as_ref(), facts.highest_term.as_ref());
-        self.elect()
+        let claim = Claim {
+            run: facts.run.clone(),
+            version: facts.version,
+            term: facts.term.clone(),
+            highest: facts.highest_term.clone(),
+        };
+        let counts = self.among.as_ref().is_some_and(|among| among.contains(node));
+        if counts {
+            self.election.heard(node, claim.term.as_ref(), claim.highest.as_ref());
+        }
+        self.claims.insert(node.clone(), claim);
+        counts.then(|| self.elect()).flatten()
     }
 
     fn elect(&mut self) -> Option<EngineEvent> {
         let among = self.among.as_ref()?;
-        let Some(term) = self.election.decide(among, &self.core).cloned() else {
-            self.leader = None;
-            return None;
-        };
-        if self.leader.as_ref() == Some(&term) {
+        let term = self.election.decide(among, &self.core).cloned();
+        if term == self.leader {
             return None;
         }
-        self.leader = Some(term.clone());
-        Some(EngineEvent::Leader { role: Role::Master, term })
+        self.leader.clone_from(&term);
+        term.map(|term| EngineEvent::Leader { role: Role::Master, term })
     }
 }

@@ -10,6 +10,8 @@
 //! A script can be read and played again: `MAINSTAY_FLEET_SEED=n cargo test -p mainstay-sim --test
 //! fleet one_seed -- --nocapture`.
 
+mod fault;
+pub mod history;
 pub mod invariants;
 mod mesh;
 mod net;
@@ -19,6 +21,8 @@ mod script;
 mod sim_node;
 mod world;
 
+pub use fault::{Fault, Written};
+pub use history::History;
 pub use observation::Observation;
-pub use script::{Fault, Script, Step};
+pub use script::{Script, Step};
 pub use world::FleetWorld;

@@ -2,7 +2,7 @@
 
 use mainstay_core::{
     clock::Mono,
-    fleet::{FleetMember, Message, NodeFacts},
+    fleet::{FleetInput, FleetMember, Message, NodeFacts},
     name::Name,
 };
 use std::{
@@ -34,6 +34,11 @@ impl Dice {
         self.next() % limit.max(1)
     }
 
+    pub(super) fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        let at = self.below(all.len() as u64);
+        all[usize::try_from(at).unwrap_or(0)]
+    }
+
     pub(super) fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
@@ -44,6 +49,8 @@ pub(super) enum Packet {
     Alive(FleetMember),
     Said(Arc<NodeFacts>),
     Sent(Message),
+    /// It goes, on purpose.
+    Leaves(FleetMember),
 }
 
 /// Something that happens at a time.
@@ -73,7 +80,71 @@ pub(super) enum Happening {
         job: Name,
         incarnation: u64,
     },
+    /// A node that was ended on purpose is through with that.
+    Off {
+        node: Name,
+        run: u64,
+        again: bool,
+    },
+    /// What a node was told while it stood still.
+    Told {
+        node: Name,
+        run: u64,
+        input: Box<FleetInput>,
+    },
+    /// A slow node takes what has happened to it by now.
+    Late(Box<Happening>),
     Fault(usize),
+}
+
+impl Happening {
+    /// The node that it happens to; what happens from outside happens to none.
+    pub(super) fn node(&self) -> Option<&Name> {
+        match self {
+            Happening::Arrives { to: node, .. }
+            | Happening::Beat { node, .. }
+            | Happening::Tick { node, .. }
+            | Happening::Wake { node, .. }
+            | Happening::Job { node, .. }
+            | Happening::Told { node, .. }
+            | Happening::Off { node, .. } => Some(node),
+            Happening::Late(what) => what.node(),
+            Happening::Fault(_) => None,
+        }
+    }
+
+    /// Its agent takes it, not its mesh.
+    pub(super) fn is_for_core(&self) -> bool {
+        match self {
+            // In the order in which they were sent: it goes when all that it said has come.
+            Happening::Arrives {
+                packet: Packet::Said(_) | Packet::Sent(_) | Packet::Leaves(_),
+                ..
+            }
+            | Happening::Tick { .. }
+            | Happening::Wake { .. }
+            | Happening::Job { .. } => true,
+            Happening::Arrives { packet: Packet::Alive(_), .. }
+            | Happening::Beat { .. }
+            | Happening::Off { .. }
+            | Happening::Told { .. }
+            | Happening::Late(_)
+            | Happening::Fault(_) => false,
+        }
+    }
+
+    /// It is of a process, or comes again and again.
+    pub(super) fn outlives_an_agent(&self) -> bool {
+        match self {
+            Happening::Beat { .. } | Happening::Tick { .. } | Happening::Job { .. } => true,
+            Happening::Late(what) => what.outlives_an_agent(),
+            Happening::Arrives { .. }
+            | Happening::Wake { .. }
+            | Happening::Told { .. }
+            | Happening::Off { .. }
+            | Happening::Fault(_) => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -122,13 +193,17 @@ impl Net {
     ) {
         let copies = 1 + u64::from(dice.chance(self.repeats));
         for _ in 0..copies {
-            if dice.chance(self.loss) || self.cut.contains(&(from.clone(), to.clone())) {
+            if dice.chance(self.loss) || self.is_cut(from, to) {
                 continue;
             }
             let delay = Duration::from_micros(200 + dice.below(self.delay * 1000));
             let (from, to, packet) = (from.clone(), to.clone(), packet.clone());
             self.at(now.after(delay), Happening::Arrives { from, to, packet });
         }
+    }
+
+    fn is_cut(&self, from: &Name, to: &Name) -> bool {
+        !self.cut.is_empty() && self.cut.contains(&(from.clone(), to.clone()))
     }
 
     /// What is under way when a cut comes still arrives.

@@ -1,43 +1,18 @@
-//! What happens to a fleet: a list that a person can read, and that is made from a seed.
+//! The story of a fleet: what happens to it and when, made from a seed.
 
-use super::net::Dice;
+use super::{
+    fault::{Fault, Written},
+    net::Dice,
+    scenario::Scenario,
+};
 use mainstay_core::{
     fleet::{Conciliation, FleetRequest},
     name::Name,
 };
 use std::{fmt, time::Duration};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
-    /// The machine loses its power: jobs and agent are gone.
-    Crash(Name),
-    /// It comes back with what is on its disk.
-    Boot(Name),
-    /// The two groups no longer hear each other; one-way: the second does not hear the first.
-    Cut {
-        one: Vec<Name>,
-        other: Vec<Name>,
-        one_way: bool,
-    },
-    Heal,
-    /// Packets are lost and come twice (of a thousand), and late (ms).
-    Weather {
-        loss: u64,
-        repeats: u64,
-        delay: u64,
-    },
-    /// A process ends by itself, wherever it runs.
-    JobCrash(Name),
-    /// Somebody starts it there, whatever the fleet says.
-    StartHere {
-        job: Name,
-        node: Name,
-    },
-    Ask {
-        node: Name,
-        request: FleetRequest,
-    },
-}
+/// Until then there is trouble; from then on all is well.
+const CALM: Duration = Duration::from_secs(100);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -52,123 +27,263 @@ pub struct Script {
 }
 
 impl Script {
+    /// Nothing happens by itself.
+    #[must_use]
+    pub fn quiet(seed: u64) -> Script {
+        Script { seed, steps: Vec::new() }
+    }
+
     /// Two minutes of trouble; then all is well for as long as it takes.
     #[must_use]
-    pub fn random(seed: u64, nodes: &[Name], apps: &[Name], jobs: &[Name]) -> Script {
-        let mut dice = Dice::new(seed);
-        let mut steps = Vec::new();
-        let count = 2 + dice.below(10);
-        for _ in 0..count {
-            let at = Duration::from_millis(3_000 + dice.below(90_000));
-            fault(&mut dice, at, nodes, apps, jobs, &mut steps);
+    pub fn random(seed: u64, scenario: &Scenario) -> Script {
+        let (apps, jobs) = scenario.names();
+        let nodes = scenario.nodes.clone();
+        let mut draft = Draft { dice: Dice::new(seed), nodes, apps, jobs, steps: Vec::new() };
+        // Some seeds know no cuts and no losses: there more must hold.
+        let whole = draft.dice.chance(400);
+        for _ in 0..2 + draft.dice.below(12) {
+            let at = Duration::from_millis(3_000 + draft.dice.below(90_000));
+            draft.trouble(at, whole);
         }
-        let end = Duration::from_secs(100);
-        steps.push(Step { at: end, fault: Fault::Weather { loss: 0, repeats: 0, delay: 5 } });
-        steps.push(Step { at: end, fault: Fault::Heal });
-        for node in nodes {
-            steps.push(Step { at: end, fault: Fault::Boot(node.clone()) });
-        }
+        draft.calm(scenario);
+        let mut steps = draft.steps;
         steps.sort_by_key(|step| step.at);
         Script { seed, steps }
     }
+}
 
-    #[must_use]
-    pub fn has_cut(&self) -> bool {
-        self.steps
-            .iter()
-            .any(|step| matches!(step.fault, Fault::Cut { .. } | Fault::Weather { loss: 1.., .. }))
+struct Draft {
+    dice: Dice,
+    nodes: Vec<Name>,
+    apps: Vec<Name>,
+    jobs: Vec<Name>,
+    steps: Vec<Step>,
+}
+
+impl Draft {
+    fn push(&mut self, at: Duration, fault: Fault) {
+        self.steps.push(Step { at, fault });
     }
-}
 
-fn pick<'a>(dice: &mut Dice, of: &'a [Name]) -> &'a Name {
-    let at = usize::try_from(dice.below(of.len() as u64)).unwrap_or(0);
-    &of[at]
-}
+    fn node(&mut self) -> Name {
+        pick(&mut self.dice, &self.nodes)
+    }
 
-fn fault(
-    dice: &mut Dice,
-    at: Duration,
-    nodes: &[Name],
-    apps: &[Name],
-    jobs: &[Name],
-    steps: &mut Vec<Step>,
-) {
-    let later = at + Duration::from_millis(100 + dice.below(15_000));
-    let mut push = |at, fault| steps.push(Step { at, fault });
-    match dice.below(10) {
-        0..=2 => {
-            let node = pick(dice, nodes).clone();
-            push(at, Fault::Crash(node.clone()));
-            push(later, Fault::Boot(node));
-        }
-        3..=4 => {
-            let (mut one, mut other) = (Vec::new(), Vec::new());
-            for node in nodes {
-                if dice.chance(500) { one.push(node.clone()) } else { other.push(node.clone()) }
-            }
-            push(at, Fault::Cut { one, other, one_way: dice.chance(250) });
-            push(later, Fault::Heal);
-        }
-        5 => {
-            let (loss, repeats, delay) = (dice.below(100), dice.below(200), 5 + dice.below(200));
-            push(at, Fault::Weather { loss, repeats, delay });
-            push(later, Fault::Weather { loss: 0, repeats: 0, delay: 5 });
-        }
-        6 => push(at, Fault::JobCrash(pick(dice, jobs).clone())),
-        7 => {
-            let (job, node) = (pick(dice, jobs).clone(), pick(dice, nodes).clone());
-            push(at, Fault::StartHere { job, node });
-        }
-        _ => {
-            let node = pick(dice, nodes).clone();
-            let (app, job) = (pick(dice, apps).clone(), pick(dice, jobs).clone());
-            let request = match dice.below(6) {
-                0 => FleetRequest::StopApp { app },
-                1 => FleetRequest::RestartApp { app, wave: None },
-                2 => {
-                    FleetRequest::StartJob { job, args: Some(vec![format!("-{}", dice.below(9))]) }
+    fn job(&mut self) -> Name {
+        pick(&mut self.dice, &self.jobs)
+    }
+
+    /// One thing that goes wrong, and its end.
+    fn trouble(&mut self, at: Duration, whole: bool) {
+        let later = at + Duration::from_millis(100 + self.dice.below(15_000));
+        match self.dice.below(if whole { 14 } else { 19 }) {
+            0..=1 => {
+                let node = self.node();
+                self.push(at, Fault::Crash(node.clone()));
+                if self.dice.chance(150) {
+                    self.push(at, Fault::Tear(node.clone()));
                 }
-                3 => FleetRequest::StopJob { job },
-                4 => FleetRequest::Conciliate { job: None, rule: Conciliation::Infanticide },
-                _ => FleetRequest::StartApp { app },
-            };
-            push(at, Fault::Ask { node, request });
+                self.push(later, Fault::Boot(node));
+            }
+            2 => {
+                let node = self.node();
+                self.push(at, Fault::Reboot(node));
+            }
+            3 => {
+                let node = self.node();
+                self.push(at, Fault::NewAgent(node));
+            }
+            4 => {
+                let node = self.node();
+                self.push(at, Fault::Shutdown(node.clone()));
+                self.push(later, Fault::Boot(node));
+            }
+            5 => {
+                let (node, by) = (self.node(), 20 + self.dice.below(700));
+                self.push(at, Fault::Slow { node: node.clone(), by });
+                self.push(later, Fault::Slow { node, by: 0 });
+            }
+            6 => {
+                let job = self.job();
+                self.push(at, Fault::JobCrash(job));
+            }
+            7 => {
+                let job = self.job();
+                self.push(at, Fault::JobBreaks { job: job.clone(), on: true });
+                self.push(later, Fault::JobBreaks { job, on: false });
+            }
+            8 => {
+                let (job, node) = (self.job(), self.node());
+                self.push(at, Fault::StartHere { job, node });
+            }
+            9 => {
+                let (job, node) = (self.job(), self.node());
+                let to = if self.dice.chance(500) { Written::Not } else { Written::Otherwise };
+                self.push(at, Fault::Reload { node: node.clone(), job: job.clone(), to });
+                self.push(later, Fault::Reload { node, job, to: Written::AsElsewhere });
+            }
+            10..=13 => self.requests(at),
+            14..=15 => self.cut(at, later),
+            16 => self.flap(at),
+            17 => {
+                let loss = self.dice.below(100);
+                let (repeats, delay) = (self.dice.below(200), 5 + self.dice.below(200));
+                self.push(at, Fault::Weather { loss, repeats, delay });
+                self.push(later, Fault::Weather { loss: 0, repeats: 0, delay: 5 });
+            }
+            _ => {
+                let node = self.node();
+                self.push(at, Fault::Freeze(node.clone()));
+                self.push(later, Fault::Thaw(node));
+            }
         }
     }
+
+    fn sides(&mut self) -> (Vec<Name>, Vec<Name>) {
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        for node in self.nodes.clone() {
+            if self.dice.chance(500) { one.push(node) } else { other.push(node) }
+        }
+        (one, other)
+    }
+
+    fn cut(&mut self, at: Duration, later: Duration) {
+        let (one, other) = self.sides();
+        let one_way = self.dice.chance(250);
+        self.push(at, Fault::Cut { one, other, one_way });
+        self.push(later, Fault::Heal);
+    }
+
+    /// There and gone, again and again.
+    fn flap(&mut self, at: Duration) {
+        let (one, other) = self.sides();
+        let (one_way, period) = (self.dice.chance(250), 300 + self.dice.below(4_000));
+        let mut at = at;
+        for _ in 0..2 + self.dice.below(5) {
+            let cut = Fault::Cut { one: one.clone(), other: other.clone(), one_way };
+            self.push(at, cut);
+            self.push(at + Duration::from_millis(period / 2), Fault::Heal);
+            at += Duration::from_millis(period);
+        }
+    }
+
+    /// One or two, which may come at once, at several nodes.
+    fn requests(&mut self, at: Duration) {
+        for _ in 0..=self.dice.below(2) {
+            let (node, request) = (self.node(), self.request());
+            let at = at + Duration::from_millis(self.dice.below(40));
+            self.push(at, Fault::Ask { node, request });
+        }
+    }
+
+    fn request(&mut self) -> FleetRequest {
+        let (app, job) = (pick(&mut self.dice, &self.apps), self.job());
+        let number = self.dice.below(9);
+        let args = Some(vec![format!("-{number}")]).filter(|_| number < 6);
+        match self.dice.below(28) {
+            0..=2 => FleetRequest::StartApp { app },
+            3..=5 => FleetRequest::StopApp { app },
+            6..=7 => FleetRequest::RestartApp { app, wave: None },
+            8..=9 => {
+                let size = u32::try_from(1 + self.dice.below(3)).unwrap_or(1);
+                FleetRequest::RestartApp { app, wave: Some(size) }
+            }
+            10..=12 => FleetRequest::StartJob { job, args },
+            13..=15 => FleetRequest::StopJob { job },
+            16..=17 => FleetRequest::RestartJob { job, args },
+            18..=19 => FleetRequest::MoveJob { job, to: self.node() },
+            20 => FleetRequest::MoveApp { app, to: self.node() },
+            21..=22 => FleetRequest::Drain { node: self.node(), on: true },
+            23 => FleetRequest::Drain { node: self.node(), on: false },
+            24 => FleetRequest::Readmit { node: self.node() },
+            25..=26 => {
+                let rule = self.rule();
+                let job = Some(job).filter(|_| self.dice.chance(300));
+                FleetRequest::Conciliate { job, rule }
+            }
+            _ => FleetRequest::EndFleet { again: self.dice.chance(700) },
+        }
+    }
+
+    fn rule(&mut self) -> Conciliation {
+        match self.dice.below(6) {
+            0 => Conciliation::Senicide,
+            1 => Conciliation::Infanticide,
+            2 => Conciliation::User,
+            3 => Conciliation::Stop,
+            4 => Conciliation::Restart,
+            _ => Conciliation::RunningFailure,
+        }
+    }
+
+    /// All that is broken is whole again, and a user has done whatever waits for one.
+    fn calm(&mut self, scenario: &Scenario) {
+        let nodes = self.nodes.clone();
+        self.push(CALM, Fault::Weather { loss: 0, repeats: 0, delay: 5 });
+        self.push(CALM, Fault::Heal);
+        for node in &nodes {
+            self.push(CALM, Fault::Thaw(node.clone()));
+            self.push(CALM, Fault::Slow { node: node.clone(), by: 0 });
+            self.push(CALM, Fault::Boot(node.clone()));
+            for job in self.jobs.clone() {
+                let (node, to) = (node.clone(), Written::AsElsewhere);
+                self.push(CALM, Fault::Reload { node, job, to });
+            }
+        }
+        for job in self.jobs.clone() {
+            self.push(CALM, Fault::JobBreaks { job, on: false });
+        }
+        let ask = |node: &Name, request| Fault::Ask { node: node.clone(), request };
+        if scenario.rules.auto_fence {
+            for (node, other) in nodes.iter().flat_map(|it| nodes.iter().map(move |to| (it, to))) {
+                if node != other {
+                    let request = FleetRequest::Readmit { node: other.clone() };
+                    self.push(CALM + Duration::from_secs(20), ask(node, request));
+                }
+            }
+        }
+        // What was drained may stay so.
+        for node in nodes.clone() {
+            if self.dice.chance(700) {
+                let request = FleetRequest::Drain { node, on: false };
+                self.push(CALM + Duration::from_secs(24), ask(&nodes[0], request));
+            }
+        }
+        if scenario.rules.conciliation == Conciliation::User {
+            for after in [27, 31] {
+                let request = FleetRequest::Conciliate { job: None, rule: Conciliation::Senicide };
+                self.push(CALM + Duration::from_secs(after), ask(&nodes[0], request));
+            }
+        }
+    }
+}
+
+fn pick(dice: &mut Dice, of: &[Name]) -> Name {
+    let at = usize::try_from(dice.below(of.len() as u64)).unwrap_or(0);
+    of[at].clone()
 }
 
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}", self.seed)?;
+        let mut calm = true;
         for Step { at, fault } in &self.steps {
+            // What is mended at the end would hide what has happened.
+            let mends = matches!(
+                fault,
+                Fault::Reload { to: Written::AsElsewhere, .. }
+                    | Fault::JobBreaks { on: false, .. }
+                    | Fault::Thaw(_)
+                    | Fault::Slow { by: 0, .. }
+            );
+            if *at == CALM && mends {
+                if std::mem::take(&mut calm) {
+                    writeln!(f, "{:>8.3}s  whatever is broken is mended", at.as_secs_f64())?;
+                }
+                continue;
+            }
             writeln!(f, "{:>8.3}s  {fault}", at.as_secs_f64())?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |names: &[Name]| names.iter().map(Name::as_str).collect::<Vec<_>>().join(" ");
-        match self {
-            Fault::Crash(node) => write!(f, "{node} loses its power"),
-            Fault::Boot(node) => write!(f, "{node} is switched on"),
-            Fault::Cut { one, other, one_way: false } => {
-                write!(f, "cut between [{}] and [{}]", list(one), list(other))
-            }
-            Fault::Cut { one, other, one_way: true } => {
-                write!(f, "[{}] no longer hear [{}]", list(other), list(one))
-            }
-            Fault::Heal => f.write_str("all cuts heal"),
-            Fault::Weather { loss, repeats, delay } => {
-                write!(
-                    f,
-                    "{loss} of 1000 packets are lost, {repeats} repeated, up to {delay} ms late"
-                )
-            }
-            Fault::JobCrash(job) => write!(f, "{job} crashes"),
-            Fault::StartHere { job, node } => write!(f, "{job} is started on {node} by hand"),
-            Fault::Ask { node, request } => write!(f, "{node} is asked: {request:?}"),
-        }
     }
 }

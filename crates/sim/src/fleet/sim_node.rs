@@ -1,60 +1,105 @@
 //! One node of a fleet: its machine, its jobs, and what is on its disk.
 
-use super::mesh::Mesh;
+use super::{mesh::Mesh, net::Happening};
 use mainstay_core::{
     clock::Mono,
-    fleet::{CopyState, Fleet, JobCopy, Kept, Number},
+    fleet::{Catalogue, CopyState, Fleet, JobCopy, Kept, Number},
     name::Name,
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+/// A clock of its own, which began somewhere and does not go quite right.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    /// It began then, showing this.
+    pub(super) since: Mono,
+    pub(super) first: Mono,
+    /// Of a thousand units so many pass on it.
+    pub(super) rate: u32,
+}
+
+impl Clock {
+    pub(super) fn shows(&self, now: Mono) -> Mono {
+        self.first.after(now.since(self.since) * self.rate / 1000)
+    }
+
+    /// When it will show this.
+    pub(super) fn at(&self, shown: Mono) -> Mono {
+        self.since.after(shown.since(self.first) * 1000 / self.rate)
+    }
+}
 
 /// What runs of a node while it is on.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
     /// Counts the runs of all nodes.
     pub(super) run: u64,
-    /// Its clock began then.
-    pub(super) since: Mono,
+    pub(super) clock: Clock,
     pub(super) fleet: Fleet,
     pub(super) mesh: Mesh,
     pub(super) jobs: BTreeMap<Name, JobCopy>,
     pub(super) wake: Option<Mono>,
+    /// A user has ended it.
+    pub(super) ends: bool,
+    /// What happens to it while it stands still.
+    pub(super) frozen: Option<Vec<Happening>>,
+    /// It takes everything so late.
+    pub(super) late: Duration,
+    /// Jobs that start again as soon as they have stopped.
+    pub(super) again: BTreeMap<Name, Vec<String>>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct SimNode {
     pub(super) running: Option<Box<Running>>,
     pub(super) disk: Kept,
+    /// What is written in its file.
+    pub(super) file: Arc<Catalogue>,
 }
 
-impl Running {
-    /// Its own clock, which began with its run.
-    pub(super) fn clock(&self, now: Mono) -> Mono {
-        Mono(1_000_000_000).after(now.since(self.since))
-    }
+/// What processes of a job do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Habit {
+    Runs,
+    /// They end well after a while.
+    Exits,
+    /// They cannot be started.
+    Breaks,
+}
 
+/// What a process of a job does next, and after how long.
+pub(super) type NextStep = (u64, Duration);
+
+impl Running {
     pub(super) fn start(
         &mut self,
         now: Mono,
         order: Option<Number>,
         job: &Name,
         args: Vec<String>,
-    ) -> Option<(u64, Duration)> {
-        let since = self.clock(now);
+    ) -> Option<NextStep> {
+        let since = self.clock.shows(now);
         let copy = self.jobs.entry(job.clone()).or_insert_with(JobCopy::none);
+        let by_order = order.is_some();
         copy.order = order.or(copy.order.take());
-        if copy.state.is_up() {
+        copy.by_hand = !by_order;
+        if copy.state == CopyState::Stopping {
+            self.again.insert(job.clone(), args);
+            return None;
+        }
+        if copy.state.is_active() {
             return None;
         }
         copy.incarnation += 1;
         (copy.state, copy.since, copy.args) = (CopyState::Starting, since, args);
-        copy.by_hand = false;
         Some((copy.incarnation, Duration::from_millis(20)))
     }
 
-    pub(super) fn stop(&mut self, order: Number, job: &Name) -> Option<(u64, Duration)> {
+    pub(super) fn stop(&mut self, order: Option<Number>, job: &Name) -> Option<NextStep> {
         let copy = self.jobs.entry(job.clone()).or_insert_with(JobCopy::none);
-        copy.order = Some(order);
+        copy.order = order.or(copy.order.take());
+        copy.by_hand = false;
+        self.again.remove(job);
         match copy.state {
             CopyState::Starting | CopyState::Running | CopyState::Backoff | CopyState::Waiting => {
                 copy.state = CopyState::Stopping;
@@ -68,23 +113,40 @@ impl Running {
         }
     }
 
-    /// What its process was at is done. `true`: something has changed.
-    pub(super) fn progress(&mut self, job: &Name, incarnation: u64) -> bool {
-        let Some(copy) = self.jobs.get_mut(job).filter(|it| it.incarnation == incarnation) else {
-            return false;
-        };
-        let next = match copy.state {
-            CopyState::Starting => CopyState::Running,
-            CopyState::Stopping => CopyState::Stopped,
-            CopyState::Stopped
-            | CopyState::Waiting
-            | CopyState::Running
-            | CopyState::Backoff
-            | CopyState::Exited { .. }
-            | CopyState::Fatal => return false,
+    /// What its process was at is done. `None`: it was at nothing.
+    pub(super) fn progress(
+        &mut self,
+        now: Mono,
+        job: &Name,
+        incarnation: u64,
+        habit: Habit,
+    ) -> Option<Option<NextStep>> {
+        let since = self.clock.shows(now);
+        let copy = self.jobs.get_mut(job).filter(|it| it.incarnation == incarnation)?;
+        let again = self.again.remove(job).filter(|_| copy.state == CopyState::Stopping);
+        let (next, after) = match (copy.state, habit) {
+            (CopyState::Starting, Habit::Breaks) => (CopyState::Fatal, None),
+            (CopyState::Starting, Habit::Exits) => (CopyState::Running, Some(300)),
+            (CopyState::Starting, Habit::Runs) => (CopyState::Running, None),
+            (CopyState::Running, Habit::Exits) => (CopyState::Exited { well: true }, None),
+            (CopyState::Stopping, _) => (CopyState::Stopped, None),
+            (
+                CopyState::Stopped
+                | CopyState::Waiting
+                | CopyState::Running
+                | CopyState::Backoff
+                | CopyState::Exited { .. }
+                | CopyState::Fatal,
+                Habit::Runs | Habit::Breaks | Habit::Exits,
+            ) => return None,
         };
         copy.state = next;
-        true
+        if let Some(args) = again {
+            copy.incarnation += 1;
+            (copy.state, copy.since, copy.args) = (CopyState::Starting, since, args);
+            return Some(Some((copy.incarnation, Duration::from_millis(20))));
+        }
+        Some(after.map(|after| (incarnation, Duration::from_millis(after))))
     }
 
     pub(super) fn disable(&mut self, job: &Name, on: bool) {

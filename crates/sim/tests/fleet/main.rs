@@ -1,8 +1,11 @@
 //! Fleets in virtual time.
 
 mod elsewhere;
+mod hazards;
 mod seeds;
 mod sent;
+mod shop;
+mod size;
 mod steered;
 mod stories;
 mod wanted;

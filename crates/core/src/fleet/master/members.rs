@@ -25,6 +25,18 @@ impl Master {
     ) {
         let mut next = Some(input);
         while let Some(input) = next.take() {
+            // What follows from a start is nobody's wish.
+            let stops = match input {
+                AppInput::Stop => asked,
+                AppInput::Start
+                | AppInput::Restart
+                | AppInput::RestartInWaves { .. }
+                | AppInput::Failed { .. }
+                | AppInput::Lost { .. }
+                | AppInput::Moved
+                | AppInput::Next
+                | AppInput::Due => asked.map(|_| AskedBy::Rule),
+            };
             for order in self.decide_app(ctx, app, input) {
                 match order {
                     AppOrder::Prepare { .. } => {}
@@ -33,7 +45,7 @@ impl Master {
                         next = Some(AppInput::Moved);
                     }
                     AppOrder::FailOver { job } => self.start(ctx, &job, true, asked, None),
-                    AppOrder::Stop { job } => self.stop(ctx, &job, asked),
+                    AppOrder::Stop { job } => self.stop(ctx, &job, stops),
                     AppOrder::Restart { job } => {
                         self.restart_in_wave(ctx, &job);
                         next = Some(AppInput::Moved);
@@ -249,6 +261,8 @@ impl Master {
         if wanted || (asked == Some(AskedBy::User) && !ctx.wishes.is_disabled(job)) {
             self.wish(ctx, job, asked, Desired::Rest, None);
         }
+        self.then.remove(job);
+        self.moves.remove(job);
         let ordered = self.orders.keys().filter(|key| key.job == *job).map(|key| key.node.clone());
         let running = ctx.active(job).map(|(node, _)| node.clone());
         let nodes: BTreeSet<Name> = ordered.chain(running).collect();
@@ -275,7 +289,11 @@ impl Master {
         job: &Name,
         args: Option<Vec<String>>,
     ) {
-        let running: Vec<Name> = ctx.active(job).map(|(node, _)| node.clone()).collect();
+        // One that is about to start runs as well.
+        let starts = self.orders.iter().filter(|(_, order)| order.what != OrderKind::Stop);
+        let starts = starts.filter(|(key, _)| key.job == *job).map(|(key, _)| key.node.clone());
+        let running: BTreeSet<Name> =
+            ctx.active(job).map(|(node, _)| node.clone()).chain(starts).collect();
         if running.is_empty() {
             return self.start(ctx, job, false, Some(AskedBy::User), args);
         }

@@ -72,6 +72,7 @@ impl Master {
 
     /// `true`: it has crashed.
     fn follow_job(&mut self, ctx: &mut MasterCtx<'_>, job: &Name) -> bool {
+        self.recall_end(ctx, job);
         let active = ctx.active(job).find(|(_, state)| state.is_up()).map(|(node, _)| node.clone());
         let standing = self.jobs.get(job).cloned().unwrap_or(JobStanding::Rest);
         let here = |node: &Name| ctx.nodes.get(node).and_then(|it| Some((it, it.jobs.get(job)?)));
@@ -82,6 +83,17 @@ impl Master {
                 let since = if *node == active && *run == facts.run { since } else { ctx.now };
                 if !same {
                     self.jobs.insert(job.clone(), up(&active, facts, copy, since));
+                }
+                false
+            }
+            // A reload has taken it from its node: it goes where it is known.
+            (JobStanding::Up { ref node, ref run, .. }, None)
+                if here(node).is_none()
+                    && ctx.nodes.get(node).is_some_and(|facts| facts.run == *run) =>
+            {
+                self.jobs.insert(job.clone(), JobStanding::Rest);
+                if ctx.wishes.is_wanted(job) && !self.stage.is_ending() {
+                    self.start(ctx, job, false, Some(AskedBy::Rule), None);
                 }
                 false
             }
@@ -140,6 +152,27 @@ impl Master {
                 | JobStanding::OrderFailed { .. },
                 None,
             ) => false,
+        }
+    }
+
+    /// Nobody has told this master of a job: what has become of it shows where it has run.
+    fn recall_end(&mut self, ctx: &MasterCtx<'_>, job: &Name) {
+        if self.jobs.contains_key(job) || ctx.active(job).next().is_some() {
+            return;
+        }
+        let mut copies = ctx.nodes.values().filter_map(|facts| facts.jobs.get(job));
+        let ended = copies.find_map(|copy| match copy.state {
+            CopyState::Exited { well } => Some(well),
+            CopyState::Fatal => Some(false),
+            CopyState::Stopped
+            | CopyState::Waiting
+            | CopyState::Starting
+            | CopyState::Running
+            | CopyState::Backoff
+            | CopyState::Stopping => None,
+        });
+        if let Some(well) = ended {
+            self.jobs.insert(job.clone(), JobStanding::Ended { well });
         }
     }
 

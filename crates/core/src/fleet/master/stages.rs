@@ -23,7 +23,8 @@ impl Master {
                     self.conciliate(ctx, None, ctx.rules.conciliation);
                 } else if self.start_stopped(ctx) {
                     // On its way.
-                } else if self.repair {
+                } else if self.repair || self.has_found_home(ctx) {
+                    self.repair = true;
                     self.stage = FleetStage::Deployment;
                     self.go_on_deploying(ctx);
                 }
@@ -67,9 +68,24 @@ impl Master {
                 }
             }
         }
-        if self.boot == crate::app::BootSequence::default() && !self.is_busy() {
+        let over = self.boot == crate::app::BootSequence::default();
+        if over && !self.is_busy() && !self.start_beside(ctx) {
             self.stage = FleetStage::Operation;
         }
+    }
+
+    /// What a user had started beside its app before the whole fleet was off. `true`: there was some.
+    fn start_beside(&mut self, ctx: &mut MasterCtx<'_>) -> bool {
+        let beside = ctx.catalogue.jobs.iter().filter(|(job, rules)| {
+            let runs = ctx.active(job).next().is_some();
+            let untold = !self.jobs.contains_key(*job);
+            untold && !runs && rules.place.start_sequence == 0 && ctx.wishes.is_wanted(job)
+        });
+        let beside: Vec<Name> = beside.map(|(job, _)| job.clone()).collect();
+        for job in &beside {
+            self.start(ctx, job, false, Some(AskedBy::Rule), None);
+        }
+        !beside.is_empty()
     }
 
     fn go_on_in_step(&mut self, ctx: &mut MasterCtx<'_>) -> bool {
@@ -113,17 +129,33 @@ impl Master {
         aborted && !machine.is_moving() && !required.any(|(job, _)| failed(job))
     }
 
+    /// There is room for something that waits for it.
+    fn has_found_home(&self, ctx: &MasterCtx<'_>) -> bool {
+        self.jobs.iter().any(|(job, standing)| match standing {
+            JobStanding::NotPlaced(_) => {
+                let waits = ctx.wishes.of(job).is_some_and(|it| it.waits_for.is_none());
+                let rules = ctx.catalogue.jobs.get(job);
+                waits
+                    && ctx.wishes.is_wanted(job)
+                    && rules.is_some_and(|it| self.choose(ctx, job, it, None).is_ok())
+            }
+            JobStanding::Rest
+            | JobStanding::Up { .. }
+            | JobStanding::Ended { .. }
+            | JobStanding::Lost { .. }
+            | JobStanding::OrderFailed { .. } => false,
+        })
+    }
+
     /// What waits for a home, or for a node that is there again.
     fn mend(&mut self, ctx: &mut MasterCtx<'_>) {
         let waits = |(job, standing): (&Name, &JobStanding)| {
             let wish = ctx.wishes.of(job)?;
             let waits = match (standing, &wish.waits_for) {
                 (JobStanding::NotPlaced(_), None) => true,
-                (JobStanding::Lost { .. } | JobStanding::NotPlaced(_), Some(node)) => {
-                    ctx.nodes.contains_key(node)
-                }
-                (JobStanding::Lost { .. }, None)
-                | (
+                (JobStanding::Lost { .. } | JobStanding::NotPlaced(_), Some(node))
+                | (JobStanding::Lost { node }, None) => ctx.nodes.contains_key(node),
+                (
                     JobStanding::Rest
                     | JobStanding::Up { .. }
                     | JobStanding::Ended { .. }
@@ -145,7 +177,8 @@ impl Master {
     /// stopped the copy that the other one kept. `true`: there was some.
     fn start_stopped(&mut self, ctx: &mut MasterCtx<'_>) -> bool {
         let stopped = |(job, rules): (&Name, &crate::fleet::JobRules)| {
-            let rests = matches!(self.jobs.get(job), Some(JobStanding::Rest));
+            // Of what nobody has told this master it knows no more than that.
+            let rests = matches!(self.jobs.get(job), None | Some(JobStanding::Rest));
             let by_hand =
                 ctx.nodes.values().filter_map(|it| it.jobs.get(job)).any(|copy| copy.by_hand);
             let app = self.apps.get(&rules.app);
@@ -215,9 +248,17 @@ impl Master {
 
     /// All copies of a job that was in conflict are gone.
     pub(super) fn follow_up(&mut self, ctx: &mut MasterCtx<'_>) {
-        let gone = |job: &Name| {
-            ctx.active(job).next().is_none() && !self.orders.keys().any(|key| key.job == *job)
-        };
+        let ordered = |job: &Name| self.orders.keys().any(|key| key.job == *job);
+        let gone = |job: &Name| ctx.active(job).next().is_none() && !ordered(job);
+        // Another copy stays, or it could not be stopped: there is nothing to wait for.
+        let stays = |job: &Name| !gone(job) && !ordered(job) && !self.is_going(ctx, job);
+        let kept: Vec<Name> = self.then.keys().filter(|job| stays(job)).cloned().collect();
+        for job in kept {
+            self.then.remove(&job);
+            self.moves.remove(&job);
+        }
+        let ordered = |job: &Name| self.orders.keys().any(|key| key.job == *job);
+        let gone = |job: &Name| ctx.active(job).next().is_none() && !ordered(job);
         let due: Vec<(Name, Afterwards)> = self
             .then
             .iter()

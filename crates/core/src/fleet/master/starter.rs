@@ -32,17 +32,19 @@ impl Master {
             return;
         }
         let awaited = wish.and_then(|it| it.waits_for.clone());
-        self.wish(ctx, job, asked, Desired::Run, args);
-        self.then.remove(job);
         let starting = |what: &OrderKind| matches!(what, OrderKind::Start { .. });
         let ordered = self.orders.iter().any(|(key, it)| key.job == *job && starting(&it.what));
-        if ordered {
+        let (runs, goes) = (ctx.active(job).next().is_some(), self.is_going(ctx, job));
+        // Its process has its arguments already.
+        let has_begun = ordered || (runs && !goes);
+        self.wish(ctx, job, asked, Desired::Run, args.filter(|_| !has_begun));
+        self.then.remove(job);
+        if has_begun {
+            self.moves.remove(job);
             return;
         }
-        if ctx.active(job).next().is_some() {
-            if self.is_going(ctx, job) {
-                self.then.insert(job.clone(), Afterwards::Start);
-            }
+        if runs {
+            self.then.insert(job.clone(), Afterwards::Start);
             return;
         }
         let chosen = self.choose(ctx, job, rules, awaited.as_ref());

@@ -4,7 +4,7 @@ use crate::fleet::Observation;
 
 pub(super) fn broken(seen: &Observation) -> Vec<String> {
     let homes = |job| seen.homes(job).map(ToString::to_string).collect::<Vec<_>>();
-    let twice = seen.loads.keys().map(|job| (job, homes(job))).filter(|(_, it)| it.len() > 1);
+    let twice = seen.jobs().map(|job| (job, homes(job))).filter(|(_, it)| it.len() > 1);
     twice.map(|(job, homes)| format!("{job} runs on [{}]", homes.join(" "))).collect()
 }
 

@@ -1,7 +1,6 @@
 //! Whoever asks gets one reply.
 
 use crate::fleet::Observation;
-use mainstay_core::fleet::RunId;
 use std::collections::BTreeSet;
 
 pub(super) fn broken(seen: &Observation) -> Vec<String> {
@@ -13,26 +12,32 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
 /// Once nothing disturbs the fleet; who is no longer there waits for none.
 pub(super) fn open(seen: &Observation) -> Vec<String> {
     let replied: BTreeSet<_> = seen.replies.iter().map(|(id, _)| id).collect();
-    let is_there = |node, run: &RunId| seen.nodes.get(node).is_some_and(|it| it.run == *run);
-    let open = seen.asked.iter().filter(|id| !replied.contains(id) && is_there(&id.node, &id.run));
-    open.map(|id| format!("{id:?} has none")).collect()
+    let open = seen.asked.iter().filter(|it| !replied.contains(&it.id) && !it.is_orphan);
+    open.map(|it| format!("{:?} has none", it.request)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{invariants::example, scenario::name};
-    use mainstay_core::fleet::{RequestAnswer, RequestId};
+    use crate::fleet::{history::AskedRequest, invariants::example, scenario::name};
+    use mainstay_core::fleet::{FleetRequest, RequestAnswer, RequestId, RunId};
+    use std::time::Duration;
 
     #[test]
     fn it_can_fail() {
-        let mut seen = example::fleet();
         let id = RequestId { node: name("b"), run: RunId::new("b"), number: 1 };
-        seen.asked.push(id.clone());
-        assert_eq!(open(&seen).len(), 1);
-        seen.replies.push((id.clone(), RequestAnswer::Begun));
-        assert_eq!((open(&seen).len(), broken(&seen).len()), (0, 0));
-        seen.replies.push((id, RequestAnswer::NotNow));
-        assert_eq!(broken(&seen).len(), 1);
+        let request = FleetRequest::StopJob { job: name("web") };
+        let at = Duration::ZERO;
+        let asked = AskedRequest { at, id: id.clone(), request, is_orphan: false };
+        let count = |replies: &[RequestAnswer]| {
+            let seen = example::with(|it| {
+                it.asked.push(asked.clone());
+                it.replies.extend(replies.iter().map(|reply| (id.clone(), reply.clone())));
+            });
+            (open(&seen).len(), broken(&seen).len())
+        };
+        assert_eq!(count(&[]), (1, 0));
+        assert_eq!(count(&[RequestAnswer::Begun]), (0, 0));
+        assert_eq!(count(&[RequestAnswer::Begun, RequestAnswer::NotNow]), (0, 1));
     }
 }

@@ -3,29 +3,35 @@
 
 use crate::fleet::Observation;
 use mainstay_core::fleet::placement::FULL;
-use std::collections::BTreeMap;
 
 pub(super) fn broken(seen: &Observation) -> Vec<String> {
-    let mut machines: BTreeMap<&str, u32> = BTreeMap::new();
-    for it in seen.nodes.values().filter(|it| it.by_hand.is_empty()) {
-        let active = it.jobs.iter().filter(|(_, state)| state.is_active());
-        let load: u32 = active.filter_map(|(job, _)| seen.loads.get(job)).sum();
-        *machines.entry(it.machine.as_str()).or_default() += load;
-    }
-    let full = machines.into_iter().filter(|(_, load)| *load > FULL);
+    // Nodes of one machine that could not hear each other have not counted each other's jobs.
+    let shared = |machine: &str| {
+        seen.divided && seen.nodes.values().filter(|it| it.machine == machine).count() > 1
+    };
+    let by_hand = |machine: &str| {
+        seen.nodes.values().any(|it| it.machine == machine && !it.by_hand.is_empty())
+    };
+    let full = seen.machines().into_iter().filter(|(_, load)| *load > FULL);
+    let full = full.filter(|(machine, _)| !by_hand(machine) && !shared(machine));
     full.map(|(machine, load)| format!("{machine} bears {load}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{invariants::example, scenario::name};
-    use mainstay_core::fleet::CopyState;
+    use crate::fleet::{
+        invariants::example,
+        scenario::{Scenario, name},
+    };
+    use mainstay_core::{fleet::CopyState, plan::OnFailure};
+    use std::sync::Arc;
 
     #[test]
     fn it_can_fail() {
         let mut seen = example::fleet();
-        seen.loads.insert(name("db"), 50);
+        let scenario = Scenario::of("a").app("shop", OnFailure::Continue);
+        seen.catalogue = Arc::new(scenario.job("web", 1, 60).job("db", 1, 50).catalogue);
         assert_eq!(broken(&seen), Vec::<String>::new());
         let b = seen.nodes.get_mut(&name("b")).expect("a node");
         b.jobs.insert(name("db"), CopyState::Running);
