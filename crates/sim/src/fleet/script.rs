@@ -38,7 +38,7 @@ impl Script {
     pub fn random(seed: u64, scenario: &Scenario) -> Script {
         let (apps, jobs) = scenario.names();
         let nodes = scenario.nodes.clone();
-        let mut draft = Draft { dice: Dice::new(seed), nodes, apps, jobs, steps: Vec::new() };
+        let mut draft = ScriptDraft { dice: Dice::new(seed), nodes, apps, jobs, steps: Vec::new() };
         // Some seeds know no cuts and no losses: there more must hold.
         let whole = draft.dice.chance(400);
         for _ in 0..2 + draft.dice.below(12) {
@@ -52,7 +52,7 @@ impl Script {
     }
 }
 
-struct Draft {
+struct ScriptDraft {
     dice: Dice,
     nodes: Vec<Name>,
     apps: Vec<Name>,
@@ -60,7 +60,7 @@ struct Draft {
     steps: Vec<Step>,
 }
 
-impl Draft {
+impl ScriptDraft {
     fn push(&mut self, at: Duration, fault: Fault) {
         self.steps.push(Step { at, fault });
     }
