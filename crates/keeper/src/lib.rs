@@ -1,7 +1,7 @@
 //! The keeper: the small process that is the parent of every process Mainstay starts.
 //!
 //! It forks, reaps, captures output, serves control sockets, holds listening sockets, enforces the
-//! deadlines it was given and replaces a dead agent. It decides nothing: `docs/keeper.md` has its
+//! deadlines it was given and replaces a dead agent. It decides nothing: `docs/inside/keeper.md` has its
 //! promises and what it does about each fault.
 #![forbid(unsafe_code)]
 

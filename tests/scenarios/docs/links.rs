@@ -38,7 +38,7 @@ fn links_that_lead_nowhere_are_found() {
     let page = Page::parse(&book, "# Here and there\n");
     let pages = [page];
     let dead = |target: &str| leads_nowhere(&pages[0], target, &pages).is_some();
-    assert!(!dead("#here-and-there") && !dead("keeper.md") && !dead("https://example.org/"));
+    assert!(!dead("#here-and-there") && !dead("inside/keeper.md") && !dead("https://example.org/"));
     assert!(dead("#nowhere") && dead("nothing.md") && dead("concepts.md#nowhere"));
     assert!(dead("../README.md"), "it is not in the book");
 }

@@ -15,15 +15,24 @@ pub(super) fn repository() -> PathBuf {
 /// Every page there is: the book's and those beside it.
 pub(super) fn all() -> Vec<Page> {
     let root = repository();
-    let mut paths: Vec<PathBuf> = [root.clone(), root.join("docs")]
-        .iter()
-        .flat_map(|dir| fs::read_dir(dir).expect("a directory of the repository"))
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|it| it == "md"))
-        .collect();
+    let mut paths = pages_in(&root);
+    let mut dirs = vec![root.join("docs")];
+    while let Some(dir) = dirs.pop() {
+        paths.extend(pages_in(&dir));
+        dirs.extend(entries(&dir).filter(|it| it.is_dir()));
+    }
     paths.sort();
     assert!(paths.len() > 10, "the pages are not where they were: {paths:?}");
     paths.into_iter().map(|path| Page::read(&path)).collect()
+}
+
+fn pages_in(dir: &Path) -> Vec<PathBuf> {
+    entries(dir).filter(|path| path.extension().is_some_and(|it| it == "md")).collect()
+}
+
+fn entries(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(dir).expect("a directory of the repository");
+    entries.map(|entry| entry.expect("an entry").path())
 }
 
 #[derive(Debug)]

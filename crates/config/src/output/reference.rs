@@ -127,14 +127,14 @@ fn about(table: &str) -> &'static str {
         "apps.NAME" => "An app: jobs that start and stop together, in order.\n\n",
         "api" => {
             "Where the API can be reached beside its unix socket, and by whom: see \
-             [The API](api.md). Relative paths start at the configuration file.\n\n"
+             [The API](../api.md). Relative paths start at the configuration file.\n\n"
         }
         "fleet" => {
             "The nodes that act as one: the jobs of apps run on one of them, wherever there is room. \
              Relative paths start at the configuration file. `nodes` or `join` has to be there.\n\n"
         }
         "telemetry" => {
-            "What is shown to those who watch the node: see [telemetry](telemetry.md).\n\n"
+            "What is shown to those who watch the node: see [telemetry](../telemetry.md).\n\n"
         }
         "telemetry.metrics" => {
             "A table, or a list of tables: each is one metric. Its name is what `namespace`, \
@@ -142,7 +142,7 @@ fn about(table: &str) -> &'static str {
         }
         "containerpilot" => {
             "The table itself, even an empty one, gives jobs the variables and telemetry the series \
-             that ContainerPilot has: see [telemetry](telemetry.md#containerpilot).\n\n"
+             that ContainerPilot has: see [telemetry](../telemetry.md#containerpilot).\n\n"
         }
         _ => "",
     }

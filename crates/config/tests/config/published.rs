@@ -63,7 +63,7 @@ fn every_key_is_in_the_schema_and_in_the_reference() {
 /// `MAINSTAY_GOLDEN=write` writes it anew.
 #[test]
 fn the_reference_page_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
     if std::env::var_os("MAINSTAY_GOLDEN").is_some_and(|it| it == "write") {
         fs::write(&path, reference()).unwrap();
     }

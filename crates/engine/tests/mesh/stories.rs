@@ -201,7 +201,7 @@ fn another_key_is_another_fleet_and_both_keys_meet_during_a_rotation() {
         (vec!["a.1".into(), "b.1".into()], vec!["c.1".into()])
     );
     assert!(world.nodes[&1].mesh.drops().foreign > 0);
-    // Node by node, as docs/fleet.md says.
+    // Node by node, as docs/fleets/fleets.md says.
     let steps =
         [format!("{KEY}\n{OTHER_KEY}"), format!("{OTHER_KEY}\n{KEY}"), OTHER_KEY.to_owned()];
     let mut world = World::of(&["a", "b", "c"]);
