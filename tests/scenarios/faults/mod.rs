@@ -4,6 +4,7 @@ mod agent;
 mod clock;
 mod commands;
 mod connections;
+mod crash;
 mod directories;
 mod foreign;
 mod frozen_disk;

@@ -1,10 +1,7 @@
-//! One node: events and order, health, reload, control, and the example that people try first; and
-//! several that act as one.
+//! One node: events and order, health, reload, control, and the example that people try first.
 
 mod control;
 mod detach;
-mod elsewhere;
-mod fleet;
 mod health;
 mod many;
 mod project;

@@ -1,6 +1,6 @@
 //! What is asked on one node of a fleet and is about another.
 
-use super::fleet::{fleet_of, home, kill, until_home};
+use super::{fleet_of, home, kill, until_home};
 use mainstay_tests::{Node, signal, until};
 use rustix::process::Signal;
 

@@ -1,12 +1,16 @@
-//! Several real nodes on loopback, as one fleet.
+//! Several real nodes as one fleet: on loopback, or each on a host of its own.
 
 mod apps;
+mod cables;
+mod elsewhere;
 mod ends;
 mod keys;
+mod masters;
+mod twenty;
 mod waves;
 mod xmlrpc;
 
-use mainstay_tests::{Node, Scratch, Setup, proc, signal, until};
+use mainstay_tests::{Network, Node, Scratch, Setup, Switch, proc, signal, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::{
@@ -16,35 +20,56 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// Real nodes on loopback that share a key, each on a machine of its own.
-pub(super) struct TestFleet {
-    pub(super) nodes: Vec<Node>,
+/// Real nodes that share a key, each on a machine of its own.
+struct TestFleet {
+    nodes: Vec<Node>,
     key: PathBuf,
     _scratch: Scratch,
 }
 
 impl TestFleet {
-    /// `n1`, `n2`, …, all with these apps and jobs.
+    /// `n1`, `n2`, … on loopback, all with these apps and jobs.
     fn launch(count: u32, jobs: &str) -> TestFleet {
-        let scratch = Scratch::new();
-        let key = scratch.path().join("fleet.key");
-        write_key(&key, &"5e".repeat(32));
         // Tests run side by side, in one process or several: each has addresses of its own.
         static FLEETS: AtomicU32 = AtomicU32::new(0);
         let (pid, fleet) = (std::process::id(), FLEETS.fetch_add(10, Ordering::Relaxed));
         let address =
-            |n: u32| format!("127.{}.{}.{}:7071", 1 + (pid >> 8 & 0x7f), pid & 0xff, fleet + n);
-        let nodes: Vec<String> = (1..=count).map(|n| format!("\"n{n}={}\"", address(n))).collect();
-        let config = |n: u32| {
+            |n: u32| format!("127.{}.{}.{}", 1 + (pid >> 8 & 0x7f), pid & 0xff, fleet + n);
+        let addresses: Vec<String> = (1..=count).map(address).collect();
+        let fleet = TestFleet::prepare(&addresses, "", jobs, |_, setup| setup);
+        fleet.nodes.iter().for_each(Node::wait_until_ready);
+        fleet
+    }
+
+    /// `n1`, `n2`, … on the hosts of a network, with these keys in `[fleet]` beside the usual ones.
+    fn launch_on(network: &Network, keys: &str, jobs: &str) -> TestFleet {
+        let addresses: Vec<String> = network.hosts().map(Network::address).collect();
+        let fleet = TestFleet::prepare(&addresses, keys, jobs, |n, setup| network.on(n, setup));
+        fleet.nodes.iter().for_each(Node::wait_until_ready);
+        fleet
+    }
+
+    fn prepare(
+        addresses: &[String],
+        keys: &str,
+        jobs: &str,
+        place: impl Fn(u8, Setup) -> Setup,
+    ) -> TestFleet {
+        let scratch = Scratch::new();
+        let key = scratch.path().join("fleet.key");
+        write_key(&key, &"5e".repeat(32));
+        let roster: Vec<String> =
+            addresses.iter().zip(1..).map(|(it, n)| format!("\"n{n}={it}:7071\"")).collect();
+        let config = |n: u8| {
             format!(
                 "[node]\nname = \"n{n}\"\nmachine = \"m{n}\"\n[fleet]\nnodes = [{}]\nkey_file = \
-                 \"{}\"\n{jobs}",
-                nodes.join(", "),
+                 \"{}\"\n{keys}\n{jobs}",
+                roster.join(", "),
                 key.display()
             )
         };
-        let nodes: Vec<Node> = (1..=count).map(|n| Setup::config(config(n)).launch()).collect();
-        nodes.iter().for_each(Node::wait_until_ready);
+        let numbers = (1..).take(addresses.len());
+        let nodes = numbers.map(|n| place(n, Setup::config(config(n))).launch()).collect();
         TestFleet { nodes, key, _scratch: scratch }
     }
 
@@ -59,6 +84,11 @@ impl TestFleet {
 fn write_key(path: &Path, text: &str) {
     fs::write(path, text).expect("a scratch directory can be written");
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("our own file");
+}
+
+/// A network whose packets all arrive.
+fn bridge(hosts: u8) -> Network {
+    Network::new(hosts, Switch::Bridge)
 }
 
 fn status(node: &Node) -> Value {
@@ -93,26 +123,36 @@ fn shop() -> TestFleet {
 }
 
 /// Three nodes with these apps and jobs.
-pub(super) fn fleet_of(jobs: &str) -> TestFleet {
+fn fleet_of(jobs: &str) -> TestFleet {
     TestFleet::launch(3, jobs)
 }
 
+/// On how many nodes a job runs, of the list of `fleet status`; none, while one of them comes or goes.
+fn homes(job: &Value) -> usize {
+    let copies = job["copies"].as_array().cloned().unwrap_or_default();
+    let at_rest = ["STOPPED", "EXITED", "FATAL"];
+    let up =
+        copies.iter().filter(|it| !at_rest.contains(&it["state"].as_str().unwrap_or_default()));
+    let up: Vec<&Value> = up.collect();
+    if up.iter().all(|it| it["state"] == "RUNNING") { up.len() } else { 0 }
+}
+
 /// Where a node sees a job run.
-pub(super) fn home(node: &Node, job: &str) -> Option<String> {
+fn home(node: &Node, job: &str) -> Option<String> {
     let fleet = status(node);
     let job = fleet["jobs"].as_array()?.iter().find(|it| it["job"] == job)?.clone();
     let copy = job["copies"].as_array()?.first()?.clone();
     (copy["state"] == "RUNNING").then(|| copy["node"].as_str().unwrap_or_default().to_owned())
 }
 
-pub(super) fn until_home(node: &Node, job: &str, expected: &str) {
+fn until_home(node: &Node, job: &str, expected: &str) {
     until(&format!("{job} runs on {expected}"), || {
         (home(node, job).as_deref() == Some(expected)).then_some(())
     });
 }
 
 /// As if its machine had lost its power.
-pub(super) fn kill(node: &Node) {
+fn kill(node: &Node) {
     let keeper = node.status()["keeper"]["pid"].as_u64().expect("a keeper answers");
     let keeper = u32::try_from(keeper).expect("a pid");
     let all = proc::children(keeper);

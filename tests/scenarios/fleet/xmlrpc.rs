@@ -32,7 +32,7 @@ const JOBS: &str = r#"
 fn call(node: &Node, method: &str, params: &str) -> String {
     let output = Command::new("python3")
         .arg("-c")
-        .arg(include_str!("../../api/supervisor/call.py"))
+        .arg(include_str!("../api/supervisor/call.py"))
         .arg(node.path().join("rpc.sock"))
         .args([&format!("supvisors.{method}"), params])
         .output()
