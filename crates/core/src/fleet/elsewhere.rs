@@ -11,7 +11,7 @@
 //!
 //! `stopping` and `stopped` are no part of it: those are heard where the job runs, and nowhere else.
 
-use super::{CopyState, Fleet, JobCopy, NodeFacts, Number, OrderKind, PeerState, RunId};
+use super::{CopyState, Fleet, JobCopy, NodeFacts, Number, OrderKind, PeerState, RunId, Shared};
 use crate::{
     event::{EventName, History},
     name::Name,
@@ -52,7 +52,7 @@ pub struct RemoteCopy {
 /// The last copies of nodes that are gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Departed(BTreeMap<Name, DepartedCopy>);
+pub struct Departed(Shared<BTreeMap<Name, DepartedCopy>>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct DepartedCopy {
@@ -151,12 +151,20 @@ impl Departed {
     }
 
     pub(super) fn merge(&mut self, other: &Departed) {
-        other.0.iter().for_each(|(job, copy)| self.take(job, copy.clone()));
+        if !self.0.is(&other.0) {
+            other.0.iter().for_each(|(job, copy)| self.take(job, copy.clone()));
+            self.0.share(&other.0);
+        }
+    }
+
+    /// Where both are equal they become one.
+    pub(super) fn share(&mut self, with: &Departed) {
+        self.0.share(&with.0);
     }
 
     fn take(&mut self, job: &Name, copy: DepartedCopy) {
         if self.0.get(job).is_none_or(|mine| copy.order > mine.order) {
-            self.0.insert(job.clone(), copy);
+            self.0.edit().insert(job.clone(), copy);
         }
     }
 
@@ -175,10 +183,24 @@ impl Fleet {
     }
 
     pub(super) fn meet_all(&mut self) {
-        let met =
-            |node: &Name| *node == self.me.name || self.peers.state(node) == PeerState::Running;
-        let all = || self.peers.running().all(|(_, facts)| facts.peers.iter().all(met));
-        self.met_all = self.met_all || (self.in_sync && self.resuming_until.is_none() && all());
+        if self.met_all || !self.in_sync || self.resuming_until.is_some() {
+            return;
+        }
+        let is_missing =
+            |node: &Name| *node != self.me.name && self.peers.state(node) != PeerState::Running;
+        // As long as the same one is missing there is no need to look at all.
+        let still = |(by, node): &(Name, Name)| {
+            self.peers.facts(by).is_some_and(|it| it.peers.contains(node)) && is_missing(node)
+        };
+        if self.unmet.as_ref().is_some_and(still) {
+            return;
+        }
+        let unmet = self.peers.running().find_map(|(by, facts)| {
+            let node = facts.peers.iter().find(|it| is_missing(it))?;
+            Some((by.clone(), node.clone()))
+        });
+        self.met_all = unmet.is_none();
+        self.unmet = unmet;
     }
 
     /// A placed job that has its copy on another node, or had it last; `None`: what there is of it is
@@ -219,8 +241,8 @@ impl Fleet {
 
     /// The master has ordered it anew, and the copy that shows it is not known yet.
     fn is_launched_after(&self, job: &Name, last: Option<&Number>) -> bool {
-        let orders = self.followed_work().into_iter().flat_map(|work| &work.orders);
-        orders.filter(|(key, _)| key.job == *job).any(|(_, order)| match order.what {
+        let orders = self.followed_work().into_iter().flat_map(|work| work.orders.of(job));
+        orders.into_iter().any(|(_, order)| match order.what {
             OrderKind::Start { fails_over: false, .. } => Some(&order.number) > last,
             OrderKind::Start { fails_over: true, .. } | OrderKind::Stop => false,
         })
@@ -231,14 +253,17 @@ impl Fleet {
         if self.departed.is_empty() {
             return;
         }
-        let mut departed = std::mem::take(&mut self.departed);
-        departed.0.retain(|job, it| {
+        let has_later = |(job, it): &(&Name, &DepartedCopy)| {
             let later = |copy: &JobCopy| {
                 copy.state.is_active() || (copy.order.is_some() && copy.order >= it.order)
             };
-            let own = self.jobs.get(job).is_some_and(later);
-            !own && !self.copies_of_others(job).any(|(_, _, copy)| later(copy))
-        });
-        self.departed = departed;
+            let own = self.jobs.get(*job).is_some_and(later);
+            own || self.copies_of_others(job).any(|(_, _, copy)| later(copy))
+        };
+        let known = self.departed.0.iter().filter(has_later);
+        let known: Vec<Name> = known.map(|(job, _)| job.clone()).collect();
+        for job in known {
+            self.departed.0.edit().remove(&job);
+        }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{
     Catalogue, Departed, FailureQueue, FleetRequest, FleetStage, JobSaid, Number, RequestId, RunId,
-    Term, Wishes, Work,
+    Shared, Term, Wishes, Work,
 };
 use crate::{clock::Mono, name::Name, text::pairs};
 use serde::{Deserialize, Serialize};
@@ -27,16 +27,16 @@ pub struct NodeFacts {
     /// It is in sync with the others, or has met somebody who is.
     pub in_sync: bool,
     /// The others that take part, as it sees them.
-    pub peers: BTreeSet<Name>,
+    pub peers: Shared<BTreeSet<Name>>,
     /// The runs that it can reach and has not refused.
-    pub accepts: BTreeMap<Name, RunId>,
+    pub accepts: Shared<BTreeMap<Name, RunId>>,
     /// The master that it follows.
     pub term: Option<Term>,
     /// The highest term that it has seen.
     pub highest_term: Option<Term>,
     pub stage: FleetStage,
     /// Those that it has decided to isolate.
-    pub isolates: BTreeSet<Name>,
+    pub isolates: Shared<BTreeSet<Name>>,
     /// Nothing is to be placed there.
     pub drained: bool,
     /// What runs there goes elsewhere, because it is to end after that.
@@ -45,7 +45,7 @@ pub struct NodeFacts {
     /// It is about to end, on purpose.
     pub ending: bool,
     pub catalogue: Arc<Catalogue>,
-    pub jobs: BTreeMap<Name, JobCopy>,
+    pub jobs: Shared<BTreeMap<Name, JobCopy>>,
     pub wishes: Wishes,
     pub failures: FailureQueue,
     /// What was asked of it and is not answered.
@@ -62,8 +62,42 @@ impl NodeFacts {
     /// Whether they say the same, whenever they are said.
     #[must_use]
     pub fn is_same(&self, other: &NodeFacts) -> bool {
-        let other = NodeFacts { version: self.version, now: self.now, ..other.clone() };
-        *self == other
+        let NodeFacts { run, version: _, now: _, machine, in_sync, peers, accepts, .. } = self;
+        let NodeFacts { term, highest_term, stage, isolates, drained, hands_over, .. } = self;
+        let NodeFacts { ending, catalogue, jobs, wishes, failures, requests, .. } = self;
+        let NodeFacts { departed, work, .. } = self;
+        (run, machine, in_sync) == (&other.run, &other.machine, &other.in_sync)
+            && (peers, accepts, isolates) == (&other.peers, &other.accepts, &other.isolates)
+            && (term, highest_term, stage) == (&other.term, &other.highest_term, &other.stage)
+            && (drained, hands_over) == (&other.drained, &other.hands_over)
+            && (ending, requests) == (&other.ending, &other.requests)
+            && (catalogue, jobs, wishes) == (&other.catalogue, &other.jobs, &other.wishes)
+            && (failures, departed, work) == (&other.failures, &other.departed, &other.work)
+    }
+
+    /// Where they say the same as these they become one with them: what a node says again and again
+    /// is held once, and found to be the same without a look at it.
+    pub(super) fn share(&mut self, with: &NodeFacts) {
+        self.peers.share(&with.peers);
+        self.accepts.share(&with.accepts);
+        self.isolates.share(&with.isolates);
+        self.jobs.share(&with.jobs);
+        self.wishes.share(&with.wishes);
+        self.failures.share(&with.failures);
+        self.departed.share(&with.departed);
+        self.share_catalogue(&with.catalogue);
+    }
+
+    /// As [`NodeFacts::share`], with what the node that hears them holds itself.
+    pub(super) fn share_own(&mut self, wishes: &Wishes, catalogue: &Arc<Catalogue>) {
+        self.wishes.share(wishes);
+        self.share_catalogue(catalogue);
+    }
+
+    fn share_catalogue(&mut self, with: &Arc<Catalogue>) {
+        if self.catalogue == *with {
+            self.catalogue = with.clone();
+        }
     }
 }
 

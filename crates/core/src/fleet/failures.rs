@@ -5,7 +5,7 @@
 //! the master has answered. So a master that is lost itself leaves nothing unanswered, and nothing
 //! is answered twice.
 
-use super::RunId;
+use super::{RunId, Shared};
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -25,15 +25,23 @@ pub struct FailureKey {
 /// Losses that nobody has answered, as this node knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct FailureQueue(BTreeSet<FailureKey>);
+pub struct FailureQueue(Shared<BTreeSet<FailureKey>>);
 
 impl FailureQueue {
     pub fn add(&mut self, failures: impl IntoIterator<Item = FailureKey>) {
-        self.0.extend(failures);
+        let new: Vec<FailureKey> = failures.into_iter().filter(|it| !self.0.contains(it)).collect();
+        if !new.is_empty() {
+            self.0.edit().extend(new);
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &FailureKey> {
         self.0.iter()
+    }
+
+    /// Where both are equal they become one.
+    pub(super) fn share(&mut self, with: &FailureQueue) {
+        self.0.share(&with.0);
     }
 
     #[must_use]
@@ -43,18 +51,24 @@ impl FailureQueue {
 
     /// This run is there after all: nothing of it was lost.
     pub fn cancel(&mut self, node: &Name, run: &RunId) {
-        self.0.retain(|it| it.node != *node || it.run != *run);
+        self.retain(|it| it.node != *node || it.run != *run);
     }
 
     pub fn drop_answered(&mut self, answered: &Answered) {
-        self.0.retain(|it| !answered.has(it));
+        self.retain(|it| !answered.has(it));
+    }
+
+    fn retain(&mut self, stays: impl Fn(&FailureKey) -> bool) {
+        if !self.0.iter().all(&stays) {
+            self.0.edit().retain(stays);
+        }
     }
 }
 
 /// Losses that a master has answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Answered(VecDeque<FailureKey>);
+pub struct Answered(Shared<VecDeque<FailureKey>>);
 
 impl Answered {
     #[must_use]
@@ -67,21 +81,25 @@ impl Answered {
         if self.has(&failure) {
             return false;
         }
-        if self.0.len() == REMEMBERED {
-            self.0.pop_front();
+        let answered = self.0.edit();
+        if answered.len() == REMEMBERED {
+            answered.pop_front();
         }
-        self.0.push_back(failure);
+        answered.push_back(failure);
         true
     }
 
     /// This run is there again: when it is lost once more, that is another loss.
     pub fn forget(&mut self, is_there: impl Fn(&Name, &RunId) -> bool) {
-        self.0.retain(|it| !is_there(&it.node, &it.run));
+        let is_there = |it: &FailureKey| is_there(&it.node, &it.run);
+        if self.0.iter().any(is_there) {
+            self.0.edit().retain(|it| !is_there(it));
+        }
     }
 
     /// What another master has answered, too.
     pub fn merge(&mut self, other: &Answered) {
-        for failure in &other.0 {
+        for failure in other.0.iter() {
             self.insert(failure.clone());
         }
     }

@@ -29,6 +29,7 @@ pub mod placement;
 mod reign;
 pub mod requests;
 pub mod rules;
+mod shared;
 pub mod stage;
 mod view;
 pub mod wishes;
@@ -41,19 +42,21 @@ pub use engine::{EngineCommand, EngineEvent, FleetMember, MemberId, Role};
 pub use facts::{CopyState, JobCopy, JobOrder, Message, NodeFacts, OrderKind};
 pub use failures::{Answered, FailureKey, FailureQueue};
 pub use input::{FleetCommand, FleetEvent, FleetInput, FleetOutcome, Identity, Kept};
-pub use master::{JobStanding, OpenOrder, OrderKey, PlannedFate, PlannedJob, Work};
+pub use master::{JobStanding, OpenOrder, OpenOrders, PlannedFate, PlannedJob, Work};
 pub use number::{Number, RunId, Term};
 pub use orders::SeenOrders;
 pub use peers::{PeerChange, PeerState, Peers};
 pub use placement::{Loads, NotPlaced, Seat, Strategy};
 pub use requests::{FleetRequest, OpenRequests, RequestAnswer, RequestId};
 pub use rules::{Catalogue, FleetRules, JobRules};
+pub use shared::Shared;
 pub use stage::FleetStage;
 pub use view::{AppView, NodeView, PlacedView};
 pub use wishes::{AskedBy, JobWish, Wishes};
 
 use crate::{app::AppPhase, clock::Mono, name::Name};
-use master::{Master, MasterCtx};
+use master::{Master, Roster};
+use rules::KnownJobs;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -62,8 +65,6 @@ use std::{
 
 /// An agent that takes over meets those that are there in this time, in which nobody gives it up.
 const RESUME: Duration = Duration::from_millis(700);
-/// Of two masters the one that is to yield does so in this time.
-const YIELD: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
 pub struct Fleet {
@@ -86,7 +87,10 @@ pub struct Fleet {
     /// The last work of the master before, for whoever comes next.
     last_work: Option<Arc<Work>>,
     catalogue: Arc<Catalogue>,
-    jobs: BTreeMap<Name, JobCopy>,
+    jobs: Shared<BTreeMap<Name, JobCopy>>,
+    /// For the master: all jobs that are known, and the nodes that take part.
+    known: KnownJobs,
+    roster: Roster,
     wishes: Wishes,
     failures: FailureQueue,
     requests: OpenRequests,
@@ -97,13 +101,19 @@ pub struct Fleet {
     /// The last copies of nodes that are gone.
     departed: Departed,
     met_all: bool,
+    /// A node that takes part, and one that it has met and this one has not.
+    unmet: Option<(Name, Name)>,
     /// Another master was first heard of then.
     rival_since: Option<Mono>,
     /// What was said and campaigned for last, and the version before the first of them: an agent
     /// that takes over says something later than the one before.
     said: Option<Arc<NodeFacts>>,
     version_before: u64,
-    among: BTreeSet<Name>,
+    /// Those that it has campaigned with, without itself.
+    among: Option<Shared<BTreeSet<Name>>>,
+    /// Nothing follows from what is known before something else is known, or it is time.
+    at_rest: bool,
+    wake: Option<Mono>,
 }
 
 impl Fleet {
@@ -130,7 +140,9 @@ impl Fleet {
             gathers_since: None,
             last_work: None,
             catalogue,
-            jobs: BTreeMap::new(),
+            jobs: Shared::default(),
+            known: KnownJobs::default(),
+            roster: Roster::default(),
             wishes: kept.wishes,
             failures: kept.failures,
             requests: OpenRequests::after(now),
@@ -140,10 +152,13 @@ impl Fleet {
             ending: false,
             departed: Departed::default(),
             met_all: false,
+            unmet: None,
             rival_since: None,
             said: None,
             version_before: now.0,
-            among: BTreeSet::new(),
+            among: None,
+            at_rest: false,
+            wake: None,
             me,
             rules,
         }
@@ -162,7 +177,7 @@ impl Fleet {
     pub fn kept(&self) -> Kept {
         Kept {
             highest_term: self.highest_term.clone(),
-            isolates: self.peers.isolates(),
+            isolates: BTreeSet::clone(self.peers.isolates()),
             drained: self.drained,
             wishes: self.wishes.clone(),
             failures: self.failures.clone(),
@@ -213,16 +228,20 @@ impl Fleet {
 
     pub fn step(&mut self, now: Mono, input: FleetInput) -> FleetOutcome {
         let mut out = FleetOutcome::default();
+        if self.at_rest && self.wake.is_none_or(|at| now < at) && self.has_heard(&input) {
+            return FleetOutcome { wake: self.wake, ..out };
+        }
         match input {
             FleetInput::Engine(event) => self.engine_said(now, &mut out, event),
             FleetInput::Jobs(jobs) => {
                 let taken = jobs.iter().filter_map(|(job, copy)| Some((job, copy.order.as_ref()?)));
                 taken.for_each(|(job, number)| self.orders.recall(job, number));
-                self.jobs = jobs;
+                self.jobs.set(jobs);
             }
             FleetInput::Known(catalogue) => self.catalogue = catalogue,
             FleetInput::Rules(rules) => {
                 self.peers.expect(&rules.nodes, rules.auto_fence);
+                self.master.iter_mut().for_each(Master::count_anew);
                 self.rules = rules;
             }
             FleetInput::Asked(request) => {
@@ -239,7 +258,31 @@ impl Fleet {
             FleetInput::Tick => {}
         }
         self.go_on(now, &mut out);
+        let FleetOutcome { engine, commands, events, answers, request, wake } = &out;
+        self.at_rest = engine.is_empty() && commands.is_empty() && events.is_empty();
+        self.at_rest &= answers.is_empty() && request.is_none();
+        self.wake = *wake;
         out
+    }
+
+    /// It says nothing that this node has not heard.
+    fn has_heard(&self, input: &FleetInput) -> bool {
+        match input {
+            FleetInput::Engine(EngineEvent::Said { node, facts }) => {
+                self.peers.has_heard(node, facts)
+            }
+            FleetInput::Engine(
+                EngineEvent::Members(_) | EngineEvent::Leader { .. } | EngineEvent::Sent { .. },
+            )
+            | FleetInput::Jobs(_)
+            | FleetInput::Known(_)
+            | FleetInput::Rules(_)
+            | FleetInput::Asked(_)
+            | FleetInput::Readmit { .. }
+            | FleetInput::HandOver { .. }
+            | FleetInput::Ending
+            | FleetInput::Tick => false,
+        }
     }
 
     fn engine_said(&mut self, now: Mono, out: &mut FleetOutcome, event: EngineEvent) {
@@ -253,6 +296,7 @@ impl Fleet {
                 self.follow_peers(out, changes);
             }
             EngineEvent::Said { node, facts } => {
+                let facts = self.shared(&node, &facts);
                 let changes = self.peers.heard(now, &node, &facts);
                 self.follow_peers(out, changes);
                 self.listen(&node);
@@ -294,6 +338,16 @@ impl Fleet {
         }
     }
 
+    /// The facts of a node, one with what is known where they say the same.
+    fn shared(&self, node: &Name, facts: &NodeFacts) -> Arc<NodeFacts> {
+        let mut facts = facts.clone();
+        if let Some(known) = self.peers.facts(node) {
+            facts.share(known);
+        }
+        facts.share_own(&self.wishes, &self.catalogue);
+        Arc::new(facts)
+    }
+
     /// What a node that takes part says of things that are everybody's.
     fn listen(&mut self, node: &Name) {
         let Some(facts) = self.peers.facts(node).cloned() else { return };
@@ -315,7 +369,10 @@ impl Fleet {
             return;
         };
         let followed = |work: &Work| Some(&work.number.term) == self.term.as_ref();
-        let rank = |work: &Work| (followed(work), work.number.clone());
+        let rank = |work: &Arc<Work>| (followed(work), work.number.clone());
+        if self.last_work.as_ref().is_some_and(|last| Arc::ptr_eq(last, work)) {
+            return;
+        }
         if self.last_work.as_ref().is_none_or(|last| rank(work) > rank(last)) {
             self.last_work = Some(work.clone());
         }
@@ -360,6 +417,10 @@ impl Fleet {
         }
         out.events.push(FleetEvent::Master { term: term.clone() });
         self.term = Some(term);
+        // What it has said before it was followed counts more from now on.
+        let works: Vec<Arc<Work>> =
+            self.peers.running().filter_map(|(_, facts)| facts.work.clone()).collect();
+        works.iter().for_each(|work| self.remember_work(Some(work)));
     }
 
     /// Whatever follows from what is known now.
@@ -380,11 +441,15 @@ impl Fleet {
         let sync = sync.filter(|_| !self.in_sync);
         let work = self.master.as_ref().and_then(|it| it.next_wake(now));
         let wakes = sync.into_iter().chain(work).chain(self.resuming_until);
-        out.wake = wakes.chain(self.gathers_until()).min();
+        let reign = self.gathers_until().into_iter().chain(self.yields_until(now));
+        out.wake = wakes.chain(reign).min();
     }
 
     /// It has met all those that there are, or had the time to.
     fn resume(&mut self, now: Mono) {
+        if self.resuming_until.is_none() {
+            return;
+        }
         let nodes = &self.rules.nodes;
         let others = || nodes.iter().filter(|node| **node != self.me.name);
         let all = others().all(|node| self.peers.state(node) == PeerState::Running);
@@ -417,8 +482,8 @@ impl Fleet {
         let core = core && now >= self.meets_until;
         // Somebody is in sync already, with nobody whom this node has not met.
         let late = self.peers.running().any(|(_, facts)| {
-            let met = facts.peers.iter().all(|node| state(node) == PeerState::Running);
-            !ends(facts) && (facts.term.is_some() || (facts.in_sync && met))
+            let met = || facts.peers.iter().all(|node| state(node) == PeerState::Running);
+            !ends(facts) && (facts.term.is_some() || (facts.in_sync && met()))
         });
         let time_is_up = now >= self.sync_until;
         if time_is_up && !all {
@@ -430,80 +495,14 @@ impl Fleet {
     }
 
     fn campaign(&mut self, out: &mut FleetOutcome) {
-        let mut among: BTreeSet<Name> =
-            self.peers.running().map(|(node, _)| node.clone()).collect();
-        among.insert(self.me.name.clone());
-        if among != self.among {
-            self.among = among.clone();
-            out.engine.push(EngineCommand::Campaign { role: Role::Master, among });
-        }
-    }
-
-    /// After a cut: neither master does anything before nobody follows the other any more, or it has
-    /// had its time to yield.
-    fn awaits_rival(&mut self, now: Mono) -> bool {
-        let another = |(_, facts): (&Name, &Arc<NodeFacts>)| {
-            facts.term.as_ref().is_some_and(|term| term.master != self.me.name)
-        };
-        if !self.peers.running().any(another) {
-            self.rival_since = None;
-            return false;
-        }
-        now.since(*self.rival_since.get_or_insert(now)) < YIELD
-    }
-
-    fn lead(&mut self, now: Mono, out: &mut FleetOutcome) {
-        if self.master.is_none() || self.awaits_rival(now) || self.gathers(now) {
+        let others = self.peers.taking_part();
+        if self.among.as_ref() == Some(others) {
             return;
         }
-        let Some(mut master) = self.master.take() else { return };
-        let mut nodes: BTreeMap<Name, Arc<NodeFacts>> =
-            self.peers.running().map(|(node, facts)| (node.clone(), facts.clone())).collect();
-        nodes.insert(self.me.name.clone(), Arc::new(self.facts(now, None)));
-        let ages = nodes.keys().map(|node| (node.clone(), self.peers.age(node, now))).collect();
-        let catalogue = self.catalogue_of_all();
-        let requests: BTreeMap<RequestId, FleetRequest> =
-            nodes.values().flat_map(|facts| facts.requests.clone()).collect();
-        let mut ctx = MasterCtx {
-            now,
-            me: &self.me.name,
-            rules: &self.rules,
-            catalogue: &catalogue,
-            nodes: &nodes,
-            ages,
-            wishes: &mut self.wishes,
-            sends: Vec::new(),
-            events: Vec::new(),
-        };
-        for (id, request) in &requests {
-            master.take_request(&mut ctx, id, request);
-        }
-        let asks = |id: &RequestId| {
-            let facts = nodes.get(&id.node);
-            facts.is_some_and(|it| it.run == id.run && it.requests.contains_key(id))
-        };
-        master.forget_answers(asks);
-        master.go_on(&mut ctx);
-        let MasterCtx { sends, events, .. } = ctx;
-        out.events.extend(events);
-        self.stage = master.stage();
-        self.last_work = Some(master.work(now));
-        self.master = Some(master);
-        // Before anything of it is done.
-        self.say(now, out);
-        for (to, message) in sends {
-            match (to == self.me.name, message) {
-                (true, Message::Order(order)) => self.ordered(out, &to, &order),
-                (false, message) => out.engine.push(EngineCommand::Send { to, message }),
-            }
-        }
-    }
-
-    /// The rules of this node hold, for jobs that only others know theirs.
-    fn catalogue_of_all(&self) -> Catalogue {
-        let mut all = Catalogue::clone(&self.catalogue);
-        self.peers.running().for_each(|(_, facts)| all.add(&facts.catalogue));
-        all
+        let mut among = BTreeSet::clone(others);
+        among.insert(self.me.name.clone());
+        self.among = Some(others.clone());
+        out.engine.push(EngineCommand::Campaign { role: Role::Master, among });
     }
 
     /// What the master says holds here as well.
@@ -536,12 +535,12 @@ impl Fleet {
             now,
             machine: self.me.machine.clone(),
             in_sync: self.in_sync,
-            peers: self.peers.running().map(|(node, _)| node.clone()).collect(),
-            accepts: self.peers.accepts(),
+            peers: self.peers.taking_part().clone(),
+            accepts: self.peers.accepts().clone(),
             term: self.term.clone(),
             highest_term: self.highest_term.clone(),
             stage: self.stage,
-            isolates: self.peers.isolates(),
+            isolates: self.peers.isolates().clone(),
             drained: self.drained,
             hands_over: self.hands_over,
             ending: self.ending,

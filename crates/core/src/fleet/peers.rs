@@ -15,7 +15,7 @@
 //! mirrors that of the other goes when the other's is gone. Of an isolated node nothing is taken but
 //! that.
 
-use super::{FleetMember, NodeFacts, RunId};
+use super::{FleetMember, NodeFacts, RunId, Shared};
 use crate::{clock::Mono, name::Name};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -72,6 +72,11 @@ pub struct Peers {
     peers: BTreeMap<Name, Peer>,
     /// Those that can be reached, and by which run.
     reached: BTreeMap<Name, FleetMember>,
+    /// The runs of those.
+    accepts: Shared<BTreeMap<Name, RunId>>,
+    /// The names of those that take part, and of those that this node has decided to isolate.
+    taking_part: Shared<BTreeSet<Name>>,
+    isolates: Shared<BTreeSet<Name>>,
     refused: BTreeSet<RunId>,
     /// Nodes that take part with another run of this one.
     refused_by: BTreeSet<Name>,
@@ -92,8 +97,20 @@ impl Peers {
             false => Peer::Unknown,
         };
         let peers = known.map(|node| (node.clone(), peer(node))).collect();
-        let (refused, refused_by) = (BTreeSet::new(), BTreeSet::new());
-        Peers { me, run, auto_fence, peers, reached: BTreeMap::new(), refused, refused_by }
+        let mut peers = Peers {
+            me,
+            run,
+            auto_fence,
+            peers,
+            reached: BTreeMap::new(),
+            accepts: Shared::default(),
+            taking_part: Shared::default(),
+            isolates: Shared::default(),
+            refused: BTreeSet::new(),
+            refused_by: BTreeSet::new(),
+        };
+        peers.count();
+        peers
     }
 
     /// Other nodes are expected from now on. Those that are not any more go when they are not there.
@@ -106,6 +123,30 @@ impl Peers {
         for node in nodes.iter().filter(|node| **node != self.me) {
             self.peers.entry(node.clone()).or_insert(Peer::Unknown);
         }
+        self.count();
+    }
+
+    /// Some peer is not what it was.
+    fn count(&mut self) {
+        let named = |is: fn(&Peer) -> bool| {
+            let peers = self.peers.iter().filter(move |(_, peer)| is(peer));
+            peers.map(|(node, _)| node.clone()).collect::<BTreeSet<Name>>()
+        };
+        let taking_part = named(|peer| matches!(peer, Peer::Running { .. }));
+        let isolates = named(|peer| *peer == Peer::Isolated { mirrored: false });
+        self.taking_part.set(taking_part);
+        self.isolates.set(isolates);
+    }
+
+    /// The names of those that take part, without this node.
+    pub(super) fn taking_part(&self) -> &Shared<BTreeSet<Name>> {
+        &self.taking_part
+    }
+
+    /// Nothing in these facts is news: the peer has said the same or more.
+    pub(super) fn has_heard(&self, node: &Name, facts: &NodeFacts) -> bool {
+        let known = self.facts(node).filter(|_| !self.refused_by.contains(node));
+        known.is_some_and(|it| it.run == facts.run && it.version >= facts.version)
     }
 
     #[must_use]
@@ -124,7 +165,7 @@ impl Peers {
     }
 
     /// Those that take part, and what they say.
-    pub fn running(&self) -> impl Iterator<Item = (&Name, &Arc<NodeFacts>)> {
+    pub fn running(&self) -> impl Iterator<Item = (&Name, &Arc<NodeFacts>)> + Clone {
         self.peers.iter().filter_map(|(node, peer)| match peer {
             Peer::Running { facts, .. } => Some((node, facts)),
             Peer::Unknown | Peer::Checking { .. } | Peer::Silent | Peer::Isolated { .. } => None,
@@ -148,9 +189,8 @@ impl Peers {
 
     /// The runs that can be reached and are not refused.
     #[must_use]
-    pub fn accepts(&self) -> BTreeMap<Name, RunId> {
-        let reached = self.reached.iter();
-        reached.map(|(node, member)| (node.clone(), member.run.clone())).collect()
+    pub fn accepts(&self) -> &Shared<BTreeMap<Name, RunId>> {
+        &self.accepts
     }
 
     /// How long ago a node has said its last facts.
@@ -167,10 +207,8 @@ impl Peers {
 
     /// Those that this node has decided to isolate.
     #[must_use]
-    pub fn isolates(&self) -> BTreeSet<Name> {
-        let decided = |peer: &Peer| *peer == Peer::Isolated { mirrored: false };
-        let isolated = self.peers.iter().filter(|(_, peer)| decided(peer));
-        isolated.map(|(node, _)| node.clone()).collect()
+    pub fn isolates(&self) -> &Shared<BTreeSet<Name>> {
+        &self.isolates
     }
 
     /// The engine can reach these, this node among them.
@@ -201,7 +239,10 @@ impl Peers {
             self.reached_by(&mut changes, &node, run);
         }
         self.refused_by.retain(|node| now.contains_key(node));
+        let runs = now.iter().map(|(node, member)| (node.clone(), member.run.clone()));
+        self.accepts.set(runs.collect());
         self.reached = now;
+        self.count();
         changes
     }
 
@@ -271,7 +312,11 @@ impl Peers {
             ),
             Peer::Running { .. } => (Peer::Running { facts: facts.clone(), heard: now }, None),
         };
+        let goes_on = matches!(next, Peer::Running { .. }) && matches!(peer, Peer::Running { .. });
         let before = std::mem::replace(peer, next);
+        if !goes_on {
+            self.count();
+        }
         let mut changes = Vec::new();
         if let (Peer::Running { facts, .. }, Some(PeerChange::Isolated { .. })) = (before, &change)
         {
@@ -301,6 +346,7 @@ impl Peers {
                 | Peer::Isolated { .. } => {}
             }
         }
+        self.count();
         changes
     }
 
@@ -311,6 +357,7 @@ impl Peers {
                 Some(member) => Peer::Checking { run: member.run.clone() },
                 None => Peer::Silent,
             };
+            self.count();
         }
     }
 }

@@ -50,6 +50,13 @@ pub struct Loads {
     names: BTreeMap<Name, Seat>,
 }
 
+impl Seat {
+    /// Nodes have theirs in the order in which they were added.
+    pub(super) fn position(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl Loads {
     /// A node on a machine; in the order in which they come.
     pub fn add_node(&mut self, node: &Name, machine: &str) -> Seat {
@@ -77,6 +84,14 @@ impl Loads {
         if let Some(it) = self.seats.get_mut(seat.0 as usize) {
             it.load += load;
             self.machines[it.machine as usize] += load;
+        }
+    }
+
+    /// It runs there no more, or will not.
+    pub fn discount(&mut self, seat: Seat, load: u32) {
+        if let Some(it) = self.seats.get_mut(seat.0 as usize) {
+            it.load -= load;
+            self.machines[it.machine as usize] -= load;
         }
     }
 
@@ -113,7 +128,9 @@ impl Loads {
         Some(seat)
     }
 
-    fn choose(
+    /// The same, without counting it.
+    #[must_use]
+    pub fn choose(
         &self,
         strategy: Strategy,
         load: u32,

@@ -1,16 +1,21 @@
-//! How a reign begins.
+//! How a reign begins, and how a master decides.
 //!
 //! A node that becomes master does nothing before all that take part follow it, or have had the time
 //! to: in that time a second one that has claimed at the same moment yields. Until it begins it says
 //! no work, and whoever follows it says the last that it knows: so it goes on where the one before
 //! was, also if it has joined late or its own agent was replaced.
 
-use super::{Fleet, Master, Work};
-use crate::clock::Mono;
-use std::{sync::Arc, time::Duration};
+use super::{
+    Catalogue, EngineCommand, Fleet, FleetOutcome, FleetRequest, Master, Message, NodeFacts,
+    RequestId, Work, master::MasterCtx,
+};
+use crate::{clock::Mono, name::Name};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// All that take part follow a new master in this time.
 const GATHER: Duration = Duration::from_secs(1);
+/// Of two masters the one that is to yield does so in this time.
+const YIELD: Duration = Duration::from_secs(2);
 
 impl Fleet {
     /// Whether this node has become master and does not act yet.
@@ -31,6 +36,12 @@ impl Fleet {
         self.gathers_since.map(|since| since.after(GATHER))
     }
 
+    /// Another master has had its time to yield by then.
+    pub(super) fn yields_until(&self, now: Mono) -> Option<Mono> {
+        let until = self.rival_since?.after(YIELD);
+        Some(until).filter(|until| self.master.is_some() && now < *until)
+    }
+
     /// What a master has in hand; or what the one before had, for a master that says nothing of it.
     pub(super) fn work_to_say(&mut self, now: Mono) -> Option<Arc<Work>> {
         match &mut self.master {
@@ -41,5 +52,73 @@ impl Fleet {
                 self.last_work.clone().filter(|_| facts.work.is_none())
             }
         }
+    }
+
+    /// After a cut: neither master does anything before nobody follows the other any more, or it has
+    /// had its time to yield.
+    fn awaits_rival(&mut self, now: Mono) -> bool {
+        let another = |(_, facts): (&Name, &Arc<NodeFacts>)| {
+            facts.term.as_ref().is_some_and(|term| term.master != self.me.name)
+        };
+        if !self.peers.running().any(another) {
+            self.rival_since = None;
+            return false;
+        }
+        now.since(*self.rival_since.get_or_insert(now)) < YIELD
+    }
+
+    pub(super) fn lead(&mut self, now: Mono, out: &mut FleetOutcome) {
+        if self.master.is_none() || self.awaits_rival(now) || self.gathers(now) {
+            return;
+        }
+        let Some(mut master) = self.master.take() else { return };
+        let own = Arc::new(self.facts(now, None));
+        let change = self.roster.update((&self.me.name, &own), self.peers.running());
+        let catalogues = self.peers.running().map(|(_, facts)| &facts.catalogue);
+        if self.known.update(&self.catalogue, catalogues) {
+            master.count_anew();
+        }
+        let requests: BTreeMap<RequestId, FleetRequest> =
+            self.roster.values().flat_map(|facts| facts.requests.clone()).collect();
+        let mut ctx = MasterCtx {
+            now,
+            me: &self.me.name,
+            rules: &self.rules,
+            catalogue: &self.known,
+            nodes: &self.roster,
+            age: &|node| self.peers.age(node, now),
+            wishes: &mut self.wishes,
+            sends: Vec::new(),
+            events: Vec::new(),
+        };
+        master.count(&ctx, &change);
+        for (id, request) in &requests {
+            master.take_request(&mut ctx, id, request);
+        }
+        let asks = |id: &RequestId| {
+            let facts = self.roster.get(&id.node);
+            facts.is_some_and(|it| it.run == id.run && it.requests.contains_key(id))
+        };
+        master.forget_answers(asks);
+        master.go_on(&mut ctx);
+        let MasterCtx { sends, events, .. } = ctx;
+        out.events.extend(events);
+        self.stage = master.stage();
+        self.last_work = Some(master.work(now));
+        self.master = Some(master);
+        // Before anything of it is done.
+        self.say(now, out);
+        for (to, message) in sends {
+            match (to == self.me.name, message) {
+                (true, Message::Order(order)) => self.ordered(out, &to, &order),
+                (false, message) => out.engine.push(EngineCommand::Send { to, message }),
+            }
+        }
+    }
+
+    /// The rules of this node hold, for jobs that only others know theirs.
+    pub(super) fn catalogue_of_all(&self) -> Arc<Catalogue> {
+        let others = self.peers.running().map(|(_, facts)| &facts.catalogue);
+        Catalogue::of_all(&self.catalogue, others)
     }
 }

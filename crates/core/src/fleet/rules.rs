@@ -8,6 +8,8 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Deref,
+    sync::Arc,
     time::Duration,
 };
 
@@ -75,6 +77,13 @@ impl FleetRules {
 }
 
 impl JobRules {
+    /// It may run on all nodes, in the order of the fleet.
+    #[must_use]
+    pub(super) fn is_for_all(&self, app: Option<&AppPlan>) -> bool {
+        let anywhere = self.place.nodes.is_empty() && app.is_none_or(|app| app.nodes.is_empty());
+        anywhere && (self.place.spread.is_none() || self.instance.is_none())
+    }
+
     /// The nodes that it may run on, in this order; `known`: those of the fleet, in theirs.
     #[must_use]
     pub fn nodes(&self, app: Option<&AppPlan>, known: &[Name]) -> Vec<Name> {
@@ -112,6 +121,18 @@ impl Catalogue {
         self.jobs.iter().filter(move |(_, rules)| rules.app == *app)
     }
 
+    /// What one node knows, and what only others know.
+    pub(super) fn of_all<'a>(
+        own: &Arc<Catalogue>,
+        others: impl Iterator<Item = &'a Arc<Catalogue>>,
+    ) -> Arc<Catalogue> {
+        let mut all = own.clone();
+        for other in others.filter(|it| !Arc::ptr_eq(it, own)) {
+            Arc::make_mut(&mut all).add(other);
+        }
+        all
+    }
+
     /// What only another node knows is added; what both know stays as it is here.
     pub fn add(&mut self, other: &Catalogue) {
         for app in &other.apps {
@@ -122,5 +143,71 @@ impl Catalogue {
         for (job, rules) in &other.jobs {
             self.jobs.entry(job.clone()).or_insert_with(|| rules.clone());
         }
+    }
+}
+
+/// All jobs that somebody knows who takes part, and to which apps they belong.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KnownJobs {
+    all: Arc<Catalogue>,
+    /// What it was made of, the node's own first.
+    sources: Vec<Arc<Catalogue>>,
+    /// By app.
+    members: BTreeMap<Name, Vec<Name>>,
+}
+
+impl KnownJobs {
+    /// `true`: it is not what it was.
+    pub(super) fn update<'a>(
+        &mut self,
+        own: &'a Arc<Catalogue>,
+        others: impl Iterator<Item = &'a Arc<Catalogue>> + Clone,
+    ) -> bool {
+        let is_same = |one: &Arc<Catalogue>, other: &&Arc<Catalogue>| Arc::ptr_eq(one, other);
+        let mut sources = std::iter::once(own).chain(others.clone());
+        let mut known = self.sources.iter();
+        if known.all(|it| sources.next().is_some_and(|source| is_same(it, &source)))
+            && sources.next().is_none()
+            && !self.sources.is_empty()
+        {
+            return false;
+        }
+        self.sources = std::iter::once(own).chain(others.clone()).cloned().collect();
+        let all = Catalogue::of_all(own, others);
+        if Arc::ptr_eq(&all, &self.all) {
+            return false;
+        }
+        *self = KnownJobs { sources: std::mem::take(&mut self.sources), ..KnownJobs::new(all) };
+        true
+    }
+
+    pub(super) fn new(all: Arc<Catalogue>) -> KnownJobs {
+        let mut members: BTreeMap<Name, Vec<Name>> = BTreeMap::new();
+        for (job, rules) in &all.jobs {
+            members.entry(rules.app.clone()).or_default().push(job.clone());
+        }
+        KnownJobs { all, sources: Vec::new(), members }
+    }
+
+    /// The jobs of an app, by name.
+    pub(super) fn members<'a>(
+        &'a self,
+        app: &Name,
+    ) -> impl Iterator<Item = (&'a Name, &'a JobRules)> + use<'a> {
+        let names = self.members.get(app).map_or(&[][..], Vec::as_slice);
+        names.iter().filter_map(|job| self.all.jobs.get_key_value(job))
+    }
+
+    /// A node knows the same.
+    pub(super) fn is(&self, other: &Arc<Catalogue>) -> bool {
+        Arc::ptr_eq(&self.all, other)
+    }
+}
+
+impl Deref for KnownJobs {
+    type Target = Catalogue;
+
+    fn deref(&self) -> &Catalogue {
+        &self.all
     }
 }

@@ -3,7 +3,8 @@
 use super::{
     Catalogue, CopyState, Fleet, JobCopy, JobStanding, JobWish, NodeFacts, PeerState, PlannedJob,
     RequestAnswer, Work,
-    master::{KnownFleet, Master},
+    master::{KnownFleet, Master, Roster},
+    rules::KnownJobs,
 };
 use crate::{
     app::{AppFailure, AppPhase},
@@ -135,7 +136,7 @@ impl Fleet {
             failed: work.and_then(|work| work.failed.get(&name).cloned()).unwrap_or_default(),
             name,
         };
-        self.catalogue_of_all().apps.into_iter().map(|app| view(app.name)).collect()
+        self.catalogue_of_all().apps.iter().map(|app| view(app.name.clone())).collect()
     }
 
     fn app_phases(&self) -> BTreeMap<Name, AppPhase> {
@@ -192,13 +193,14 @@ impl Fleet {
             (None, Some(work)) => Master::known_by(work, now),
             (None, None) => return Err(RequestAnswer::NotNow),
         };
-        let others = self.peers.running().map(|(node, facts)| (node.clone(), facts.clone()));
-        let mut nodes: BTreeMap<Name, Arc<NodeFacts>> = others.collect();
-        nodes.insert(self.me.name.clone(), Arc::new(self.facts(now, None)));
+        let mut nodes = Roster::default();
+        let own = Arc::new(self.facts(now, None));
+        nodes.update((&self.me.name, &own), self.peers.running());
         // The master's rules hold, wherever it is asked.
         let of_master = nodes.get(&master.term().master).map(|it| Catalogue::clone(&it.catalogue));
         let mut catalogue = of_master.unwrap_or_default();
         catalogue.add(&self.catalogue_of_all());
+        let catalogue = KnownJobs::new(Arc::new(catalogue));
         let (rules, wishes) = (&self.rules, self.wishes.clone());
         let asked = &self.me.name;
         master.plan_start(KnownFleet { now, asked, rules, catalogue, nodes, wishes }, app)

@@ -5,7 +5,7 @@
 //! earlier one, and when a cut heals what a user wanted on one side beats what the other did by
 //! itself. That is an order of all records: it does not matter who hears which first.
 
-use super::Number;
+use super::{Number, Shared};
 use crate::{job::Desired, name::Name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ impl JobWish {
 /// The wishes of all placed jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Wishes(BTreeMap<Name, JobWish>);
+pub struct Wishes(Shared<BTreeMap<Name, JobWish>>);
 
 impl Wishes {
     #[must_use]
@@ -91,31 +91,47 @@ impl Wishes {
             (None, AskedBy::User, Desired::Rest | Desired::Disabled) => Vec::new(),
             (None, AskedBy::User, Desired::Run) | (None, AskedBy::Rule, _) => kept(),
         };
-        self.0.insert(job.clone(), JobWish { user, number, desired, args, waits_for: None });
+        let wish = JobWish { user, number, desired, args, waits_for: None };
+        self.0.edit().insert(job.clone(), wish);
     }
 
     /// It waits for this node, or for none any more. What is not wanted waits for nothing.
     pub fn wait_for(&mut self, number: Number, job: &Name, node: Option<Name>) {
-        if let Some(wish) = self.0.get_mut(job).filter(|it| it.desired == Desired::Run) {
+        if !self.is_wanted(job) {
+            return;
+        }
+        if let Some(wish) = self.0.edit().get_mut(job) {
             (wish.number, wish.waits_for) = (number, node);
         }
     }
 
     /// What another node has. `true`: something is new here.
     pub fn merge(&mut self, other: &Wishes) -> bool {
-        let mut changed = false;
-        for (job, wish) in &other.0 {
-            if self.0.get(job).is_none_or(|mine| wish.beats(mine)) {
-                self.0.insert(job.clone(), wish.clone());
-                changed = true;
-            }
+        if self.0.is(&other.0) {
+            return false;
         }
-        changed
+        let beaten =
+            |(job, wish): &(&Name, &JobWish)| self.of(job).is_none_or(|mine| wish.beats(mine));
+        let new: Vec<_> = other.iter().filter(beaten).collect();
+        if new.is_empty() {
+            return false;
+        }
+        let new = new.into_iter().map(|(job, wish)| (job.clone(), wish.clone()));
+        self.0.edit().extend(new);
+        self.0.share(&other.0);
+        true
+    }
+
+    /// Where both are equal they become one.
+    pub(super) fn share(&mut self, with: &Wishes) {
+        self.0.share(&with.0);
     }
 
     /// Jobs that nobody knows any more are forgotten.
     pub fn retain(&mut self, is_known: impl Fn(&Name) -> bool) {
-        self.0.retain(|job, _| is_known(job));
+        if !self.0.keys().all(&is_known) {
+            self.0.edit().retain(|job, _| is_known(job));
+        }
     }
 }
 

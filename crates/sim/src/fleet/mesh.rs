@@ -60,7 +60,12 @@ impl Mesh {
     }
 
     pub(super) fn heard_of(&mut self, now: Mono, member: FleetMember) -> Option<EngineEvent> {
-        self.heard.insert(member.id, (member, now));
+        let id = member.id;
+        let known = self.heard.insert(id, (member, now)).is_some();
+        // Who is known and was heard of in time is there as before.
+        if known && !self.heard.values().any(|(_, at)| now.since(*at) >= GONE) {
+            return None;
+        }
         self.look(now)
     }
 

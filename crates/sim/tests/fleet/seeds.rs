@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// A minute and a half of trouble, then calm for as long as a user needs to mend things.
 const END: Duration = Duration::from_secs(160);
-/// So many are played with the other tests, in a build that is not optimized.
-const COUNT: u64 = 200;
+/// So many are played with the other tests.
+const COUNT: u64 = 2_000;
 
 /// The fleet of a seed, which has not begun.
 pub(crate) fn world(seed: u64) -> FleetWorld {

@@ -44,6 +44,15 @@ fn converge(world: &mut FleetWorld, nodes: usize) -> Duration {
 }
 
 #[test]
+fn a_hundred_nodes_converge_in_five_seconds() {
+    let mut world = FleetWorld::new(fleet(100), quiet()).untold();
+    let begin = Instant::now();
+    let took = converge(&mut world, 100);
+    println!("100 nodes: converged after {took:?} of virtual time, in {:?}", begin.elapsed());
+    assert!(took <= Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
 fn twenty_nodes_converge_in_five_seconds() {
     let mut world = FleetWorld::new(fleet(20), quiet()).untold();
     let took = converge(&mut world, 20);

@@ -1,7 +1,7 @@
 //! Apps of a fleet: facts about their jobs, wherever they run, go into [`crate::app`], its orders
 //! become orders to nodes.
 
-use super::{AskedBy, Desired, JobStanding, Master, MasterCtx, OrderKey, OrderKind, members_of};
+use super::{AskedBy, Desired, JobStanding, Master, MasterCtx, OrderKind, members_of};
 use crate::{
     app::{
         App, AppFailure, AppInput, AppOrder, Facts as AppFacts, LIVES, Member, MemberProcess,
@@ -10,7 +10,6 @@ use crate::{
     clock::Mono,
     fleet::{Afterwards, CopyState, FleetEvent},
     name::Name,
-    plan::AppPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,6 +71,7 @@ impl Master {
         let orders =
             self.with_facts(ctx, app, in_step, |facts| machine.step(ctx.now, rules, facts, input));
         self.apps.insert(app.clone(), machine);
+        self.app_states = None;
         orders
     }
 
@@ -119,8 +119,7 @@ impl Master {
 
     /// A job as its app sees it.
     fn member(&self, ctx: &MasterCtx<'_>, job: &Name) -> (MemberState, MemberProcess) {
-        let mut orders = self.orders.iter().filter(|(key, _)| key.job == *job);
-        let ordered = orders.any(|(_, order)| match order.what {
+        let ordered = self.orders.of(job).any(|(_, order)| match order.what {
             OrderKind::Start { .. } => !order.taken,
             OrderKind::Stop => false,
         });
@@ -145,8 +144,8 @@ impl Master {
 
     /// When a job that runs is healthy, on the clock of the master.
     fn healthy_at(&self, ctx: &MasterCtx<'_>, job: &Name) -> Option<Mono> {
-        let mut copies = ctx.nodes.values().filter_map(|it| it.jobs.get(job));
-        if copies.any(|copy| copy.state.is_active() && copy.awaits_health) {
+        let mut copies = ctx.nodes.copies(job);
+        if copies.any(|(_, copy)| copy.state.is_active() && copy.awaits_health) {
             return None;
         }
         match self.jobs.get(job) {
@@ -165,8 +164,8 @@ impl Master {
     /// All of its copies are on their way out.
     pub(super) fn is_going(&self, ctx: &MasterCtx<'_>, job: &Name) -> bool {
         ctx.active(job).all(|(node, state)| {
-            let key = OrderKey { job: job.clone(), node: node.clone() };
-            let stopped = self.orders.get(&key).is_some_and(|it| it.what == OrderKind::Stop);
+            let order = self.orders.get(job, node);
+            let stopped = order.is_some_and(|it| it.what == OrderKind::Stop);
             stopped || state == CopyState::Stopping
         })
     }
@@ -186,13 +185,21 @@ impl Master {
     }
 
     fn is_overdue(&self, ctx: &MasterCtx<'_>, job: &Name) -> bool {
-        let Some(rules) = ctx.catalogue.jobs.get(job).filter(|it| it.place.wait_exit) else {
-            return false;
-        };
+        self.overdue_at(ctx, job).is_some_and(|at| ctx.now >= at)
+    }
+
+    /// When the next one is.
+    pub(super) fn next_overdue(&self, ctx: &MasterCtx<'_>) -> Option<Mono> {
+        let exits = ctx.catalogue.jobs.iter().filter(|(_, rules)| rules.place.wait_exit);
+        let due = exits.filter_map(|(job, _)| self.overdue_at(ctx, job));
+        due.filter(|at| *at > ctx.now).min()
+    }
+
+    /// When a job that is to exit and runs should have.
+    fn overdue_at(&self, ctx: &MasterCtx<'_>, job: &Name) -> Option<Mono> {
+        let rules = ctx.catalogue.jobs.get(job).filter(|it| it.place.wait_exit)?;
         match self.jobs.get(job) {
-            Some(JobStanding::Up { since, .. }) => {
-                ctx.now.since(*since) >= rules.place.wait_timeout
-            }
+            Some(JobStanding::Up { since, .. }) => Some(since.after(rules.place.wait_timeout)),
             None
             | Some(
                 JobStanding::Rest
@@ -200,7 +207,7 @@ impl Master {
                 | JobStanding::Lost { .. }
                 | JobStanding::NotPlaced(_)
                 | JobStanding::OrderFailed { .. },
-            ) => false,
+            ) => None,
         }
     }
 
@@ -216,10 +223,17 @@ impl Master {
                 let mut machine = App::default();
                 machine.recover_up(ctx.now);
                 self.apps.insert(name.clone(), machine);
+                self.app_states = None;
             }
         }
+        let apps = self.apps.len();
         self.apps.retain(|name, _| ctx.catalogue.app(name).is_some());
-        self.jobs.retain(|job, _| ctx.catalogue.jobs.contains_key(job));
+        if self.apps.len() != apps {
+            self.app_states = None;
+        }
+        if !self.jobs.keys().all(|job| ctx.catalogue.jobs.contains_key(job)) {
+            self.jobs.edit().retain(|job, _| ctx.catalogue.jobs.contains_key(job));
+        }
     }
 
     pub(super) fn wake_apps(&mut self, ctx: &mut MasterCtx<'_>) {
@@ -263,11 +277,11 @@ impl Master {
         }
         self.then.remove(job);
         self.moves.remove(job);
-        let ordered = self.orders.keys().filter(|key| key.job == *job).map(|key| key.node.clone());
+        let ordered = self.orders.of(job).map(|(node, _)| node.clone());
         let running = ctx.active(job).map(|(node, _)| node.clone());
         let nodes: BTreeSet<Name> = ordered.chain(running).collect();
         if nodes.is_empty() && asked == Some(AskedBy::User) {
-            self.jobs.insert(job.clone(), JobStanding::Rest);
+            self.stands(job, JobStanding::Rest);
         }
         for node in nodes {
             self.stop_there(ctx, job, &node);
@@ -290,8 +304,8 @@ impl Master {
         args: Option<Vec<String>>,
     ) {
         // One that is about to start runs as well.
-        let starts = self.orders.iter().filter(|(_, order)| order.what != OrderKind::Stop);
-        let starts = starts.filter(|(key, _)| key.job == *job).map(|(key, _)| key.node.clone());
+        let starts = self.orders.of(job).filter(|(_, order)| order.what != OrderKind::Stop);
+        let starts = starts.map(|(node, _)| node.clone());
         let running: BTreeSet<Name> =
             ctx.active(job).map(|(node, _)| node.clone()).chain(starts).collect();
         if running.is_empty() {
@@ -305,31 +319,25 @@ impl Master {
     /// What nobody wants and no app has in hand: it ran on the other side of a cut.
     pub(super) fn stop_unwanted(&mut self, ctx: &MasterCtx<'_>) {
         let mut unwanted = Vec::new();
-        for (node, facts) in ctx.nodes {
-            for (job, _) in facts.jobs.iter().filter(|(_, it)| it.state.is_up() && !it.by_hand) {
-                let known = ctx.catalogue.jobs.contains_key(job);
-                let rests = ctx.wishes.of(job).is_some_and(|it| it.desired != Desired::Run);
-                let ordered = self.orders.keys().any(|key| key.job == *job && key.node == *node);
-                if known && rests && !ordered {
-                    unwanted.push((job.clone(), node.clone()));
-                }
-            }
+        let rests = |job: &&Name| ctx.wishes.of(job).is_some_and(|it| it.desired != Desired::Run);
+        let known = |job: &&Name| ctx.catalogue.jobs.contains_key(*job);
+        for job in ctx.nodes.jobs().filter(rests).filter(known) {
+            let runs = ctx.nodes.copies(job).filter(|(_, it)| it.state.is_up() && !it.by_hand);
+            let free = runs.filter(|(node, _)| self.orders.get(job, node).is_none());
+            unwanted.extend(free.map(|(node, _)| (node.clone(), job.clone())));
         }
-        for (job, node) in unwanted {
+        // Node by node.
+        unwanted.sort();
+        for (node, job) in unwanted {
             self.stop_there(ctx, &job, &node);
         }
     }
 
     pub(super) fn stop_there(&mut self, ctx: &MasterCtx<'_>, job: &Name, node: &Name) {
-        let key = OrderKey { job: job.clone(), node: node.clone() };
-        let told = self.orders.get(&key).is_some_and(|it| it.what == OrderKind::Stop);
+        let told = self.orders.get(job, node).is_some_and(|it| it.what == OrderKind::Stop);
         if !told {
             self.order(ctx, job, node, OrderKind::Stop);
         }
-    }
-
-    pub(super) fn plans(ctx: &MasterCtx<'_>) -> Vec<AppPlan> {
-        ctx.catalogue.apps.clone()
     }
 }
 
@@ -345,11 +353,7 @@ impl<'a> MasterCtx<'a> {
     pub(super) fn active<'b>(
         &'b self,
         job: &'b Name,
-    ) -> impl Iterator<Item = (&'a Name, CopyState)> + 'b {
-        let nodes: &'a std::collections::BTreeMap<_, _> = self.nodes;
-        nodes.iter().filter_map(move |(node, facts)| {
-            let state = facts.jobs.get(job)?.state;
-            state.is_active().then_some((node, state))
-        })
+    ) -> impl Iterator<Item = (&'b Name, CopyState)> {
+        self.nodes.active(job)
     }
 }

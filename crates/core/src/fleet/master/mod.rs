@@ -12,29 +12,36 @@
 //! stopper finds where it runs. An order is sent again until its node shows that it has taken it; one
 //! that is not taken within `order_timeout` has failed.
 
+mod load_count;
 mod members;
 mod moves;
 mod observe;
+mod open_orders;
+mod roster;
 mod stages;
 mod start_plan;
 mod starter;
 mod work;
 
+use open_orders::OrderKey;
+pub use open_orders::{OpenOrder, OpenOrders};
+pub(in crate::fleet) use roster::{Roster, RosterChange};
 pub(in crate::fleet) use start_plan::KnownFleet;
 pub use start_plan::{PlannedFate, PlannedJob};
-pub use work::{JobStanding, OpenOrder, OrderKey, Work};
+pub use work::{JobStanding, Work};
 
 use super::{
-    Afterwards, Answered, AskedBy, Catalogue, FleetEvent, FleetRequest, FleetRules, FleetStage,
-    JobOrder, Message, NodeFacts, Number, OrderKind, RequestAnswer, RequestId, RunId, Term, Wishes,
-    conciliation::Conciliation,
+    Afterwards, Answered, AskedBy, FleetEvent, FleetRequest, FleetRules, FleetStage, JobOrder,
+    Message, Number, OrderKind, RequestAnswer, RequestId, RunId, Shared, Term, Wishes,
+    conciliation::Conciliation, rules::KnownJobs,
 };
 use crate::{
-    app::{App, AppFailure, AppInput, BootSequence},
+    app::{App, AppFailure, AppInput, AppState, BootSequence},
     clock::Mono,
     job::Desired,
     name::Name,
 };
+use load_count::LoadCount;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -51,8 +58,11 @@ pub(super) struct Master {
     stage: FleetStage,
     boot: BootSequence,
     apps: BTreeMap<Name, App>,
-    jobs: BTreeMap<Name, JobStanding>,
-    orders: BTreeMap<OrderKey, OpenOrder>,
+    /// The apps as the other nodes are told of them; `None`: one of them has changed.
+    app_states: Option<Shared<BTreeMap<Name, AppState>>>,
+    jobs: Shared<BTreeMap<Name, JobStanding>>,
+    orders: OpenOrders,
+    load_count: LoadCount,
     then: BTreeMap<Name, Afterwards>,
     answered: Answered,
     answers: BTreeMap<RequestId, RequestAnswer>,
@@ -68,21 +78,22 @@ pub(super) struct Master {
     /// When apps want to be woken.
     wakes: BTreeMap<Name, Mono>,
     sent: BTreeMap<OrderKey, Mono>,
+    /// When the next job is overdue that was to exit.
+    overdue_at: Option<Mono>,
     /// The last work that the other nodes were told.
     said: Option<Arc<Work>>,
 }
 
 /// What the master sees while it decides, and what it wants.
-#[derive(Debug)]
 pub(super) struct MasterCtx<'a> {
     pub(super) now: Mono,
     pub(super) me: &'a Name,
     pub(super) rules: &'a FleetRules,
-    pub(super) catalogue: &'a Catalogue,
+    pub(super) catalogue: &'a KnownJobs,
     /// Those that take part, this node among them.
-    pub(super) nodes: &'a BTreeMap<Name, Arc<NodeFacts>>,
-    /// How long ago they have said so.
-    pub(super) ages: BTreeMap<Name, Duration>,
+    pub(super) nodes: &'a Roster,
+    /// How long ago one of them has said so.
+    pub(super) age: &'a dyn Fn(&Name) -> Duration,
     pub(super) wishes: &'a mut Wishes,
     pub(super) sends: Vec<(Name, Message)>,
     pub(super) events: Vec<FleetEvent>,
@@ -93,7 +104,7 @@ impl Master {
     pub(super) fn new(term: Term, last: Option<&Work>, now: Mono) -> Master {
         let stage = last.map(|work| work.stage).filter(|stage| stage.is_ending());
         let mut jobs = last.map(|work| work.jobs.clone()).unwrap_or_default();
-        for standing in jobs.values_mut() {
+        for standing in jobs.edit().values_mut() {
             if let JobStanding::Up { since, .. } = standing {
                 *since = now;
             }
@@ -104,7 +115,9 @@ impl Master {
             stage: stage.unwrap_or(FleetStage::Deployment),
             boot: BootSequence::default(),
             apps: last.map(|work| work.take_apps(now)).unwrap_or_default(),
+            app_states: None,
             jobs,
+            load_count: LoadCount::default(),
             orders: last.map(|work| work.orders.clone()).unwrap_or_default(),
             then: last.map(|work| work.then.clone()).unwrap_or_default(),
             answered: last.map(|work| work.answered.clone()).unwrap_or_default(),
@@ -119,6 +132,7 @@ impl Master {
             disabled: BTreeSet::new(),
             wakes: BTreeMap::new(),
             sent: BTreeMap::new(),
+            overdue_at: None,
             said: None,
         };
         master.order_anew(now);
@@ -127,9 +141,9 @@ impl Master {
 
     /// What was ordered under an earlier term is ordered again: nobody obeys that any more.
     fn order_anew(&mut self, now: Mono) {
-        for key in self.orders.keys().cloned().collect::<Vec<_>>() {
+        for key in self.orders.keys() {
             let number = self.next_number();
-            if let Some(order) = self.orders.get_mut(&key) {
+            if let Some(order) = self.orders.edit(&key) {
                 (order.number, order.since, order.taken) = (number, now, false);
             }
         }
@@ -181,6 +195,7 @@ impl Master {
         self.go_on_with_stage(ctx);
         self.failed = self.failed_of_apps(ctx);
         self.forget_who_was_asked(ctx);
+        self.overdue_at = self.next_overdue(ctx);
         self.send_orders(ctx);
     }
 
@@ -333,6 +348,7 @@ impl Master {
         let app = ctx.catalogue.jobs.get(job).map(|it| &it.app);
         if let Some(app) = app.and_then(|app| self.apps.get_mut(app)) {
             app.release(job);
+            self.app_states = None;
         }
     }
 
@@ -345,7 +361,22 @@ impl Master {
         let key = OrderKey { job: job.clone(), node: node.clone() };
         let number = self.next_number();
         self.sent.remove(&key);
-        self.orders.insert(key, OpenOrder { number, what, since: ctx.now, taken: false });
+        let order = OpenOrder { number, what, since: ctx.now, taken: false };
+        self.orders.insert(key.clone(), order);
+        self.count_order(ctx, &key);
+    }
+
+    /// It is done, or given up.
+    fn close_order(&mut self, ctx: &MasterCtx<'_>, key: &OrderKey) {
+        self.orders.remove(key);
+        self.count_order(ctx, key);
+    }
+
+    /// Where a job is from now on.
+    fn stands(&mut self, job: &Name, standing: JobStanding) {
+        if self.jobs.get(job) != Some(&standing) {
+            self.jobs.edit().insert(job.clone(), standing);
+        }
     }
 
     fn wish(
@@ -368,26 +399,29 @@ impl Master {
 
     /// What is not taken yet, in time and again.
     fn send_orders(&mut self, ctx: &mut MasterCtx<'_>) {
-        for (key, order) in &self.orders {
-            let due = self.sent.get(key).is_none_or(|at| ctx.now.since(*at) >= SEND_AGAIN);
-            if order.taken || !due {
+        for (job, node, order) in self.orders.iter().filter(|(_, _, it)| !it.taken) {
+            let key = OrderKey { job: job.clone(), node: node.clone() };
+            if self.sent.get(&key).is_some_and(|at| ctx.now.since(*at) < SEND_AGAIN) {
                 continue;
             }
-            self.sent.insert(key.clone(), ctx.now);
-            let (number, job, what) = (order.number.clone(), key.job.clone(), order.what.clone());
-            ctx.sends.push((key.node.clone(), Message::Order(JobOrder { number, job, what })));
+            self.sent.insert(key, ctx.now);
+            let (number, job, what) = (order.number.clone(), job.clone(), order.what.clone());
+            ctx.sends.push((node.clone(), Message::Order(JobOrder { number, job, what })));
         }
-        self.sent.retain(|key, _| self.orders.contains_key(key));
+        self.sent.retain(|key, _| self.orders.get(&key.job, &key.node).is_some());
     }
 
     /// What it has in hand, under a new number if that has changed.
     pub(super) fn work(&mut self, now: Mono) -> Arc<Work> {
+        let apps = &self.apps;
+        let states = || apps.iter().map(|(name, app)| (name.clone(), app.hand_over())).collect();
+        let apps = self.app_states.get_or_insert_with(|| Shared::new(states())).clone();
         let mut work = Work {
             number: Number { term: self.term.clone(), counter: self.counter },
             now,
             stage: self.stage,
             boot: self.boot,
-            apps: self.apps.iter().map(|(name, app)| (name.clone(), app.hand_over())).collect(),
+            apps,
             jobs: self.jobs.clone(),
             orders: self.orders.clone(),
             then: self.then.clone(),
@@ -416,7 +450,8 @@ impl Master {
     /// When something is to happen without anybody saying anything.
     pub(super) fn next_wake(&self, ctx_now: Mono) -> Option<Mono> {
         let again = (!self.orders.is_empty()).then(|| ctx_now.after(SEND_AGAIN));
-        self.wakes.values().copied().chain(again).min()
+        let overdue = self.overdue_at.filter(|at| *at > ctx_now);
+        self.wakes.values().copied().chain(again).chain(overdue).min()
     }
 
     fn is_busy(&self) -> bool {
@@ -425,7 +460,7 @@ impl Master {
 }
 
 /// What a user wants to start.
-fn jobs_to_start(catalogue: &Catalogue, request: &FleetRequest) -> BTreeSet<Name> {
+fn jobs_to_start(catalogue: &KnownJobs, request: &FleetRequest) -> BTreeSet<Name> {
     match request {
         FleetRequest::StartApp { app } | FleetRequest::RestartApp { app, .. } => {
             members_of(catalogue, app)
@@ -447,6 +482,6 @@ fn jobs_to_start(catalogue: &Catalogue, request: &FleetRequest) -> BTreeSet<Name
 }
 
 /// What concerns all members of an app.
-fn members_of(catalogue: &Catalogue, app: &Name) -> BTreeSet<Name> {
+fn members_of(catalogue: &KnownJobs, app: &Name) -> BTreeSet<Name> {
     catalogue.members(app).map(|(job, _)| job.clone()).collect()
 }

@@ -13,7 +13,7 @@ impl Master {
         jobs: &BTreeSet<Name>,
         to: &Name,
     ) -> RequestAnswer {
-        if !ctx.nodes.contains_key(to) {
+        if !ctx.nodes.has(to) {
             return RequestAnswer::NoSuchNode;
         }
         let runs = |job: &&Name| ctx.active(job).any(|(_, state)| state.is_up());

@@ -21,44 +21,45 @@ enum OrderProgress {
 impl Master {
     /// Brings the standing of every job up to date. Those are given back that have crashed.
     pub(super) fn observe(&mut self, ctx: &mut MasterCtx<'_>) -> Vec<Name> {
-        let keys: Vec<OrderKey> = self.orders.keys().cloned().collect();
-        for key in keys {
+        for key in self.orders.keys() {
             self.follow_order(ctx, &key);
         }
-        let jobs: Vec<Name> = ctx.catalogue.jobs.keys().cloned().collect();
-        jobs.into_iter().filter(|job| self.follow_job(ctx, job)).collect()
+        let jobs = ctx.catalogue.jobs.keys();
+        jobs.filter(|job| self.follow_job(ctx, job)).cloned().collect()
     }
 
     fn follow_order(&mut self, ctx: &mut MasterCtx<'_>, key: &OrderKey) {
-        let Some(order) = self.orders.get(key) else { return };
+        let Some(order) = self.orders.get(&key.job, &key.node) else { return };
         let facts = ctx.nodes.get(&key.node);
         let copy = facts.and_then(|facts| facts.jobs.get(&key.job));
         let overdue = ctx.now.since(order.since) >= ctx.rules.order_timeout;
         match (facts, progress(order, facts, copy, overdue, ctx.now, &key.node)) {
             // What fails over and is lost on its way goes elsewhere still.
             (None, _) if matches!(order.what, OrderKind::Start { fails_over: true, .. }) => {
-                self.orders.remove(key);
+                self.close_order(ctx, key);
                 self.start(ctx, &key.job, true, Some(AskedBy::Rule), None);
             }
             // Lost with its node: it has not started.
             (None, _) | (Some(_), OrderProgress::Failed) => {
                 let starts = order.what != OrderKind::Stop;
-                self.orders.remove(key);
+                self.close_order(ctx, key);
                 if starts {
                     let node = key.node.clone();
-                    self.jobs.insert(key.job.clone(), JobStanding::OrderFailed { node });
+                    self.stands(&key.job, JobStanding::OrderFailed { node });
                     self.take_back(ctx, key);
                 }
             }
             (Some(_), OrderProgress::Open) => {}
             (Some(_), OrderProgress::Taken) => {
-                if let Some(order) = self.orders.get_mut(key) {
+                if !order.taken
+                    && let Some(order) = self.orders.edit(key)
+                {
                     order.taken = true;
                 }
             }
             (Some(_), OrderProgress::Done(standing)) => {
-                self.orders.remove(key);
-                self.jobs.insert(key.job.clone(), standing);
+                self.close_order(ctx, key);
+                self.stands(&key.job, standing);
             }
         }
     }
@@ -82,7 +83,7 @@ impl Master {
                 let same = *node == active && *run == facts.run && copy.incarnation == incarnation;
                 let since = if *node == active && *run == facts.run { since } else { ctx.now };
                 if !same {
-                    self.jobs.insert(job.clone(), up(&active, facts, copy, since));
+                    self.stands(job, up(&active, facts, copy, since));
                 }
                 false
             }
@@ -91,7 +92,7 @@ impl Master {
                 if here(node).is_none()
                     && ctx.nodes.get(node).is_some_and(|facts| facts.run == *run) =>
             {
-                self.jobs.insert(job.clone(), JobStanding::Rest);
+                self.stands(job, JobStanding::Rest);
                 if ctx.wishes.is_wanted(job) && !self.stage.is_ending() {
                     self.start(ctx, job, false, Some(AskedBy::Rule), None);
                 }
@@ -100,11 +101,11 @@ impl Master {
             (JobStanding::Up { ref node, ref run, .. }, None) => match here(node) {
                 Some((facts, copy)) if facts.run == *run => match copy.state {
                     CopyState::Exited { well: true } => {
-                        self.jobs.insert(job.clone(), JobStanding::Ended { well: true });
+                        self.stands(job, JobStanding::Ended { well: true });
                         false
                     }
                     CopyState::Exited { well: false } | CopyState::Fatal => {
-                        self.jobs.insert(job.clone(), JobStanding::Ended { well: false });
+                        self.stands(job, JobStanding::Ended { well: false });
                         true
                     }
                     // Its node ends on purpose: it waits for it from now on.
@@ -117,7 +118,7 @@ impl Master {
                         if copy.disabled && ctx.wishes.is_wanted(job) {
                             self.then.insert(job.clone(), Afterwards::Start);
                         }
-                        self.jobs.insert(job.clone(), JobStanding::Rest);
+                        self.stands(job, JobStanding::Rest);
                         false
                     }
                     CopyState::Waiting
@@ -140,7 +141,7 @@ impl Master {
                 Some(active),
             ) => {
                 if let Some((facts, copy)) = here(&active) {
-                    self.jobs.insert(job.clone(), up(&active, facts, copy, ctx.now));
+                    self.stands(job, up(&active, facts, copy, ctx.now));
                 }
                 false
             }
@@ -160,8 +161,7 @@ impl Master {
         if self.jobs.contains_key(job) || ctx.active(job).next().is_some() {
             return;
         }
-        let mut copies = ctx.nodes.values().filter_map(|facts| facts.jobs.get(job));
-        let ended = copies.find_map(|copy| match copy.state {
+        let ended = ctx.nodes.copies(job).find_map(|(_, copy)| match copy.state {
             CopyState::Exited { well } => Some(well),
             CopyState::Fatal => Some(false),
             CopyState::Stopped
@@ -172,7 +172,7 @@ impl Master {
             | CopyState::Stopping => None,
         });
         if let Some(well) = ended {
-            self.jobs.insert(job.clone(), JobStanding::Ended { well });
+            self.stands(job, JobStanding::Ended { well });
         }
     }
 
@@ -185,7 +185,7 @@ impl Master {
         {
             return;
         }
-        self.jobs.insert(job.clone(), JobStanding::Lost { node: node.clone() });
+        self.stands(job, JobStanding::Lost { node: node.clone() });
         let number = self.next_number();
         ctx.wishes.wait_for(number, job, Some(node.clone()));
     }
@@ -203,7 +203,7 @@ impl Master {
                 continue;
             }
             let (job, node) = (&failure.job, &failure.node);
-            let ordered = self.orders.keys().any(|key| key.job == *job);
+            let ordered = self.orders.has(job);
             if ctx.active(job).next().is_some() || ordered {
                 continue;
             }
@@ -221,11 +221,11 @@ impl Master {
             };
             if !started || !ctx.wishes.is_wanted(job) {
                 if started {
-                    self.jobs.insert(job.clone(), JobStanding::Rest);
+                    self.stands(job, JobStanding::Rest);
                 }
                 continue;
             }
-            self.jobs.insert(job.clone(), JobStanding::Lost { node: node.clone() });
+            self.stands(job, JobStanding::Lost { node: node.clone() });
             ctx.events.push(FleetEvent::Failure { failure: failure.clone() });
             lost.entry(rules.app.clone()).or_default().insert(job.clone());
         }
@@ -239,7 +239,7 @@ impl Master {
 
     /// Nothing was done about it: it waits for its node.
     fn wait_if_left(&mut self, ctx: &mut MasterCtx<'_>, job: &Name) {
-        let ordered = self.orders.keys().any(|key| key.job == *job);
+        let ordered = self.orders.has(job);
         if let (Some(JobStanding::Lost { node }), false, true) =
             (self.jobs.get(job).cloned(), ordered, ctx.wishes.is_wanted(job))
         {

@@ -49,9 +49,9 @@ impl Master {
 
     /// Apps start one sequence after the other; what waits for a node gets it.
     fn go_on_deploying(&mut self, ctx: &mut MasterCtx<'_>) {
-        let plans = Master::plans(ctx);
+        let plans = &ctx.catalogue.apps;
         if std::mem::take(&mut self.repair) {
-            self.boot.begin(&plans);
+            self.boot.begin(plans);
             self.mend(ctx);
         }
         loop {
@@ -59,7 +59,7 @@ impl Master {
             let mut boot = self.boot;
             let is_starting =
                 |app: &Name| self.apps.get(app).is_some_and(|it| it.starting().is_some());
-            let due = boot.step(&plans, is_starting);
+            let due = boot.step(plans, is_starting);
             self.boot = boot;
             let Some(due) = due else { break };
             for app in due {
@@ -89,7 +89,7 @@ impl Master {
     }
 
     fn go_on_in_step(&mut self, ctx: &mut MasterCtx<'_>) -> bool {
-        let plans = Master::plans(ctx);
+        let plans = &ctx.catalogue.apps;
         let starting = |app: &Name| self.apps.get(app).is_some_and(|it| it.starting().is_some());
         let group = plans.iter().filter(|plan| self.boot.starts_now(plan) && starting(&plan.name));
         let group: Vec<Name> = group.map(|plan| plan.name.clone()).collect();
@@ -122,7 +122,7 @@ impl Master {
                 JobStanding::NotPlaced(_)
                 | JobStanding::OrderFailed { .. }
                 | JobStanding::Lost { .. },
-            ) => !self.orders.keys().any(|key| key.job == *job),
+            ) => !self.orders.has(job),
             None | Some(JobStanding::Rest | JobStanding::Up { .. }) => false,
         };
         let mut required = ctx.catalogue.members(app).filter(|(_, it)| it.place.required);
@@ -154,7 +154,7 @@ impl Master {
             let waits = match (standing, &wish.waits_for) {
                 (JobStanding::NotPlaced(_), None) => true,
                 (JobStanding::Lost { .. } | JobStanding::NotPlaced(_), Some(node))
-                | (JobStanding::Lost { node }, None) => ctx.nodes.contains_key(node),
+                | (JobStanding::Lost { node }, None) => ctx.nodes.has(node),
                 (
                     JobStanding::Rest
                     | JobStanding::Up { .. }
@@ -179,8 +179,7 @@ impl Master {
         let stopped = |(job, rules): (&Name, &crate::fleet::JobRules)| {
             // Of what nobody has told this master it knows no more than that.
             let rests = matches!(self.jobs.get(job), None | Some(JobStanding::Rest));
-            let by_hand =
-                ctx.nodes.values().filter_map(|it| it.jobs.get(job)).any(|copy| copy.by_hand);
+            let by_hand = ctx.nodes.copies(job).any(|(_, copy)| copy.by_hand);
             let app = self.apps.get(&rules.app);
             let up =
                 app.is_some_and(|it| it.phase() == AppPhase::Running && it.reason(job).is_none());
@@ -197,7 +196,8 @@ impl Master {
     /// Jobs that run more than once, and where.
     pub(super) fn conflicts(&self, ctx: &MasterCtx<'_>) -> BTreeSet<Name> {
         let twice = |job: &&Name| ctx.active(job).filter(|(_, state)| state.is_up()).count() > 1;
-        ctx.catalogue.jobs.keys().filter(twice).cloned().collect()
+        let known = |job: &&Name| ctx.catalogue.jobs.contains_key(*job);
+        ctx.nodes.jobs().filter(twice).filter(known).cloned().collect()
     }
 
     pub(super) fn conciliate(
@@ -213,7 +213,7 @@ impl Master {
             let uptime = |node: &Name| {
                 let facts = ctx.nodes.get(node)?;
                 let up = facts.now.since(facts.jobs.get(&job)?.since);
-                Some(up + ctx.ages.get(node).copied().unwrap_or_default())
+                Some(up + (ctx.age)(node))
             };
             let copies = ctx.active(&job).filter(|(_, state)| state.is_up());
             let copies: Vec<(Name, Duration)> =
@@ -248,7 +248,7 @@ impl Master {
 
     /// All copies of a job that was in conflict are gone.
     pub(super) fn follow_up(&mut self, ctx: &mut MasterCtx<'_>) {
-        let ordered = |job: &Name| self.orders.keys().any(|key| key.job == *job);
+        let ordered = |job: &Name| self.orders.has(job);
         let gone = |job: &Name| ctx.active(job).next().is_none() && !ordered(job);
         // Another copy stays, or it could not be stopped: there is nothing to wait for.
         let stays = |job: &Name| !gone(job) && !ordered(job) && !self.is_going(ctx, job);
@@ -257,8 +257,7 @@ impl Master {
             self.then.remove(&job);
             self.moves.remove(&job);
         }
-        let ordered = |job: &Name| self.orders.keys().any(|key| key.job == *job);
-        let gone = |job: &Name| ctx.active(job).next().is_none() && !ordered(job);
+        let gone = |job: &Name| ctx.active(job).next().is_none() && !self.orders.has(job);
         let due: Vec<(Name, Afterwards)> = self
             .then
             .iter()
@@ -270,12 +269,12 @@ impl Master {
             match then {
                 Afterwards::Rest => {
                     self.wish(ctx, &job, Some(AskedBy::Rule), crate::job::Desired::Rest, None);
-                    self.jobs.insert(job, JobStanding::Rest);
+                    self.stands(&job, JobStanding::Rest);
                 }
                 Afterwards::Start => self.start(ctx, &job, false, Some(AskedBy::Rule), None),
                 Afterwards::Fail => {
                     if let Some(app) = ctx.catalogue.jobs.get(&job).map(|it| it.app.clone()) {
-                        self.jobs.insert(job.clone(), JobStanding::Ended { well: false });
+                        self.stands(&job, JobStanding::Ended { well: false });
                         let jobs = BTreeSet::from([job]);
                         self.step_app(
                             ctx,
@@ -291,14 +290,14 @@ impl Master {
 
     /// All apps go down, lowest stop_sequence first, those of one sequence in lock-step.
     fn go_on_ending(&mut self, ctx: &mut MasterCtx<'_>) {
-        let there: Vec<_> =
-            Master::plans(ctx).into_iter().filter(|it| self.has_process(ctx, &it.name)).collect();
+        let there = ctx.catalogue.apps.iter().filter(|it| self.has_process(ctx, &it.name));
+        let there: Vec<_> = there.collect();
         let Some(level) = there.iter().map(|plan| plan.stop_sequence).min() else {
             self.stage = FleetStage::Shutdown { again: self.stage == FleetStage::Restarting };
             return;
         };
         let group: Vec<Name> =
-            there.into_iter().filter(|it| it.stop_sequence == level).map(|it| it.name).collect();
+            there.iter().filter(|it| it.stop_sequence == level).map(|it| it.name.clone()).collect();
         let told =
             |app: &Name| self.apps.get(app).is_some_and(|it| it.phase() == AppPhase::Stopping);
         let (told, untold): (Vec<Name>, Vec<Name>) = group.into_iter().partition(told);

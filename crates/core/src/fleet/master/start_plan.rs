@@ -1,16 +1,16 @@
 //! What a start of an app would do: the start itself, on a copy of all that is known, with nodes
 //! that do at once what they are told.
 
-use super::{Master, MasterCtx, OrderKind, Work};
+use super::{Master, MasterCtx, OrderKind, Roster, RosterChange, Work};
 use crate::{
     clock::Mono,
     fleet::{
-        Catalogue, CopyState, FleetEvent, FleetRequest, FleetRules, JobCopy, JobRules, JobStanding,
-        NodeFacts, NotPlaced, RequestAnswer, Wishes,
+        CopyState, FleetEvent, FleetRequest, FleetRules, JobRules, JobStanding, NotPlaced,
+        RequestAnswer, Wishes, rules::KnownJobs,
     },
     name::Name,
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, time::Duration};
 
 /// What becomes of one job when its app is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub(in crate::fleet) struct KnownFleet<'a> {
     /// The node that is asked.
     pub(in crate::fleet) asked: &'a Name,
     pub(in crate::fleet) rules: &'a FleetRules,
-    pub(in crate::fleet) catalogue: Catalogue,
-    pub(in crate::fleet) nodes: BTreeMap<Name, Arc<NodeFacts>>,
+    pub(in crate::fleet) catalogue: KnownJobs,
+    pub(in crate::fleet) nodes: Roster,
     pub(in crate::fleet) wishes: Wishes,
 }
 
@@ -66,7 +66,11 @@ impl Master {
         let mut placed = BTreeMap::new();
         let request = FleetRequest::StartApp { app: app.clone() };
         let asked = known.asked;
-        match known.step(&me, &mut placed, |ctx| self.requested(ctx, asked, &request)) {
+        let begun = known.step(&me, &mut placed, |ctx| {
+            self.count(ctx, &RosterChange::Nodes);
+            self.requested(ctx, asked, &request)
+        });
+        match begun {
             RequestAnswer::Begun => {}
             refused @ (RequestAnswer::NoSuchApp
             | RequestAnswer::NoSuchJob
@@ -79,7 +83,10 @@ impl Master {
         }
         // One sequence after the other; there are no more of them than jobs.
         for _ in 0..=known.catalogue.jobs.len() {
-            known.step(&me, &mut placed, |ctx| self.go_on(ctx));
+            known.step(&me, &mut placed, |ctx| {
+                self.count(ctx, &RosterChange::Nodes);
+                self.go_on(ctx);
+            });
             if !self.have_orders_done(&mut known) {
                 break;
             }
@@ -128,17 +135,16 @@ impl Master {
 
     /// Every node does what it was told. `false`: nobody was told anything.
     fn have_orders_done(&self, known: &mut KnownFleet<'_>) -> bool {
-        for (key, order) in &self.orders {
-            let exits = known.catalogue.jobs.get(&key.job).is_some_and(|it| it.place.wait_exit);
-            let Some(facts) = known.nodes.get_mut(&key.node) else { continue };
-            let jobs = &mut Arc::make_mut(facts).jobs;
-            let copy = jobs.entry(key.job.clone()).or_insert_with(JobCopy::none);
-            copy.order = Some(order.number.clone());
-            copy.state = match &order.what {
-                OrderKind::Stop => CopyState::Stopped,
-                OrderKind::Start { .. } if exits => CopyState::Exited { well: true },
-                OrderKind::Start { .. } => CopyState::Running,
-            };
+        for (job, node, order) in self.orders.iter() {
+            let exits = known.catalogue.jobs.get(job).is_some_and(|it| it.place.wait_exit);
+            known.nodes.set_copy(job, node, |copy| {
+                copy.order = Some(order.number.clone());
+                copy.state = match &order.what {
+                    OrderKind::Stop => CopyState::Stopped,
+                    OrderKind::Start { .. } if exits => CopyState::Exited { well: true },
+                    OrderKind::Start { .. } => CopyState::Running,
+                };
+            });
         }
         !self.orders.is_empty()
     }
@@ -158,7 +164,7 @@ impl KnownFleet<'_> {
             rules: self.rules,
             catalogue: &self.catalogue,
             nodes: &self.nodes,
-            ages: BTreeMap::new(),
+            age: &|_| Duration::ZERO,
             wishes: &mut self.wishes,
             sends: Vec::new(),
             events: Vec::new(),
@@ -175,8 +181,7 @@ impl KnownFleet<'_> {
     /// Where jobs of an app run.
     fn homes(&self, app: &Name) -> BTreeMap<Name, Name> {
         let home = |(job, _): (&Name, &JobRules)| {
-            let runs = |facts: &NodeFacts| facts.jobs.get(job).is_some_and(|it| it.state.is_up());
-            let (node, _) = self.nodes.iter().find(|(_, facts)| runs(facts))?;
+            let (node, _) = self.nodes.active(job).find(|(_, state)| state.is_up())?;
             Some((job.clone(), node.clone()))
         };
         self.catalogue.members(app).filter_map(home).collect()

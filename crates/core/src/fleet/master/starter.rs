@@ -32,8 +32,7 @@ impl Master {
             return;
         }
         let awaited = wish.and_then(|it| it.waits_for.clone());
-        let starting = |what: &OrderKind| matches!(what, OrderKind::Start { .. });
-        let ordered = self.orders.iter().any(|(key, it)| key.job == *job && starting(&it.what));
+        let ordered = self.orders.of(job).any(|(_, it)| it.what != OrderKind::Stop);
         let (runs, goes) = (ctx.active(job).next().is_some(), self.is_going(ctx, job));
         // Its process has its arguments already.
         let has_begun = ordered || (runs && !goes);
@@ -58,7 +57,8 @@ impl Master {
             }
             Err(why) => {
                 let standing = JobStanding::NotPlaced(why.clone());
-                if self.jobs.insert(job.clone(), standing.clone()).as_ref() != Some(&standing) {
+                if self.jobs.get(job) != Some(&standing) {
+                    self.stands(job, standing);
                     ctx.events.push(FleetEvent::NotPlaced { job: job.clone(), why });
                 }
             }
@@ -72,20 +72,11 @@ impl Master {
         rules: &JobRules,
         awaited: Option<&Name>,
     ) -> Result<Name, NotPlaced> {
-        let mut loads = self.loads(ctx);
-        let candidates = self.candidates(ctx, &loads, job, rules);
-        let names = |seats: &[Seat]| -> Vec<(Name, u32)> {
-            let named = ctx.nodes.keys().filter_map(|node| {
-                let seat = loads.seat(node)?;
-                seats.contains(&seat).then(|| (node.clone(), loads.of(seat).1))
-            });
-            named.collect()
-        };
+        let loads = self.load_count.loads().ok_or(NotPlaced::NoCandidate)?;
+        let candidates = self.candidates(ctx, loads, job, rules);
         if candidates.is_empty() {
             return Err(match awaited {
-                Some(node) if !ctx.nodes.contains_key(node) => {
-                    NotPlaced::WaitsFor { node: node.clone() }
-                }
+                Some(node) if !ctx.nodes.has(node) => NotPlaced::WaitsFor { node: node.clone() },
                 Some(_) | None => NotPlaced::NoCandidate,
             });
         }
@@ -97,18 +88,18 @@ impl Master {
         if let Some(node) = there {
             return Ok(node.clone());
         }
-        let full = NotPlaced::NoRoom { loads: names(&candidates) };
         let app = ctx.catalogue.app(&rules.app);
         let strategy = app.and_then(|app| app.strategy).unwrap_or(ctx.rules.strategy);
         let local = loads.seat(self.asked_on.get(job).unwrap_or(ctx.me));
-        let is_local =
-            strategy == Strategy::Local && !candidates.iter().any(|it| Some(*it) == local);
-        let seat = loads.place(strategy, rules.place.load, &candidates, local);
-        let node = seat.and_then(|seat| ctx.nodes.keys().find(|it| loads.seat(it) == Some(seat)));
-        match node {
-            Some(node) => Ok(node.clone()),
-            None if is_local => Err(NotPlaced::NotLocal),
-            None => Err(full),
+        let seat = loads.choose(strategy, rules.place.load, &candidates, local);
+        match seat.and_then(|seat| ctx.nodes.at(seat.position())) {
+            Some((node, _)) => Ok(node.clone()),
+            None if strategy == Strategy::Local
+                && !candidates.iter().any(|it| Some(*it) == local) =>
+            {
+                Err(NotPlaced::NotLocal)
+            }
+            None => Err(full(ctx, loads, candidates)),
         }
     }
 
@@ -127,9 +118,9 @@ impl Master {
 
     /// A node that is a candidate again may have what waits for one.
     pub(super) fn look_at_candidates(&mut self, ctx: &MasterCtx<'_>) {
-        let disabled = ctx.nodes.iter().flat_map(|(node, facts)| {
-            let jobs = facts.jobs.iter().filter(|(_, copy)| copy.disabled);
-            jobs.map(|(job, _)| (node.clone(), job.clone()))
+        let disabled = ctx.nodes.jobs().flat_map(|job| {
+            let copies = ctx.nodes.copies(job).filter(|(_, copy)| copy.disabled);
+            copies.map(|(node, _)| (node.clone(), job.clone()))
         });
         let disabled: BTreeSet<(Name, Name)> = disabled.collect();
         self.repair |= self.disabled.difference(&disabled).next().is_some();
@@ -144,8 +135,8 @@ impl Master {
         node: &Name,
     ) -> Result<(), NotPlaced> {
         let rules = ctx.catalogue.jobs.get(job).ok_or(NotPlaced::NoCandidate)?;
-        let loads = self.loads(ctx);
-        let candidates = self.candidates(ctx, &loads, job, rules);
+        let loads = self.load_count.loads().ok_or(NotPlaced::NoCandidate)?;
+        let candidates = self.candidates(ctx, loads, job, rules);
         let seat = loads.seat(node).filter(|seat| candidates.contains(seat));
         let seat = seat.ok_or(NotPlaced::NoCandidate)?;
         let runs_there = ctx.active(job).any(|(home, _)| {
@@ -157,27 +148,6 @@ impl Master {
         }
     }
 
-    /// What runs everywhere, and what was ordered and does not run yet.
-    fn loads(&self, ctx: &MasterCtx<'_>) -> Loads {
-        let mut loads = Loads::default();
-        let load = |job: &Name| ctx.catalogue.jobs.get(job).map_or(0, |rules| rules.place.load);
-        for (node, facts) in ctx.nodes {
-            let seat = loads.add_node(node, &facts.machine);
-            let active = facts.jobs.iter().filter(|(_, copy)| copy.state.is_active());
-            active.for_each(|(job, _)| loads.count(seat, load(job)));
-        }
-        for (key, order) in &self.orders {
-            let runs = ctx.nodes.get(&key.node).and_then(|facts| facts.jobs.get(&key.job));
-            let runs = runs.is_some_and(|copy| copy.state.is_active());
-            if let (OrderKind::Start { .. }, false, Some(seat)) =
-                (&order.what, runs, loads.seat(&key.node))
-            {
-                loads.count(seat, load(&key.job));
-            }
-        }
-        loads
-    }
-
     /// Those that may have the job, in the order of its rules.
     fn candidates(
         &self,
@@ -186,22 +156,33 @@ impl Master {
         job: &Name,
         rules: &JobRules,
     ) -> Vec<Seat> {
-        let may = |node: &Name| {
-            ctx.nodes.get(node).is_some_and(|facts| {
-                let known = facts.catalogue.jobs.get(job);
-                let same = known.is_some_and(|it| it.definition == rules.definition);
+        let disabled = ctx.nodes.copies(job).filter(|(_, copy)| copy.disabled);
+        let disabled: Vec<Seat> = disabled.filter_map(|(node, _)| loads.seat(node)).collect();
+        let may = |seat: &Seat| {
+            ctx.nodes.at(seat.position()).is_some_and(|(node, facts)| {
+                let defined = || facts.catalogue.jobs.get(job).map(|it| it.definition);
+                let same =
+                    ctx.catalogue.is(&facts.catalogue) || defined() == Some(rules.definition);
                 let drained = self.drains.get(node).copied().unwrap_or(facts.drained);
-                let drained = drained || facts.jobs.get(job).is_some_and(|it| it.disabled);
-                same && !drained && !facts.hands_over && !facts.ending
+                let out = drained || disabled.contains(seat);
+                same && !out && !facts.hands_over && !facts.ending
             })
         };
         let app = ctx.catalogue.app(&rules.app);
-        let order = match ctx.rules.nodes.is_empty() {
-            false => rules.nodes(app, &ctx.rules.nodes),
-            true => rules.nodes(app, &ctx.nodes.keys().cloned().collect::<Vec<_>>()),
+        let everywhere = self.load_count.everywhere();
+        let seats: Vec<Seat> = match rules.is_for_all(app) {
+            true => everywhere.iter().copied().filter(may).collect(),
+            false => {
+                let named = |seat: &Seat| Some(ctx.nodes.at(seat.position())?.0.clone());
+                let order = match ctx.rules.nodes.is_empty() {
+                    false => rules.nodes(app, &ctx.rules.nodes),
+                    true => {
+                        rules.nodes(app, &everywhere.iter().filter_map(named).collect::<Vec<_>>())
+                    }
+                };
+                order.iter().filter_map(|node| loads.seat(node)).filter(may).collect()
+            }
         };
-        let seats = order.iter().filter(|node| may(node)).filter_map(|node| loads.seat(node));
-        let seats: Vec<Seat> = seats.collect();
         match app.map_or(Distribution::Any, |app| app.distribution) {
             Distribution::Any => seats,
             Distribution::OneNode => {
@@ -228,11 +209,8 @@ impl Master {
         let stays = |mate: &Name| mate != job && !self.moves.contains_key(mate);
         let mates = ctx.catalogue.members(&rules.app).filter(|(mate, _)| stays(mate));
         let ordered = |mate: &Name| {
-            let mut keys = self
-                .orders
-                .iter()
-                .filter(|(key, it)| key.job == *mate && it.what != OrderKind::Stop);
-            keys.next().map(|(key, _)| key.node.clone())
+            let mut orders = self.orders.of(mate).filter(|(_, it)| it.what != OrderKind::Stop);
+            orders.next().map(|(node, _)| node.clone())
         };
         let mut homes = mates.filter_map(|(mate, _)| {
             let runs = ctx.active(mate).next().map(|(node, _)| node.clone());
@@ -260,4 +238,11 @@ impl Master {
             }
         }
     }
+}
+
+/// None of these has room: each with the load of its machine, by name.
+fn full(ctx: &MasterCtx<'_>, loads: &Loads, mut candidates: Vec<Seat>) -> NotPlaced {
+    candidates.sort();
+    let load = |seat: Seat| Some((ctx.nodes.at(seat.position())?.0.clone(), loads.of(seat).1));
+    NotPlaced::NoRoom { loads: candidates.into_iter().filter_map(load).collect() }
 }

@@ -5,8 +5,8 @@ use crate::{
     app::{App, AppFailure, AppState, BootSequence},
     clock::Mono,
     fleet::{
-        Afterwards, Answered, FleetStage, NotPlaced, Number, OrderKind, RequestAnswer, RequestId,
-        RunId,
+        Afterwards, Answered, FleetStage, NotPlaced, Number, OpenOrders, RequestAnswer, RequestId,
+        RunId, Shared,
     },
     name::Name,
     text::pairs,
@@ -21,10 +21,9 @@ pub struct Work {
     pub now: Mono,
     pub stage: FleetStage,
     pub boot: BootSequence,
-    pub apps: BTreeMap<Name, AppState>,
-    pub jobs: BTreeMap<Name, JobStanding>,
-    #[serde(with = "pairs")]
-    pub orders: BTreeMap<OrderKey, OpenOrder>,
+    pub apps: Shared<BTreeMap<Name, AppState>>,
+    pub jobs: Shared<BTreeMap<Name, JobStanding>>,
+    pub orders: OpenOrders,
     /// What follows once all copies of a job are gone.
     pub then: BTreeMap<Name, Afterwards>,
     pub answered: Answered,
@@ -50,23 +49,6 @@ pub struct Work {
     /// By app: the jobs that something is wrong with.
     #[serde(default)]
     pub failed: BTreeMap<Name, BTreeMap<Name, AppFailure>>,
-}
-
-/// An order is for one job on one node.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct OrderKey {
-    pub job: Name,
-    pub node: Name,
-}
-
-/// An order that is not done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenOrder {
-    pub number: Number,
-    pub what: OrderKind,
-    pub since: Mono,
-    /// Its node has taken it.
-    pub taken: bool,
 }
 
 /// Where a placed job is, as far as that is decided.

@@ -1,5 +1,6 @@
 //! Once nothing disturbs it, what nobody wants rests, and what is wanted runs, unless it has ended
-//! by itself, could not be started, or has no home.
+//! by itself, could not be started, or has no home, or that is so of a required job before it in its
+//! app: its start was given up there.
 
 use crate::fleet::Observation;
 use mainstay_core::{
@@ -16,7 +17,7 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
         let runs = seen.homes(job).next().is_some();
         let by_hand = seen.nodes.values().any(|it| it.by_hand.contains(job));
         match master.wishes.of(job).map(|it| it.desired) {
-            Some(Desired::Run) if !runs && !is_excused(seen, job) => {
+            Some(Desired::Run) if !runs && !is_excused(seen, job) && !is_held_back(seen, job) => {
                 broken.push(format!("{job} is wanted and rests: {:?}", seen.standing(job)));
             }
             Some(Desired::Rest | Desired::Disabled) if runs && !by_hand => {
@@ -34,6 +35,17 @@ fn is_excused(seen: &Observation, job: &Name) -> bool {
         Some(JobStanding::NotPlaced(_)) => !has_home(seen, job),
         None | Some(JobStanding::Rest | JobStanding::Up { .. } | JobStanding::Lost { .. }) => false,
     }
+}
+
+/// A job that has to run before it does not.
+fn is_held_back(seen: &Observation, job: &Name) -> bool {
+    let Some(rules) = seen.catalogue.jobs.get(job) else { return false };
+    let place = &rules.place;
+    seen.catalogue.members(&rules.app).any(|(other, it)| {
+        let before = it.place.start_sequence < place.start_sequence;
+        let ended_well = matches!(seen.standing(other), Some(JobStanding::Ended { well: true }));
+        before && it.place.required && !ended_well && is_excused(seen, other)
+    })
 }
 
 /// Whether there is room for it on a node that may have it. Where jobs of an app are to be together

@@ -205,7 +205,7 @@ impl FleetWorld {
                 self.net.at(self.now.after(BEAT), Happening::Beat { node, run });
             }
             Happening::Tick { node, run } if self.is_run(&node, run) => {
-                self.tell(&node, FleetInput::Tick);
+                // No node is told that time has passed, but by what it has asked for.
                 self.say_again(&node);
                 self.net.at(self.now.after(TICK), Happening::Tick { node, run });
             }

@@ -183,10 +183,10 @@ impl FleetWorld {
             let active = there.jobs.iter().filter(|(_, copy)| copy.state.is_active());
             jobs.extend(active.map(|(job, _)| ((&view.name, job), rules(job))));
             let ordered = work.iter().flat_map(|work| work.orders.iter());
-            let ordered = ordered.filter(|(key, order)| {
-                key.node == view.name && order.what != mainstay_core::fleet::OrderKind::Stop
+            let ordered = ordered.filter(|(_, node, order)| {
+                **node == view.name && order.what != mainstay_core::fleet::OrderKind::Stop
             });
-            jobs.extend(ordered.map(|(key, _)| ((&view.name, &key.job), rules(&key.job))));
+            jobs.extend(ordered.map(|(job, ..)| ((&view.name, job), rules(job))));
         }
         Some(Placing {
             takes_part: target.state == PeerState::Running,
