@@ -5,10 +5,8 @@
 
 use crate::catalogue::{About, Report};
 use crate::trouble::Trouble;
-use futures_util::StreamExt;
-use inotify::{EventStream, Inotify, WatchMask};
 use mainstay_core::discovery::{Instance, InstanceList};
-use mainstay_pool::WATCHED;
+use mainstay_pool::{DirChange, DirEvents, WATCHED};
 use mainstay_sys::nonblocking::open_file;
 use ring::digest::{Context, SHA256};
 use std::{
@@ -74,8 +72,6 @@ struct Document {
     reports: UnboundedSender<Report>,
 }
 
-type DirEvents = EventStream<[u8; 4096]>;
-
 impl Document {
     async fn follow(self) {
         let mut trouble = Trouble::new(About::Watch(self.name.clone()), self.reports.clone());
@@ -83,7 +79,9 @@ impl Document {
         let mut events: Option<DirEvents> = None;
         loop {
             // Opened before the look: what happens from here on is noticed.
-            events = events.or_else(|| self.events().ok());
+            if events.is_none() {
+                events = DirEvents::around(&self.path).await.ok();
+            }
             match self.look().await {
                 Ok(found) => {
                     trouble.over();
@@ -102,24 +100,6 @@ impl Document {
         }
     }
 
-    fn events(&self) -> io::Result<DirEvents> {
-        let directory = match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            Some(_) | None => Path::new("."),
-        };
-        let inotify = Inotify::init()?;
-        let changes = WatchMask::MOVE
-            | WatchMask::CREATE
-            | WatchMask::CLOSE_WRITE
-            | WatchMask::DELETE
-            | WatchMask::ATTRIB
-            | WatchMask::DELETE_SELF
-            | WatchMask::MOVE_SELF
-            | WatchMask::ONLYDIR;
-        inotify.watches().add(directory, changes)?;
-        inotify.into_event_stream([0; 4096])
-    }
-
     /// Until something has happened in the directory, or for the interval. Gives the events back
     /// while the directory can be watched.
     async fn wait(&self, events: Option<DirEvents>) -> Option<DirEvents> {
@@ -128,11 +108,9 @@ impl Document {
             return None;
         };
         match timeout(self.interval, events.next()).await {
-            Ok(Some(Ok(event))) => {
-                let blind = WatchMask::DELETE_SELF | WatchMask::MOVE_SELF;
-                (event.mask.bits() & blind.bits() == 0 && !is_gone(event.mask)).then_some(events)
-            }
-            Ok(Some(Err(_)) | None) => {
+            Ok(Ok(DirChange::Entries | DirChange::HiddenEntries)) => Some(events),
+            Ok(Ok(DirChange::Itself)) => None,
+            Ok(Err(_)) => {
                 sleep(self.interval).await;
                 None
             }
@@ -158,10 +136,6 @@ impl Document {
             node: String::new(),
         }
     }
-}
-
-fn is_gone(mask: inotify::EventMask) -> bool {
-    mask.contains(inotify::EventMask::IGNORED)
 }
 
 /// Of its content; `None`: there is no such file.

@@ -12,12 +12,13 @@
 //! standing to be told: whoever wants it has little time.
 
 use crate::{
-    backoff::{self, Backoff},
+    backoff,
     catalogue::{About, Report},
     driver::{Driver, Failure},
     trouble::Trouble,
 };
 use mainstay_core::discovery::{Registration, Standing};
+use mainstay_net::Backoff;
 use std::{
     mem,
     sync::Arc,
@@ -128,7 +129,7 @@ impl<D: Driver> Service<D> {
             wanted,
             trouble: Trouble::new(About::Service(id.to_owned()), reports.clone()),
             reports,
-            backoff: Backoff::new(id),
+            backoff: backoff::between_tries(id),
             registered: None,
             fresh: false,
             unsure: false,
@@ -204,7 +205,7 @@ impl<D: Driver> Service<D> {
             Err(failure) => {
                 self.unsure = true;
                 self.trouble.met(failure.into_words());
-                Next::After(self.backoff.next())
+                Next::After(self.backoff.next_wait())
             }
         }
     }
@@ -259,7 +260,7 @@ impl<D: Driver> Service<D> {
                     let _ = self.reports.send(report);
                 }
                 match since.elapsed() < REMOVING {
-                    true => Next::After(self.backoff.next()),
+                    true => Next::After(self.backoff.next_wait()),
                     false => Next::Finished,
                 }
             }

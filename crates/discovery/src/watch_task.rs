@@ -5,7 +5,7 @@
 //! all at once. So a list that never rests is told at that pace, and its last state is never missed.
 
 use crate::{
-    backoff::Backoff,
+    backoff,
     catalogue::{About, Report},
     driver::Driver,
     trouble::Trouble,
@@ -24,7 +24,7 @@ pub(crate) async fn run<D: Driver>(
     reports: mpsc::UnboundedSender<Report>,
 ) {
     let mut trouble = Trouble::new(About::Watch(name.clone()), reports.clone());
-    let mut backoff = Backoff::new(&name);
+    let mut backoff = backoff::between_tries(&name);
     let mut cursor = driver.cursor(&query);
     let mut told: Option<InstanceList> = None;
     loop {
@@ -44,7 +44,7 @@ pub(crate) async fn run<D: Driver>(
                 trouble.met(failure.into_words());
                 // What it remembered may be about a server that is no more.
                 cursor = driver.cursor(&query);
-                backoff.next().min(query.interval.max(SHORTEST))
+                backoff.next_wait().min(query.interval.max(SHORTEST))
             }
         };
         sleep(pause).await;

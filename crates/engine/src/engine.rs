@@ -13,7 +13,7 @@ use crate::{
     mesh::{Mesh, MeshSettings, Seed},
     peers::{
         CertificateMaking,
-        certificate::{PeerTls, Protocol},
+        certificate::{Protocol, peer_tls},
         exchange::Exchange,
         frame::PeerKey,
     },
@@ -68,7 +68,7 @@ impl Engine {
     ) -> Result<(Engine, EngineEvents, ApiStreams), EngineError> {
         let MeshConfig { fleet, me, run, listen, roster, highest_term, tick, keys, versions } =
             config;
-        let tls = PeerTls::new(&keys, &fleet, &me)?;
+        let tls = peer_tls(&keys, &fleet, &me)?;
         let sockets =
             Sockets::bind(listen).map_err(|source| EngineError::Listen { at: listen, source })?;
         let at = addresses::own(sockets.at, &roster, &me).await.map_err(EngineError::Address)?;
@@ -141,6 +141,6 @@ impl Engine {
             self.status.lock().members.iter().find(|it| it.member.node == *node).map(|it| it.at);
         let gone = || io::Error::new(io::ErrorKind::NotFound, format!("{node} cannot be reached"));
         let called = self.identity.call(node, None, at.ok_or_else(gone)?, Protocol::Api).await;
-        Ok(Box::new(called.map_err(io::Error::other)?.stream))
+        Ok(Box::new(called.map_err(io::Error::other)?.stream.stream))
     }
 }

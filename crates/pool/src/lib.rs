@@ -13,8 +13,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod dir_events;
 mod pool;
 
+pub use dir_events::{DirChange, DirEvents};
 pub use pool::{Pool, Unserved, own_thread};
 
 use pool::{Settings, WithoutThread};

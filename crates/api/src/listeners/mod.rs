@@ -14,13 +14,13 @@ mod socket_file;
 pub(crate) mod tcp;
 
 use crate::{
-    AppState,
+    RouterState,
     routes::{self, v1::environ, v3},
     telemetry, xmlrpc,
 };
 use axum::Router;
 use mainstay_agent::Handle;
-use mainstay_net::listen::{Connections, Endpoint, Full, Limits, Listener, Peer, Stop};
+use mainstay_net::listen::{Caller, Connections, Endpoint, Full, Limits, Listener, Stop};
 use optional::Which;
 use session::{Admission, Session};
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -56,7 +56,7 @@ pub async fn serve(
     ending: watch::Receiver<bool>,
 ) {
     let most = most();
-    let state = AppState::new(handle, ending.clone());
+    let state = RouterState::new(handle, ending.clone());
     let routes = routes::all(state.clone());
     let open = |which, routes| {
         optional::keep(which, state.clone(), routes, opening.clone(), ending.clone())
@@ -92,7 +92,7 @@ async fn local(listener: UnixListener, routes: Router, ending: watch::Receiver<b
         // They lost an earlier agent, and this one has found nothing to do.
         answers_backlog: true,
     };
-    let session = move |peer: Peer| Session::new(Admission::Everybody, peer, routes.clone());
+    let session = move |caller: Caller| Session::new(Admission::Everybody, caller, routes.clone());
     endpoint.serve(session, Stop { ending, closing: None }).await;
 }
 

@@ -11,13 +11,13 @@ use super::{
     login::Credentials,
     session::{Admission, Session},
 };
-use crate::AppState;
+use crate::RouterState;
 use axum::Router;
 use mainstay_core::{
     interface::choose,
     plan::{ApiPlan, Listen, Listeners, Login},
 };
-use mainstay_net::listen::{Connections, Endpoint, Full, Limits, Listener, Peer, Stop};
+use mainstay_net::listen::{Caller, Connections, Endpoint, Full, Limits, Listener, Stop};
 use mainstay_wire::api::ListenerStatus;
 use std::{
     fmt, io,
@@ -194,7 +194,7 @@ impl Wanted {
 /// Keeps one of them as the plan wants it, until the run is over.
 pub(crate) async fn keep(
     which: Which,
-    state: AppState,
+    state: RouterState,
     routes: Router,
     opening: Opening,
     mut ending: watch::Receiver<bool>,
@@ -277,7 +277,7 @@ impl Service<'_> {
             answers_backlog: false,
         };
         let (admission, routes) = (self.admission, self.routes.clone());
-        let session = move |peer: Peer| Session::new(admission.clone(), peer, routes.clone());
+        let session = move |caller: Caller| Session::new(admission.clone(), caller, routes.clone());
         endpoint.serve(session, Stop { ending: ending.clone(), closing: None }).await;
     }
 }

@@ -8,9 +8,9 @@ use super::{
     session::{Admission, Session},
     tcp::{ApiListener, ListenError},
 };
-use crate::{AppState, problem::Problem};
+use crate::{RouterState, problem::Problem};
 use axum::Router;
-use mainstay_net::listen::{Connections, Endpoint, Full, Peer, Secured, Stop};
+use mainstay_net::listen::{Caller, Connections, Endpoint, Full, Secured, Stop};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
@@ -21,7 +21,7 @@ use tokio::{
 const RETRY: Duration = Duration::from_secs(1);
 
 pub(crate) async fn serve(
-    state: &AppState,
+    state: &RouterState,
     routes: Router,
     (opening, mut ending): (Opening, watch::Receiver<bool>),
     most: usize,
@@ -84,8 +84,9 @@ fn clients(
     // The listener itself is not held: its address is free once it is closed.
     let stop = Stop { ending: ending.clone(), closing: Some(listener.closed.subscribe()) };
     let (guard, routes) = (listener.guard.clone(), routes.clone());
-    let session =
-        move |peer: Peer| Session::new(Admission::Guarded(guard.clone()), peer, routes.clone());
+    let session = move |caller: Caller| {
+        Session::new(Admission::Guarded(guard.clone()), caller, routes.clone())
+    };
     endpoint.serve(session, stop)
 }
 

@@ -14,7 +14,7 @@ use axum::{
 use futures_util::future::{Either, Ready, ready};
 use hyper::{Request, body::Incoming, service::Service};
 use hyper_util::service::{TowerToHyperService, TowerToHyperServiceFuture};
-use mainstay_net::listen::Peer;
+use mainstay_net::listen::Caller;
 use std::{convert::Infallible, sync::Arc};
 
 /// Who is let in.
@@ -27,10 +27,10 @@ pub(super) enum Admission {
 }
 
 impl Admission {
-    fn admit(&self, headers: &HeaderMap, peer: &Peer) -> Result<(), Problem> {
+    fn admit(&self, headers: &HeaderMap, caller: &Caller) -> Result<(), Problem> {
         match self {
             Admission::Everybody => Ok(()),
-            Admission::Guarded(guard) => guard.admit(headers, peer.is_certified()),
+            Admission::Guarded(guard) => guard.admit(headers, caller.is_certified()),
             Admission::Login(credentials) => credentials.admit(headers),
         }
     }
@@ -50,13 +50,13 @@ impl Admission {
 
 pub(super) struct Session {
     admission: Admission,
-    peer: Peer,
+    caller: Caller,
     routes: TowerToHyperService<Router>,
 }
 
 impl Session {
-    pub(super) fn new(admission: Admission, peer: Peer, routes: Router) -> Session {
-        Session { admission, peer, routes: TowerToHyperService::new(routes) }
+    pub(super) fn new(admission: Admission, caller: Caller, routes: Router) -> Session {
+        Session { admission, caller, routes: TowerToHyperService::new(routes) }
     }
 }
 
@@ -69,9 +69,9 @@ impl Service<Request<Incoming>> for Session {
     >;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        match self.admission.admit(request.headers(), &self.peer) {
+        match self.admission.admit(request.headers(), &self.caller) {
             Ok(()) => {
-                self.peer.has_asked();
+                self.caller.has_asked();
                 Either::Left(self.routes.call(request))
             }
             Err(problem) => Either::Right(ready(Ok(self.admission.refuse(problem)))),

@@ -4,10 +4,8 @@
 //! each interval; the task tries again now and then.
 
 use super::dir::Dir;
-use futures_util::StreamExt;
-use inotify::{EventMask, Inotify, WatchMask};
-use mainstay_pool::WATCHED;
-use std::{io, os::unix::ffi::OsStrExt, sync::Arc, time::Duration};
+use mainstay_pool::{DirChange, DirEvents, WATCHED};
+use std::{io, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::AbortHandle, time::sleep};
 
 const AGAIN: Duration = Duration::from_secs(1);
@@ -48,28 +46,14 @@ async fn follow(dir: &Arc<Dir>, tell: &watch::Sender<u64>) -> io::Result<()> {
     // One that is not there yet is made: a watch may come before the first service.
     let making = dir.clone();
     WATCHED.run(move || making.make()).await??;
-    let inotify = Inotify::init()?;
-    let changes = WatchMask::MOVED_TO
-        | WatchMask::MOVED_FROM
-        | WatchMask::CLOSE_WRITE
-        | WatchMask::DELETE
-        | WatchMask::DELETE_SELF
-        | WatchMask::MOVE_SELF
-        | WatchMask::ONLYDIR;
-    inotify.watches().add(dir.directory(), changes)?;
-    let mut events = inotify.into_event_stream([0; 4096])?;
+    let mut events = DirEvents::of(dir.directory()).await?;
     tell.send_modify(|count| *count += 1);
-    while let Some(event) = events.next().await {
-        let event = event?;
-        if event.mask.intersects(EventMask::IGNORED | EventMask::DELETE_SELF | EventMask::MOVE_SELF)
-        {
-            return Ok(());
-        }
-        // The lock, and what is written beside a file, begin with a dot; without a name, more has
-        // happened than the kernel could keep.
-        if event.name.is_none_or(|name| !name.as_bytes().starts_with(b".")) {
-            tell.send_modify(|count| *count += 1);
+    loop {
+        match events.next().await? {
+            DirChange::Entries => tell.send_modify(|count| *count += 1),
+            // The lock, and what is written beside a file.
+            DirChange::HiddenEntries => {}
+            DirChange::Itself => return Ok(()),
         }
     }
-    Ok(())
 }

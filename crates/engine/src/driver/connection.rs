@@ -3,12 +3,13 @@
 use crate::{
     mesh::Versions,
     peers::{
-        certificate::{PeerTls, Protocol, is_of, server_name},
+        certificate::{Protocol, server_name},
         frame::{self, FrameBytes, FrameError, Hello, LONGEST_FRAME, LONGEST_HELLO, PeerKey, Said},
         outbox::{NextWrite, Outbox},
     },
 };
 use mainstay_core::name::Name;
+use mainstay_net::tls::{MutualStream, MutualTls};
 use std::{
     io,
     net::SocketAddr,
@@ -21,7 +22,6 @@ use tokio::{
     sync::Notify,
     time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 /// For TCP, TLS and the first frames together.
 const TO_CONNECT: Duration = Duration::from_secs(5);
@@ -49,6 +49,8 @@ pub(crate) enum ConnectionError {
     NoProtocol,
 }
 
+type PeerStream = MutualStream<TcpStream>;
+
 /// A connection whose other side is known.
 #[derive(Debug)]
 pub(crate) struct Met {
@@ -56,7 +58,7 @@ pub(crate) struct Met {
     /// The version that both speak.
     pub(crate) version: u8,
     pub(crate) protocol: Protocol,
-    pub(crate) stream: TlsStream<TcpStream>,
+    pub(crate) stream: PeerStream,
 }
 
 /// Who this node is, and how it proves that.
@@ -64,7 +66,7 @@ pub(crate) struct Met {
 pub(crate) struct OwnIdentity {
     pub(crate) me: PeerKey,
     pub(crate) versions: Versions,
-    pub(crate) tls: PeerTls,
+    pub(crate) tls: MutualTls,
 }
 
 impl OwnIdentity {
@@ -79,9 +81,8 @@ impl OwnIdentity {
         let met = timeout(TO_CONNECT, async {
             let tcp = TcpStream::connect(at).await?;
             tcp.set_nodelay(true)?;
-            let connector = TlsConnector::from(self.tls.client(protocol));
-            let stream = TlsStream::from(connector.connect(server_name(node), tcp).await?);
-            self.meet(stream, protocol).await
+            let called = self.tls.connect(tcp, &server_name(node), protocol.alpn()).await?;
+            self.meet(called).await
         });
         let met = met.await.map_err(|_| ConnectionError::Late)??;
         match run {
@@ -96,36 +97,31 @@ impl OwnIdentity {
     pub(crate) async fn answer(&self, tcp: TcpStream) -> Result<Met, ConnectionError> {
         let met = timeout(TO_CONNECT, async {
             tcp.set_nodelay(true)?;
-            let accepted = TlsAcceptor::from(self.tls.server.clone()).accept(tcp).await?;
-            let spoken = accepted.get_ref().1.alpn_protocol();
-            let protocol = Protocol::ALL.into_iter().find(|it| Some(it.alpn()) == spoken);
-            let protocol = protocol.ok_or(ConnectionError::NoProtocol)?;
-            self.meet(TlsStream::from(accepted), protocol).await
+            self.meet(self.tls.accept(tcp).await?).await
         });
         met.await.map_err(|_| ConnectionError::Late)?
     }
 
     /// Both say who they are.
-    async fn meet(
-        &self,
-        mut stream: TlsStream<TcpStream>,
-        protocol: Protocol,
-    ) -> Result<Met, ConnectionError> {
+    async fn meet(&self, mut met: PeerStream) -> Result<Met, ConnectionError> {
+        let spoken = met.protocol.as_deref();
+        let protocol = Protocol::ALL.into_iter().find(|it| Some(it.alpn()) == spoken);
+        let protocol = protocol.ok_or(ConnectionError::NoProtocol)?;
+        let stream = &mut met.stream;
         stream.write_all(&frame::hello(&self.me, self.versions)).await?;
         stream.flush().await?;
-        let bytes = read_frame(&mut stream, LONGEST_HELLO).await?;
+        let bytes = read_frame(stream, LONGEST_HELLO).await?;
         let hello: Hello = match frame::read_hello(&bytes)? {
             Said::Hello(hello) => hello,
             Said::Facts { .. } | Said::Pull | Said::Sent(_) | Said::Unknown => {
                 return Err(ConnectionError::NoHello);
             }
         };
-        let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        if !certificates.first().is_some_and(|it| is_of(it, &hello.peer.node)) {
+        if !met.is_with(&server_name(&hello.peer.node)) {
             return Err(ConnectionError::NotItself(hello.peer.node));
         }
         let version = hello.version(self.versions)?;
-        Ok(Met { peer: hello.peer, version, protocol, stream })
+        Ok(Met { peer: hello.peer, version, protocol, stream: met })
     }
 }
 
@@ -177,12 +173,12 @@ impl SharedOutbox {
 
 /// Carries frames both ways until one side has had enough. Says why it is over.
 pub(crate) async fn run_frames<F: Future<Output = ()>>(
-    stream: TlsStream<TcpStream>,
+    stream: PeerStream,
     versions: Versions,
     outbox: Arc<SharedOutbox>,
     received: impl Fn(Said) -> F,
 ) -> ConnectionError {
-    let (mut reader, writer) = split(stream);
+    let (mut reader, writer) = split(stream.stream);
     let read = async {
         loop {
             let bytes = match read_frame(&mut reader, LONGEST_FRAME).await {

@@ -20,12 +20,13 @@ use mainstay_core::{
     clock::Mono,
     fleet::{EngineCommand, NodeFacts},
 };
+use mainstay_net::listen::{AcceptLoop, Arrival, Connections, Full};
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     task::AbortHandle,
-    time::{sleep, sleep_until, timeout},
+    time::{sleep_until, timeout},
 };
 
 /// Facts that change all the time are said no more often.
@@ -38,8 +39,6 @@ const HANDSHAKES: usize = 64;
 const HAPPENINGS: usize = 64;
 /// Refused connections are told so often.
 const TELL_AGAIN: Duration = Duration::from_secs(60);
-/// Out of descriptors: trying again at once would only burn the processor.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// What the thread is told.
 #[derive(Debug)]
@@ -110,7 +109,7 @@ impl PeerThread {
         let mut this = PeerThread::new(parts, happenings);
         let accepting = match TcpListener::from_std(listener) {
             Ok(listener) => {
-                tokio::spawn(accept(listener, this.identity.clone(), this.happenings.clone()))
+                tokio::spawn(answer_calls(listener, this.identity.clone(), this.happenings.clone()))
             }
             Err(error) => {
                 tracing::error!("peers: nobody can call this node: {error}");
@@ -249,7 +248,7 @@ impl PeerThread {
     fn met(&mut self, met: Met) {
         let Met { peer, version, protocol, stream } = met;
         if protocol == Protocol::Api {
-            let stream = ApiStream { from: peer.node, stream: Box::new(stream) };
+            let stream = ApiStream { from: peer.node, stream: Box::new(stream.stream) };
             if self.api.try_send(stream).is_err() {
                 tracing::warn!("peers: too many requests were passed on: one is refused");
             }
@@ -395,31 +394,24 @@ pub(crate) struct PeerParts {
     pub(crate) api: mpsc::Sender<ApiStream>,
 }
 
-/// Answers whoever calls, a few at a time.
-async fn accept(
+/// Answers whoever calls, a few at a time: others wait until one of those has said who it is, or had
+/// its time to.
+async fn answer_calls(
     listener: TcpListener,
     identity: Arc<OwnIdentity>,
     happenings: mpsc::Sender<Happening>,
 ) {
-    let places = Arc::new(Semaphore::new(HANDSHAKES));
-    loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let (tcp, from) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::debug!("peers: nobody can be answered now: {error}");
-                sleep(ACCEPT_AGAIN).await;
-                continue;
-            }
-        };
+    let connections = Connections::new(HANDSHAKES, Full::NewcomerWaits);
+    let accepting = AcceptLoop { listener: Arc::new(listener), connections };
+    let answer = |Arrival { accepted: (tcp, from), .. }: Arrival<_>| {
         let (identity, happenings) = (identity.clone(), happenings.clone());
-        tokio::spawn(async move {
+        async move {
             let happening = match identity.answer(tcp).await {
                 Ok(met) => Happening::Met(Box::new(met)),
                 Err(error) => Happening::Refused(from, error),
             };
-            drop(place);
             let _ = happenings.send(happening).await;
-        });
-    }
+        }
+    };
+    match accepting.run(answer).await {}
 }

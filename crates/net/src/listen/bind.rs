@@ -1,6 +1,6 @@
 //! Listeners: TCP, and unix sockets of our own or of somebody else.
 
-use super::connection::Accepted;
+use super::{accept::Acceptor, connection::Accepted};
 use crate::connect;
 use rustix::{
     fs::{Mode, fchmod},
@@ -99,8 +99,12 @@ impl Listener {
         let listener = UnixListener::from_std(net::UnixListener::from(socket))?;
         Ok(Listener::UnixFile(listener, SocketFile(path.to_owned())))
     }
+}
 
-    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+impl Acceptor for Listener {
+    type Accepted = Accepted;
+
+    async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Listener::Tcp(listener) => {
                 listener.accept().await.map(|(stream, _)| Accepted::Tcp(stream))

@@ -1,7 +1,7 @@
 //! One connection: served until its client leaves, is too slow, or has to go.
 
 use super::{
-    Limits, Secured, Stop, connections::Progress, handshakes::FailedHandshakes,
+    Limits, Secured, Stop, accept::Arrival, connections::Progress, handshakes::FailedHandshakes,
     write_timeout::WriteTimeout,
 };
 use crate::stream::{BoxedStream, Stream};
@@ -58,12 +58,12 @@ where
 
 /// Who is at the other end.
 #[derive(Debug)]
-pub struct Peer {
+pub struct Caller {
     certified: bool,
     progress: Arc<Progress>,
 }
 
-impl Peer {
+impl Caller {
     /// With a certificate of the authority.
     #[must_use]
     pub fn is_certified(&self) -> bool {
@@ -76,19 +76,19 @@ impl Peer {
     }
 }
 
+/// A connection as it has come.
 #[derive(Debug)]
-pub(super) enum Accepted {
+pub enum Accepted {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 pub(super) async fn serve<S: Service>(
-    accepted: Accepted,
+    Arrival { accepted, progress, .. }: Arrival<Accepted>,
     tls: Option<(Secured, Arc<FailedHandshakes>)>,
     limits: Limits,
     stop: Stop,
-    progress: Arc<Progress>,
-    service: impl Fn(Peer) -> S,
+    service: impl Fn(Caller) -> S,
 ) {
     let (stream, certified): (BoxedStream, bool) = match (accepted, tls) {
         (Accepted::Unix(stream), _) => (written_within(limits.write, stream), false),
@@ -110,7 +110,7 @@ pub(super) async fn serve<S: Service>(
         }
     };
     let answering = progress.clone();
-    let service = service(Peer { certified, progress });
+    let service = service(Caller { certified, progress });
     let noted = service_fn(move |request| {
         let (answer, progress) = (service.call(request), answering.clone());
         answer.inspect(move |_| progress.is_answered())

@@ -18,6 +18,8 @@ pub enum Full {
     SilentGoes,
     /// The oldest, whatever it is doing.
     OldestGoes,
+    /// Nobody: the newcomer waits in line until one has left by itself.
+    NewcomerWaits,
 }
 
 /// Whether a connection has a place.
@@ -103,6 +105,7 @@ impl Connections {
             let leaver = match self.0.full {
                 Full::OldestGoes => open.slots.pop_first().map(|(_, slot)| slot),
                 Full::SilentGoes => open.take(|slot| slot.can_be_missed()),
+                Full::NewcomerWaits => None,
             };
             match leaver {
                 Some(slot) => slot.task.abort(),
@@ -122,8 +125,13 @@ impl Connections {
         self.0.count.send_replace(open.slots.len());
     }
 
-    /// Returns when one more can be let in, as a guest at least.
+    /// Returns when one more can be let in, as a guest at least where nobody has to wait.
     pub(super) async fn have_room(&self) {
+        if self.0.full == Full::NewcomerWaits {
+            // The sender is ours: it does not go before the wait is over.
+            let _ = self.0.count.subscribe().wait_for(|open| *open < self.0.most).await;
+            return;
+        }
         while self.0.has_guests() && !self.let_go(|slot| slot.room == Room::Guest) {
             sleep(TO_ASK).await;
         }
@@ -131,7 +139,7 @@ impl Connections {
 
     /// Ends one that can be missed. Whether there was one.
     pub(super) fn let_one_go(&self) -> bool {
-        self.let_go(|_| true)
+        self.0.full != Full::NewcomerWaits && self.let_go(|_| true)
     }
 
     fn let_go(&self, of: impl Fn(&Slot) -> bool) -> bool {
@@ -302,5 +310,23 @@ mod tests {
         connections.add(Room::Place, |_, _| std::future::ready(()));
         assert_eq!(ended.recv().await, Some(2));
         connections.all_left().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_the_newcomer_waits_nobody_goes_for_it() {
+        let (tell, mut ended) = mpsc::unbounded_channel();
+        let connections = Connections::new(1, Full::NewcomerWaits);
+        let (leave, left) = tokio::sync::oneshot::channel::<()>();
+        connections.have_room().await;
+        connections.add(Room::Place, |_, _| async { drop(left.await) });
+        sleep(TO_ASK).await;
+        assert!(!connections.let_one_go());
+        let waited = tokio::time::timeout(Duration::from_secs(60), connections.have_room()).await;
+        assert!(waited.is_err(), "there is no room while the first one is there");
+        drop(leave);
+        connections.have_room().await;
+        add(&connections, Told(2, tell), false);
+        drop(connections);
+        assert_eq!(ended.recv().await, Some(2));
     }
 }

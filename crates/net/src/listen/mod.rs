@@ -2,15 +2,18 @@
 //!
 //! A user gives a [`Listener`] (an address, or one that somebody else has opened), [`Limits`], TLS or
 //! not, and a service for each connection; [`Endpoint::serve`] does the rest until [`Stop`] says so,
-//! and then waits for those who are still being answered. Dropped, it ends all of them.
+//! and then waits for those who are still being answered. Dropped, it ends all of them. Who speaks
+//! something else than HTTP takes the [`AcceptLoop`] by itself, with a closure for each connection.
 //!
 //! ```text
-//!  accept ─► room in Connections? ─► TLS ─► service(peer) ─► requests …
-//!    │           └─ full: a silent one, or the oldest, makes room; or nobody: a guest, for one answer
+//!  AcceptLoop ─► room in Connections? ─► TLS ─► service(peer) ─► requests …
+//!    │           └─ full: a silent one, or the oldest, makes room; or nobody: a guest, for one
+//!    │              answer; or the newcomer waits
 //!    ├─ no descriptor: on one that was kept back, a guest
 //!    └─ Stop: no more are accepted; each connection ends with the answer under way
 //! ```
 
+mod accept;
 mod bind;
 mod body;
 mod connection;
@@ -20,26 +23,17 @@ mod reserve;
 mod untold;
 mod write_timeout;
 
+pub use accept::{AcceptLoop, Acceptor, Arrival};
 pub use bind::{Listener, bind_tcp};
 pub use body::{BodyError, BodyLimits, read_body};
-pub use connection::{Peer, Service, serve_stream};
+pub use connection::{Accepted, Caller, Service, serve_stream};
 pub use connections::{Connections, Full};
 
 use crate::tls::ServerTls;
-use connection::Accepted;
-use connections::{Room, TO_ASK};
-use futures_util::FutureExt;
+use connections::Room;
 use handshakes::FailedHandshakes;
-use reserve::{Reserve, says_full};
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
-use tokio::{sync::watch, task::yield_now, time::sleep};
-use untold::Untold;
-
-/// Out of files or memory: trying again at once would only burn the processor.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+use std::{sync::Arc, time::Duration};
+use tokio::sync::watch;
 
 /// What a client may cost.
 #[derive(Debug, Clone, Copy)]
@@ -90,57 +84,28 @@ impl Endpoint {
     /// when only this listener is closed, at once, and its clients leave by themselves.
     pub async fn serve<S: Service>(
         self,
-        service: impl Fn(Peer) -> S + Clone + Send + 'static,
+        service: impl Fn(Caller) -> S + Clone + Send + 'static,
         mut stop: Stop,
     ) {
         let Endpoint { listener, tls, limits, connections, answers_backlog } = self;
         let until = stop.clone();
         let failures = Arc::new(FailedHandshakes::default());
-        let enter = |accepted: Accepted, room: Room| {
+        let serve = |arrival: Arrival<Accepted>| {
             let tls = tls.clone().map(|tls| (tls, failures.clone()));
-            let (until, service) = (until.clone(), service.clone());
-            connections.add(room, |progress, room| {
-                let keep_alive = limits.keep_alive && room == Room::Place;
-                let limits = Limits { keep_alive, ..limits };
-                connection::serve(accepted, tls, limits, until, progress, service)
-            });
+            let keep_alive = limits.keep_alive && arrival.room == Room::Place;
+            let limits = Limits { keep_alive, ..limits };
+            connection::serve(arrival, tls, limits, until.clone(), service.clone())
         };
-        let (mut reserve, mut failures_to_accept) = (Reserve::new(), Untold::default());
-        loop {
-            let accepted = tokio::select! {
-                accepted = connections.have_room().then(|()| listener.accept()) => accepted,
-                _ = stop.ending.wait_for(|over| *over) => break,
-                () = connection::closed(&mut stop.closing) => return,
-            };
-            match accepted {
-                Ok(accepted) => {
-                    enter(accepted, Room::Place);
-                    reserve.refill();
-                }
-                Err(error) if says_full(&error) && reserve.give_up() => {
-                    if let Some(Ok(accepted)) = listener.accept().now_or_never() {
-                        enter(accepted, Room::Guest);
-                        // It says what it wants before the next one takes its place.
-                        yield_now().await;
-                    }
-                }
-                Err(error) => {
-                    if let Some(before) = failures_to_accept.next(Instant::now()) {
-                        tracing::warn!("cannot accept a connection: {error}{before}");
-                    }
-                    // Whoever leaves makes room for the next.
-                    match says_full(&error) {
-                        true if connections.let_one_go() => yield_now().await,
-                        true => sleep(TO_ASK).await,
-                        false => sleep(ACCEPT_AGAIN).await,
-                    }
-                    reserve.refill();
-                }
-            }
+        let accepting = AcceptLoop { listener, connections };
+        tokio::select! {
+            never = accepting.run(serve) => match never {},
+            _ = stop.ending.wait_for(|over| *over) => {}
+            () = connection::closed(&mut stop.closing) => return,
         }
-        while answers_backlog && let Some(Ok(accepted)) = listener.accept().now_or_never() {
-            enter(accepted, Room::Place);
+        if answers_backlog {
+            accepting.take_backlog(serve);
         }
+        let AcceptLoop { listener, connections } = accepting;
         drop(listener);
         connections.all_left().await;
     }

@@ -31,6 +31,8 @@ pub enum TlsError {
     HalfIdentity,
     #[error("{} is of no use as an authority: {source}", path.display())]
     Authority { path: PathBuf, source: Box<dyn StdError + Send + Sync> },
+    #[error("an authority is of no use: {0}")]
+    Anchor(webpki::Error),
     /// Nobody is trusted.
     #[error("there are no certificates in {place}: name some with {ca_key}")]
     NoRoots { place: String, ca_key: &'static str },

@@ -5,7 +5,7 @@ use hyper::{Request, Response, body::Incoming, service::service_fn};
 use mainstay_net::{
     http::{Answer, Bytes, Connection, HeaderMap, HttpError, Method, Server, request},
     listen::{
-        Connections, Endpoint, Full as WhenFull, Limits, Listener, Peer, Secured, Service, Stop,
+        Caller, Connections, Endpoint, Full as WhenFull, Limits, Listener, Secured, Service, Stop,
     },
 };
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
@@ -49,7 +49,7 @@ impl Served {
         let stop = Stop { ending: ending.subscribe(), closing: Some(closing.subscribe()) };
         let waiting = watch::Sender::new(0);
         let (wait, count) = (let_go.subscribe(), waiting.clone());
-        let service = move |peer| echo(peer, wait.clone(), count.clone());
+        let service = move |caller| echo(caller, wait.clone(), count.clone());
         let task = tokio::spawn(endpoint.serve(service, stop));
         Served { address, ending, closing, let_go, waiting, task }
     }
@@ -71,12 +71,16 @@ impl Served {
     }
 }
 
-fn echo(peer: Peer, let_go: watch::Receiver<bool>, waiting: watch::Sender<usize>) -> impl Service {
-    let peer = Arc::new(peer);
+fn echo(
+    caller: Caller,
+    let_go: watch::Receiver<bool>,
+    waiting: watch::Sender<usize>,
+) -> impl Service {
+    let caller = Arc::new(caller);
     service_fn(move |request: Request<Incoming>| {
-        peer.has_asked();
+        caller.has_asked();
         let (mut let_go, waiting) = (let_go.clone(), waiting.clone());
-        let certified = peer.is_certified();
+        let certified = caller.is_certified();
         async move {
             let path = request.uri().path().to_owned();
             if path == "/wait" {

@@ -10,7 +10,6 @@
 
 #[cfg(feature = "aws")]
 mod aws;
-mod backoff;
 mod fetcher;
 mod file;
 mod http;
@@ -24,17 +23,20 @@ pub use aws::Aws;
 pub use notices::Notices;
 
 use crate::profile::{self, BadSecretRef, DataError, Document, UnknownType};
-use backoff::Backoff;
 use fetcher::{Fetched, Fetcher};
 use mainstay_core::{
     plan::ProfilePlan,
     rollout::{LoadOutcome, Trouble, Version},
 };
-use mainstay_net::{files::FileError, http::HttpError};
+use mainstay_net::{Backoff, files::FileError, http::HttpError};
 use mainstay_pool::Unserved;
 use secrets::Secrets;
 use std::{io, sync::Arc, time::Duration};
 use thiserror::Error;
+
+/// A server that is in trouble is left alone for so long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Why a load has failed.
 #[derive(Debug, Error)]
@@ -109,6 +111,12 @@ pub struct Shared {
     pub aws: Aws,
 }
 
+/// Between two tries: nodes of one fleet, and profiles of one node, do not come at once.
+fn between_tries(profile: &str) -> Backoff {
+    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Backoff::new(format!("{node} {profile}"), FIRST_WAIT, LONGEST_WAIT)
+}
+
 /// The source of one profile.
 #[derive(Debug)]
 pub struct Source {
@@ -127,7 +135,7 @@ impl Source {
         Source {
             fetcher: Fetcher::new(plan, shared),
             secrets: Secrets::new(plan, shared),
-            backoff: Backoff::new(&name),
+            backoff: between_tries(&name),
             last: None,
             name,
         }
@@ -144,7 +152,7 @@ impl Source {
                 Loaded { outcome, not_before }
             }
             Err(error) => {
-                let busy = error.is_busy().then(|| self.backoff.next());
+                let busy = error.is_busy().then(|| self.backoff.next_wait());
                 let not_before = error.not_before().max(busy);
                 let trouble = Trouble(format!("profile '{}': {error}", self.name));
                 Loaded { outcome: LoadOutcome::Failed(trouble), not_before }

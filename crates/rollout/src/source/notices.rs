@@ -4,13 +4,11 @@
 //! as a whole, is noticed. Where the kernel does not tell, each interval of the rollout brings a look.
 
 use super::file::{Stamp, stamp};
-use futures_util::StreamExt;
-use inotify::{EventMask, EventStream, Inotify, WatchMask};
 use mainstay_core::name::Name;
-use mainstay_pool::WATCHED;
+use mainstay_pool::{DirChange, DirEvents, WATCHED};
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -60,7 +58,7 @@ async fn follow(profile: Name, path: PathBuf, tell: UnboundedSender<Name>) {
     let mut seen = None;
     loop {
         // Whatever ends it, something may have happened while nobody watched.
-        if let Ok(mut events) = events(&path) {
+        if let Ok(mut events) = DirEvents::around(&path).await {
             loop {
                 let now = Some(look(&path).await);
                 if now != seen {
@@ -70,35 +68,13 @@ async fn follow(profile: Name, path: PathBuf, tell: UnboundedSender<Name>) {
                     }
                 }
                 match events.next().await {
-                    Some(Ok(event)) if !is_gone(event.mask) => {}
-                    Some(_) | None => break,
+                    Ok(DirChange::Entries | DirChange::HiddenEntries) => {}
+                    Ok(DirChange::Itself) | Err(_) => break,
                 }
             }
         }
         sleep(AGAIN).await;
     }
-}
-
-fn is_gone(mask: EventMask) -> bool {
-    mask.intersects(EventMask::IGNORED | EventMask::DELETE_SELF | EventMask::MOVE_SELF)
-}
-
-fn events(path: &Path) -> io::Result<EventStream<[u8; 4096]>> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        Some(_) | None => Path::new("."),
-    };
-    let inotify = Inotify::init()?;
-    // A file that is written to is of no use before it is closed.
-    let changes = WatchMask::MOVE
-        | WatchMask::CREATE
-        | WatchMask::CLOSE_WRITE
-        | WatchMask::DELETE
-        | WatchMask::DELETE_SELF
-        | WatchMask::MOVE_SELF
-        | WatchMask::ONLYDIR;
-    inotify.watches().add(directory, changes)?;
-    inotify.into_event_stream([0; 4096])
 }
 
 async fn look(path: &Path) -> Option<Stamp> {
