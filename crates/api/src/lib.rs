@@ -22,4 +22,4 @@ mod xmlrpc;
 
 pub use listeners::serve;
 
-use state::AppState;
+use state::RouterState;

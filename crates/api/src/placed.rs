@@ -1,6 +1,6 @@
 //! Requests for what the fleet places: asked of its master, and waited for wherever it comes to.
 
-use crate::{AppState, problem::Problem, wait::no_such_job};
+use crate::{RouterState, problem::Problem, wait::no_such_job};
 use mainstay_core::{
     fleet::{FleetRequest, RequestAnswer},
     job::Desired,
@@ -66,7 +66,7 @@ pub(crate) fn divide(
 
 /// Asks the master, whoever that is.
 pub(crate) async fn ask(
-    state: &AppState,
+    state: &RouterState,
     request: FleetRequest,
     patience: Duration,
 ) -> Result<(), Problem> {
@@ -150,7 +150,7 @@ fn job_of(request: &FleetRequest) -> String {
 
 /// Waits until these jobs are where the goal wants them, one cannot be, or time is over.
 pub(crate) async fn wait(
-    state: &AppState,
+    state: &RouterState,
     before: &FleetStatus,
     jobs: &BTreeSet<Name>,
     goal: Goal,
@@ -185,14 +185,14 @@ pub(crate) async fn wait(
 
 /// The fleet, looked at whenever something has changed in it.
 struct Sight<'a> {
-    state: &'a AppState,
+    state: &'a RouterState,
     changes: Option<watch::Receiver<u64>>,
     until: Instant,
     took: Duration,
 }
 
 impl Sight<'_> {
-    fn new(state: &AppState, until: Instant) -> Sight<'_> {
+    fn new(state: &RouterState, until: Instant) -> Sight<'_> {
         Sight { state, changes: state.handle.fleet_changes(), until, took: Duration::ZERO }
     }
 
@@ -218,7 +218,7 @@ impl Sight<'_> {
 
 /// Waits until these run on a node.
 pub(crate) async fn wait_for_home(
-    state: &AppState,
+    state: &RouterState,
     jobs: &BTreeSet<Name>,
     to: &Name,
     patience: Duration,
@@ -244,7 +244,10 @@ pub(crate) async fn wait_for_home(
 
 /// What this node runs of the fleet goes elsewhere, and then the run ends. If something has no other
 /// home, or is not gone in time, nothing ends.
-pub(crate) async fn hand_over_and_end(state: &AppState, patience: Duration) -> Result<(), Problem> {
+pub(crate) async fn hand_over_and_end(
+    state: &RouterState,
+    patience: Duration,
+) -> Result<(), Problem> {
     let fleet = state.handle.fleet().await?.ok_or_else(Problem::no_fleet)?;
     let begun = Instant::now();
     let hand_over = HandOver::begin(state).await?;
@@ -258,12 +261,12 @@ pub(crate) async fn hand_over_and_end(state: &AppState, patience: Duration) -> R
 /// The node is no candidate for anything; it is one again unless it ends, also when nobody waits
 /// for that any more.
 struct HandOver<'a> {
-    state: &'a AppState,
+    state: &'a RouterState,
     ends: bool,
 }
 
 impl HandOver<'_> {
-    async fn begin(state: &AppState) -> Result<HandOver<'_>, Problem> {
+    async fn begin(state: &RouterState) -> Result<HandOver<'_>, Problem> {
         state.handle.hand_over(true).await?;
         Ok(HandOver { state, ends: false })
     }
@@ -287,7 +290,7 @@ impl Drop for HandOver<'_> {
 
 /// Waits until nothing of the fleet runs on a node.
 async fn wait_until_empty(
-    state: &AppState,
+    state: &RouterState,
     node: &Name,
     begun: Instant,
     patience: Duration,

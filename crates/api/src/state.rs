@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 #[derive(Debug, Clone)]
-pub(crate) struct AppState {
+pub(crate) struct RouterState {
     pub(crate) handle: Handle,
     /// Becomes true when the run is over.
     pub(crate) ending: watch::Receiver<bool>,
@@ -24,11 +24,11 @@ pub(crate) struct AppState {
     pub(crate) passing: Passing,
 }
 
-impl AppState {
-    pub(crate) fn new(handle: Handle, ending: watch::Receiver<bool>) -> AppState {
+impl RouterState {
+    pub(crate) fn new(handle: Handle, ending: watch::Receiver<bool>) -> RouterState {
         let listeners = ApiListeners::default();
         let events = EncodedEvents::new(handle.events().clone());
-        AppState {
+        RouterState {
             handle,
             ending,
             listeners,

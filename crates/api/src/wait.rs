@@ -1,7 +1,7 @@
 //! Waiting for a goal: what a path names is asked for something, and waited for until it got there.
 
 use crate::{
-    AppState,
+    RouterState,
     extract::flag,
     passing::{Hop, PassedAnswer, Question, pass_on},
     placed,
@@ -102,7 +102,7 @@ impl Subject {
     /// The job of this name, or the instances of the job that is written under it; or several such
     /// names with commas between them. All of them have to be there.
     pub(crate) async fn of_job(
-        state: &AppState,
+        state: &RouterState,
         names: &str,
         scope: Scope,
     ) -> Result<Subject, Problem> {
@@ -153,7 +153,7 @@ impl Subject {
     /// asked, also when one refuses.
     pub(crate) async fn jobs_elsewhere(
         &self,
-        state: &AppState,
+        state: &RouterState,
         hop: Hop,
         question: impl Fn(String) -> Question,
     ) -> Result<Vec<JobStatus>, Problem> {
@@ -171,7 +171,7 @@ impl Subject {
     /// As [`Subject::jobs_elsewhere`], a question for each job.
     pub(crate) async fn ask_elsewhere(
         &self,
-        state: &AppState,
+        state: &RouterState,
         hop: Hop,
         question: impl Fn(String) -> Question,
     ) -> Result<Vec<PassedAnswer>, Problem> {
@@ -243,20 +243,20 @@ impl Subject {
     }
 
     /// Those of them that the fleet places.
-    pub(crate) async fn placed(&self, state: &AppState) -> Result<Vec<Name>, Problem> {
+    pub(crate) async fn placed(&self, state: &RouterState) -> Result<Vec<Name>, Problem> {
         let placed = self.jobs(state).await?.into_iter().filter(|job| job.placed.is_some());
         let elsewhere = self.elsewhere.values().flatten().cloned();
         Ok(placed.map(|job| job.name).chain(elsewhere).collect())
     }
 
-    pub(crate) async fn jobs(&self, state: &AppState) -> Result<Vec<JobStatus>, Problem> {
+    pub(crate) async fn jobs(&self, state: &RouterState) -> Result<Vec<JobStatus>, Problem> {
         Ok(state.handle.jobs(self.jobs.clone()).await?)
     }
 
     /// Asks, and is done when that is taken.
     pub(crate) async fn ask(
         &self,
-        state: &AppState,
+        state: &RouterState,
         request: impl Fn(Name) -> Request,
     ) -> Result<Vec<JobStatus>, Problem> {
         let refused = send(state, self.asked.iter().cloned().map(request)).await?.1;
@@ -269,7 +269,7 @@ impl Subject {
     /// Lets each reload in its own way, and waits for the commands that this takes.
     pub(crate) async fn reload(
         &self,
-        state: &AppState,
+        state: &RouterState,
         wait: &WaitQuery,
     ) -> Result<Vec<JobStatus>, Problem> {
         let mut waiter = state.handle.wait(wait.patience()?);
@@ -292,7 +292,7 @@ impl Subject {
     /// Asks, and waits until every job has got to its goal, one cannot, or time is over.
     pub(crate) async fn ask_and_wait(
         &self,
-        state: &AppState,
+        state: &RouterState,
         requests: Vec<Request>,
         goal: Goal,
         wait: &WaitQuery,
@@ -339,7 +339,7 @@ impl Subject {
     /// back.
     async fn ask_fleet(
         &self,
-        state: &AppState,
+        state: &RouterState,
         fleet: &FleetStatus,
         requests: Vec<Request>,
         goal: Goal,
@@ -363,7 +363,7 @@ impl Subject {
 
 impl Subject {
     /// The jobs of an app that only other nodes know, as far as the fleet wants them to get there.
-    async fn unknown_members(&self, state: &AppState, goal: Goal) -> Result<Vec<Name>, Problem> {
+    async fn unknown_members(&self, state: &RouterState, goal: Goal) -> Result<Vec<Name>, Problem> {
         let Selection::OfApp(app) = &self.jobs else { return Ok(Vec::new()) };
         let known = self.jobs(state).await?;
         let Some(fleet) = state.handle.fleet().await? else { return Ok(Vec::new()) };
@@ -384,7 +384,7 @@ struct FoundJob {
 }
 
 /// The job of this name, or the instances of what is written under it.
-async fn find(state: &AppState, name: &str, scope: Scope) -> Result<Vec<FoundJob>, Problem> {
+async fn find(state: &RouterState, name: &str, scope: Scope) -> Result<Vec<FoundJob>, Problem> {
     let known = state.handle.jobs(Selection::Named(name.to_owned())).await?;
     if known.is_empty() && scope != Scope::Here {
         return find_unknown(state, name).await;
@@ -398,7 +398,7 @@ async fn find(state: &AppState, name: &str, scope: Scope) -> Result<Vec<FoundJob
 }
 
 /// What only other nodes know: asked where it runs, else of the first that knows it.
-async fn find_unknown(state: &AppState, name: &str) -> Result<Vec<FoundJob>, Problem> {
+async fn find_unknown(state: &RouterState, name: &str) -> Result<Vec<FoundJob>, Problem> {
     let Some(fleet) = state.handle.fleet().await? else { return Ok(Vec::new()) };
     let meant = fleet.jobs.iter().filter(|job| stands_for(name, job.job.as_str()));
     let found = meant.filter_map(|job| {
@@ -410,7 +410,7 @@ async fn find_unknown(state: &AppState, name: &str) -> Result<Vec<FoundJob>, Pro
 }
 
 /// With the name that may have been meant.
-pub(crate) async fn no_such_job(state: &AppState, name: &str) -> Result<Problem, Problem> {
+pub(crate) async fn no_such_job(state: &RouterState, name: &str) -> Result<Problem, Problem> {
     let status = state.handle.status().await?;
     let here = status.jobs.iter().flat_map(|job| [Some(&job.name), job.instance_of.as_ref()]);
     let placed = status.fleet.iter().flat_map(|fleet| &fleet.jobs).map(|job| &job.job);
@@ -443,7 +443,7 @@ fn ended(jobs: Vec<JobStatus>) -> BTreeMap<Name, String> {
 /// Sends all, also when one is refused: the others are no worse for it. The incarnations before,
 /// and the first refusal.
 async fn send(
-    state: &AppState,
+    state: &RouterState,
     requests: impl Iterator<Item = Request>,
 ) -> Result<(Incarnations, Option<Refusal>), Problem> {
     let (mut before, mut refused) = (Incarnations::new(), None);

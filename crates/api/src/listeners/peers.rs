@@ -3,7 +3,7 @@
 
 use super::REMOTE_LIMITS;
 use crate::{
-    AppState,
+    RouterState,
     passing::{PassedOn, lost},
     problem::Problem,
     routes::v1::environ,
@@ -24,7 +24,7 @@ use tokio::{
 /// Served at a time.
 const MOST: usize = 256;
 
-pub(super) async fn serve(state: &AppState, routes: Router, mut ending: watch::Receiver<bool>) {
+pub(super) async fn serve(state: &RouterState, routes: Router, mut ending: watch::Receiver<bool>) {
     let Some(states) = state.handle.peer_states() else { return };
     let routes = environ::from_afar(routes).layer(Extension(PassedOn));
     let places = Arc::new(Semaphore::new(MOST));

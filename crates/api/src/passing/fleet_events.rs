@@ -7,7 +7,7 @@
 
 use super::{Hop, Question, pass_on};
 use crate::{
-    AppState,
+    RouterState,
     problem::Problem,
     routes::v1::events::{kind, own_events},
 };
@@ -76,7 +76,7 @@ struct NodeFrame {
 /// How nodes are read.
 #[derive(Debug, Clone)]
 struct FleetReading {
-    state: AppState,
+    state: RouterState,
     hop: Hop,
     beginning: Beginning,
     follow: bool,
@@ -84,7 +84,7 @@ struct FleetReading {
 }
 
 pub(crate) fn stream(
-    state: &AppState,
+    state: &RouterState,
     hop: Hop,
     beginning: Beginning,
     follow: bool,

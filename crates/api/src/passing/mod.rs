@@ -10,7 +10,7 @@
 
 pub(crate) mod fleet_events;
 
-use crate::{AppState, problem::Problem};
+use crate::{RouterState, problem::Problem};
 use axum::{
     body::Body,
     extract::FromRequestParts,
@@ -143,7 +143,7 @@ pub(crate) struct PassedAnswer {
 
 /// Asks another node.
 pub(crate) async fn pass_on(
-    state: &AppState,
+    state: &RouterState,
     hop: Hop,
     node: &Name,
     question: Question,
@@ -171,7 +171,7 @@ pub(crate) async fn pass_on(
     Ok(PassedAnswer { answer, node: node.clone(), states, _place: place })
 }
 
-async fn ask(state: &AppState, node: &Name, question: Question) -> Result<Answer, HttpError> {
+async fn ask(state: &RouterState, node: &Name, question: Question) -> Result<Answer, HttpError> {
     let address = || node.to_string();
     let failed = |source| HttpError::Connect { address: address(), source };
     let stream = state.handle.connect(node).await.map_err(failed)?;

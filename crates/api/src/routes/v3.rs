@@ -11,7 +11,7 @@
 //! An answer that says nothing is a line end. Another method is 405, another path 404. Where
 //! ContainerPilot's words and deeds differ, its words hold: `docs/telemetry.md` names each case.
 
-use crate::{AppState, extract, problem::Problem};
+use crate::{RouterState, extract, problem::Problem};
 use axum::{
     Router,
     extract::{Request, State},
@@ -33,16 +33,16 @@ const PATHS: [&str; 6] = [
 ];
 
 /// For a socket of its own: nothing else can be asked there.
-pub(crate) fn routes(state: AppState) -> Router {
+pub(crate) fn routes(state: RouterState) -> Router {
     Router::new().fallback(answer).with_state(state)
 }
 
 /// Among other routes.
-pub(crate) fn among(router: Router<AppState>) -> Router<AppState> {
+pub(crate) fn among(router: Router<RouterState>) -> Router<RouterState> {
     router.route("/v3/{*path}", any(answer))
 }
 
-async fn answer(State(state): State<AppState>, request: Request) -> Response {
+async fn answer(State(state): State<RouterState>, request: Request) -> Response {
     let Some(path) = PATHS.into_iter().find(|path| *path == request.uri().path()) else {
         return (StatusCode::NOT_FOUND, "404 page not found\n").into_response();
     };
@@ -71,7 +71,7 @@ impl From<Problem> for No {
     }
 }
 
-async fn done(state: &AppState, path: &str, request: Request) -> Result<(), No> {
+async fn done(state: &RouterState, path: &str, request: Request) -> Result<(), No> {
     match path {
         "/v3/environ" => environ(state, object(request).await?).await,
         "/v3/metric" => metric(state, object(request).await?),
@@ -94,7 +94,7 @@ async fn object(request: Request) -> Result<Map<String, Value>, No> {
     serde_json::from_slice(&bytes).map_err(|error| unfit(format!("not a JSON object: {error}")))
 }
 
-async fn environ(state: &AppState, object: Map<String, Value>) -> Result<(), No> {
+async fn environ(state: &RouterState, object: Map<String, Value>) -> Result<(), No> {
     let text = |(name, value): (String, Value)| match value {
         Value::Null => Ok((name, None)),
         Value::String(text) => Ok((name, Some(text))),
@@ -112,7 +112,7 @@ async fn environ(state: &AppState, object: Map<String, Value>) -> Result<(), No>
 }
 
 /// Numbers, also as text: ContainerPilot's own command sends them so.
-fn metric(state: &AppState, object: Map<String, Value>) -> Result<(), No> {
+fn metric(state: &RouterState, object: Map<String, Value>) -> Result<(), No> {
     let bad = |text: String| No(StatusCode::BAD_REQUEST, text);
     let number = |(name, value): (String, Value)| {
         let number = match &value {
@@ -128,7 +128,7 @@ fn metric(state: &AppState, object: Map<String, Value>) -> Result<(), No> {
     state.handle.user_metrics().feed(&values).map_err(|error| bad(error.to_string()))
 }
 
-async fn reload(state: &AppState) -> Result<(), No> {
+async fn reload(state: &RouterState) -> Result<(), No> {
     state.handle.reload(&state.listeners, Duration::ZERO).await.map_err(Problem::from)?;
     Ok(())
 }

@@ -10,7 +10,7 @@ mod fleet;
 mod process;
 pub(crate) mod requests;
 
-use crate::{AppState, routes::v1::node::figures};
+use crate::{RouterState, routes::v1::node::figures};
 use axum::{
     Json, Router,
     extract::{Query, Request, State},
@@ -31,7 +31,7 @@ use process::Processes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(crate) fn routes(state: AppState) -> Router {
+pub(crate) fn routes(state: RouterState) -> Router {
     Router::new()
         .route("/metrics", only_get(get(metrics)))
         .route("/status", only_get(get(status)))
@@ -41,7 +41,7 @@ pub(crate) fn routes(state: AppState) -> Router {
         .with_state(state)
 }
 
-async fn counted(State(state): State<AppState>, request: Request, next: Next) -> Response {
+async fn counted(State(state): State<RouterState>, request: Request, next: Next) -> Response {
     let path = match request.uri().path() {
         "/metrics" => "/metrics",
         "/status" => "/status",
@@ -53,13 +53,13 @@ async fn counted(State(state): State<AppState>, request: Request, next: Next) ->
     response
 }
 
-fn only_get(route: MethodRouter<AppState>) -> MethodRouter<AppState> {
+fn only_get(route: MethodRouter<RouterState>) -> MethodRouter<RouterState> {
     route.fallback(async || {
         (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET, HEAD")], "Method Not Allowed\n")
     })
 }
 
-async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response {
+async fn metrics(State(state): State<RouterState>, headers: HeaderMap) -> Response {
     let format =
         ExpositionFormat::wanted(headers.get(ACCEPT).and_then(|value| value.to_str().ok()));
     let figures = figures(&state.handle).await.unwrap_or_default();
@@ -84,7 +84,7 @@ fn gone() -> Response {
 }
 
 /// In the shape that ContainerPilot has: an empty list is `null`.
-async fn status(State(state): State<AppState>) -> Response {
+async fn status(State(state): State<RouterState>) -> Response {
     let Ok(measures) = state.handle.measures().await else { return gone() };
     let maintenance = measures.phase == NodePhase::Maintenance;
     let word = |job: &JobMeasures| match job.health {
@@ -125,7 +125,7 @@ struct Healthz {
 
 /// 200 while the node runs and every job (or the one that is asked about) is as desired, which an
 /// unhealthy one is not.
-async fn healthz(State(state): State<AppState>, uri: Uri) -> Response {
+async fn healthz(State(state): State<RouterState>, uri: Uri) -> Response {
     let Ok(Query(Healthz { job })) = Query::try_from_uri(&uri) else {
         return (StatusCode::BAD_REQUEST, "ask for /healthz or /healthz?job=NAME\n")
             .into_response();

@@ -18,7 +18,7 @@ mod supervisor;
 mod supvisors;
 mod value;
 
-use crate::{AppState, extract, problem::Problem};
+use crate::{RouterState, extract, problem::Problem};
 use axum::{
     Router,
     extract::{Request, State},
@@ -37,7 +37,7 @@ use value::{Params, XmlValue};
 const MOST_CALLS: usize = 1000;
 
 /// For a listener of its own: nothing else can be asked there.
-pub(crate) fn routes(state: AppState) -> Router {
+pub(crate) fn routes(state: RouterState) -> Router {
     Router::new()
         .route("/RPC2", post(answer))
         .route("/RPC2/", post(answer))

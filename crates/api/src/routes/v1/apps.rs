@@ -1,7 +1,7 @@
 //! Routes that concern an app: its jobs, started and stopped together.
 
 use crate::{
-    AppState,
+    RouterState,
     extract::{Body, Nothing, PathName, Query},
     passing::{Hop, Question, pass_on},
     placed,
@@ -22,14 +22,14 @@ use mainstay_wire::api::{
 use serde_json::json;
 
 pub(crate) async fn all(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<AppList>, Problem> {
     Ok(Json(AppList { apps: state.handle.apps().await? }))
 }
 
 pub(crate) async fn one(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     PathName(name): PathName,
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<AppDetail>, Problem> {
@@ -41,7 +41,7 @@ pub(crate) async fn one(
 
 /// What a start would do.
 pub(crate) async fn plan(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     PathName(name): PathName,
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<StartPlan>, Problem> {
@@ -54,7 +54,7 @@ pub(crate) async fn plan(
 }
 
 /// With the name that may have been meant.
-async fn no_such_app(state: &AppState, name: String) -> Result<Problem, Problem> {
+async fn no_such_app(state: &RouterState, name: String) -> Result<Problem, Problem> {
     let apps = state.handle.apps().await?;
     let near = nearest(&name, apps.iter().map(|app| app.name.as_str()));
     Ok(match near {
@@ -68,7 +68,7 @@ async fn no_such_app(state: &AppState, name: String) -> Result<Problem, Problem>
 macro_rules! waiting {
     ($($route:ident $request:ident $goal:expr;)*) => {$(
         pub(crate) async fn $route(
-            State(state): State<AppState>,
+            State(state): State<RouterState>,
             hop: Hop,
             PathName(name): PathName,
             Query(wait): Query<WaitQuery>,
@@ -98,7 +98,7 @@ waiting! {
 /// What only other nodes know is asked of one that does, which waits for all of it; `None`: this one
 /// does.
 async fn elsewhere(
-    state: &AppState,
+    state: &RouterState,
     hop: Hop,
     app: &Name,
     question: impl Fn(String) -> Question,
@@ -114,7 +114,7 @@ async fn elsewhere(
 }
 
 pub(crate) async fn restart(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     PathName(name): PathName,
     Query(wait): Query<WaitQuery>,

@@ -4,7 +4,7 @@
 //! out of /proc as well, and to nobody else.
 
 use crate::{
-    AppState,
+    RouterState,
     extract::{Body, Nothing, Query},
     problem::Problem,
 };
@@ -23,7 +23,7 @@ pub(crate) fn from_afar(routes: Router) -> Router {
 
 /// Names and values that were changed; `null`: taken away.
 pub(crate) async fn show(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     afar: Option<Extension<FromAfar>>,
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<EnvironVariables>, Problem> {
@@ -36,7 +36,7 @@ pub(crate) async fn show(
 }
 
 pub(crate) async fn change(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(Nothing {}): Query<Nothing>,
     Body(EnvironVariables(changes)): Body<EnvironVariables>,
 ) -> Result<Json<EnvironChanged>, Problem> {

@@ -7,7 +7,7 @@
 //! about a job, of the node where it runs; `?fleet=1` is what all nodes of the fleet have to say.
 
 use crate::{
-    AppState,
+    RouterState,
     extract::{Query, flag},
     passing::{
         Hop, Question,
@@ -66,7 +66,7 @@ impl EventsQuery {
 }
 
 pub(crate) async fn stream(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
@@ -98,7 +98,7 @@ pub(crate) async fn stream(
 
 /// What this node has to say, for a stream of all nodes.
 pub(crate) fn own_events(
-    state: &AppState,
+    state: &RouterState,
     since: Option<u64>,
     after: Option<&str>,
     follow: bool,
@@ -164,7 +164,7 @@ struct EventReader {
 
 impl EventReader {
     fn new(
-        state: &AppState,
+        state: &RouterState,
         query: &EventsQuery,
         headers: &HeaderMap,
     ) -> Result<EventReader, Problem> {

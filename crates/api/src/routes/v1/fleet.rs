@@ -1,7 +1,7 @@
 //! Routes that concern the fleet of the node.
 
 use crate::{
-    AppState,
+    RouterState,
     extract::{Body, Nothing, PathName, Query},
     placed,
     problem::Problem,
@@ -14,12 +14,12 @@ use mainstay_wire::api::{
 };
 use std::collections::BTreeSet;
 
-async fn fleet(state: &AppState) -> Result<FleetStatus, Problem> {
+async fn fleet(state: &RouterState) -> Result<FleetStatus, Problem> {
     state.handle.fleet().await?.ok_or_else(Problem::no_fleet)
 }
 
 pub(crate) async fn show(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<FleetStatus>, Problem> {
     fleet(&state).await.map(Json)
@@ -29,7 +29,7 @@ pub(crate) async fn show(
 macro_rules! ending {
     ($($route:ident $again:literal;)*) => {$(
         pub(crate) async fn $route(
-            State(state): State<AppState>,
+            State(state): State<RouterState>,
             Query(Nothing {}): Query<Nothing>,
             Body(Nothing {}): Body<Nothing>,
         ) -> Result<Json<FleetStatus>, Problem> {
@@ -49,7 +49,7 @@ ending! {
 macro_rules! of_node {
     ($($route:ident $request:expr;)*) => {$(
         pub(crate) async fn $route(
-            State(state): State<AppState>,
+            State(state): State<RouterState>,
             Query(Nothing {}): Query<Nothing>,
             Body(NodeRequest { node }): Body<NodeRequest>,
         ) -> Result<Json<FleetStatus>, Problem> {
@@ -67,7 +67,7 @@ of_node! {
 }
 
 pub(crate) async fn move_app(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     PathName(name): PathName,
     Query(wait): Query<WaitQuery>,
     Body(MoveRequest { to }): Body<MoveRequest>,
@@ -81,7 +81,7 @@ pub(crate) async fn move_app(
 }
 
 pub(crate) async fn move_job(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     PathName(name): PathName,
     Query(wait): Query<WaitQuery>,
     Body(MoveRequest { to }): Body<MoveRequest>,
@@ -94,7 +94,7 @@ pub(crate) async fn move_job(
 }
 
 async fn move_and_wait(
-    state: &AppState,
+    state: &RouterState,
     request: FleetRequest,
     jobs: &BTreeSet<Name>,
     to: &Name,
@@ -107,7 +107,7 @@ async fn move_and_wait(
 }
 
 pub(crate) async fn conflicts(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<Conflicts>, Problem> {
     Ok(Json(in_conflict(fleet(&state).await?)))
@@ -115,7 +115,7 @@ pub(crate) async fn conflicts(
 
 /// Answered when the master has begun it: with `user` nothing follows by itself.
 pub(crate) async fn conciliate(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(Nothing {}): Query<Nothing>,
     Body(ConciliateRequest { job, rule }): Body<ConciliateRequest>,
 ) -> Result<Json<Conflicts>, Problem> {

@@ -1,7 +1,7 @@
 //! Routes that concern a job, or all instances of one.
 
 use crate::{
-    AppState,
+    RouterState,
     extract::{Body, HereQuery, Nothing, PathName, Query},
     passing::{Hop, Question},
     placed,
@@ -20,7 +20,7 @@ use serde_json::json;
 type Answer = Result<Json<JobAnswer>, Problem>;
 
 pub(crate) async fn one(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     PathName(name): PathName,
     Query(HereQuery { here }): Query<HereQuery>,
@@ -51,7 +51,7 @@ async fn together(
 }
 
 pub(crate) async fn start(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     PathName(name): PathName,
     Query(wait): Query<WaitQuery>,
@@ -69,7 +69,7 @@ pub(crate) async fn start(
 }
 
 pub(crate) async fn restart(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     PathName(name): PathName,
     Query(wait): Query<WaitQuery>,
@@ -97,7 +97,7 @@ fn fit(args: Option<&[String]>) -> Result<(), Problem> {
 macro_rules! waiting {
     ($($route:ident $request:ident $goal:expr;)*) => {$(
         pub(crate) async fn $route(
-            State(state): State<AppState>,
+            State(state): State<RouterState>,
             hop: Hop,
             PathName(name): PathName,
             Query(wait): Query<WaitQuery>,
@@ -124,7 +124,7 @@ waiting! {
 
 /// What the fleet places is stopped by its master as well, so that it rests.
 pub(crate) async fn kill(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     PathName(name): PathName,
     Query(mut wait): Query<WaitQuery>,
@@ -145,7 +145,7 @@ pub(crate) async fn kill(
 }
 
 pub(crate) async fn signal(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     PathName(name): PathName,
     Query(HereQuery { here }): Query<HereQuery>,
@@ -161,7 +161,7 @@ pub(crate) async fn signal(
 
 /// A signal is done when it is sent, a command when it has ended.
 pub(crate) async fn reload(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     PathName(name): PathName,
     Query(wait): Query<WaitQuery>,
@@ -176,7 +176,7 @@ pub(crate) async fn reload(
 
 /// Of a job that runs elsewhere: where, and what that node has to say.
 pub(crate) async fn why(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     PathName(name): PathName,
     Query(HereQuery { here }): Query<HereQuery>,

@@ -5,7 +5,7 @@
 //! where it runs, or has run last: that one is asked.
 
 use crate::{
-    AppState,
+    RouterState,
     extract::{PathName, Query, flag},
     passing::{Hop, Question, pass_on},
     problem::Problem,
@@ -66,7 +66,7 @@ pub(crate) enum LogFormat {
 }
 
 pub(crate) async fn of_job(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     PathName(name): PathName,
     Query(query): Query<LogQuery>,
@@ -82,7 +82,7 @@ pub(crate) async fn of_job(
 }
 
 pub(crate) async fn of_all(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     Query(query): Query<LogQuery>,
     uri: Uri,
@@ -117,7 +117,7 @@ impl LogSources {
     }
 
     /// The job of this name, its instances, or what has left something to read.
-    async fn add(&mut self, state: &AppState, name: &str, here: bool) -> Result<(), Problem> {
+    async fn add(&mut self, state: &RouterState, name: &str, here: bool) -> Result<(), Problem> {
         let jobs = state.handle.jobs(Selection::Named(name.to_owned())).await?;
         let me = state.handle.node_name();
         for job in &jobs {
@@ -152,7 +152,7 @@ impl LogSources {
     /// other, or as it comes.
     async fn answer(
         self,
-        state: AppState,
+        state: RouterState,
         hop: Hop,
         query: LogQuery,
         words: Option<&str>,
@@ -215,17 +215,17 @@ fn target(jobs: &[String], words: Option<&str>) -> String {
     format!("/v1/logs?jobs={}&here=true&{}", jobs.join(","), words.join("&"))
 }
 
-fn root(state: &AppState) -> PathBuf {
+fn root(state: &RouterState) -> PathBuf {
     state.handle.dirs().state.join("logs")
 }
 
-async fn has_written(state: &AppState, name: &str) -> Result<bool, Unserved> {
+async fn has_written(state: &RouterState, name: &str) -> Result<bool, Unserved> {
     let Ok(name) = Name::new(name) else { return Ok(false) };
     let dir = root(state).join(name.as_str());
     LOGS.run(move || dir.is_dir()).await
 }
 
-async fn answer(state: AppState, logs_of: LogsOf, query: LogQuery) -> Result<Response, Problem> {
+async fn answer(state: RouterState, logs_of: LogsOf, query: LogQuery) -> Result<Response, Problem> {
     let wanted = Wanted {
         lines: query.lines.as_deref().map(str::parse::<Lines>).transpose().map_err(bad("lines"))?,
         since: query.since.as_deref().map(since).transpose().map_err(bad("since"))?,

@@ -1,7 +1,7 @@
 //! What users measure themselves.
 
 use crate::{
-    AppState,
+    RouterState,
     extract::{Body, Nothing, Query},
     problem::Problem,
 };
@@ -10,7 +10,7 @@ use mainstay_wire::api::{MetricValues, MetricsTaken};
 
 /// Adds to counters, sets gauges, shows values to histograms and summaries: all of them or none.
 pub(crate) async fn feed(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(Nothing {}): Query<Nothing>,
     Body(MetricValues(values)): Body<MetricValues>,
 ) -> Result<Json<MetricsTaken>, Problem> {

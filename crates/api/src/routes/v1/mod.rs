@@ -11,7 +11,7 @@ pub(crate) mod node;
 mod nodes;
 
 use crate::{
-    AppState,
+    RouterState,
     extract::Nothing,
     openapi::{self, Anything, Contents, EventStream, LogLines},
 };
@@ -51,7 +51,7 @@ macro_rules! table {
             query: &[$($($query),*)?],
         }),*];
 
-        pub(crate) fn router() -> Router<AppState> {
+        pub(crate) fn router() -> Router<RouterState> {
             Router::new()$(.route($path, $method($handler)))*
         }
     };

@@ -1,7 +1,7 @@
 //! Routes that concern the node as a whole.
 
 use crate::{
-    AppState,
+    RouterState,
     extract::{Body, Nothing, Query},
     listeners::optional::Which,
     placed,
@@ -34,7 +34,7 @@ const FIGURES: Duration = Duration::from_millis(250);
 const UPGRADE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn status(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<impl IntoResponse, Problem> {
     let figures = figures(&state.handle).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn status(
 }
 
 /// The agent's status with what the API and the keeper know.
-fn complete(state: &AppState, status: Arc<NodeStatus>, figures: Option<Figures>) -> NodeStatus {
+fn complete(state: &RouterState, status: Arc<NodeStatus>, figures: Option<Figures>) -> NodeStatus {
     let mut status = Arc::unwrap_or_clone(status);
     status.telemetry = state.listening.of(Which::Telemetry);
     status.containerpilot = state.listening.of(Which::ContainerPilot);
@@ -76,7 +76,7 @@ pub(crate) async fn figures(handle: &Handle) -> Result<Option<Figures>, Problem>
 }
 
 pub(crate) async fn shutdown(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(wait): Query<WaitQuery>,
     Body(ShutdownRequest { drain }): Body<ShutdownRequest>,
 ) -> Result<(StatusCode, Json<NodeStateAnswer>), Problem> {
@@ -89,7 +89,7 @@ pub(crate) async fn shutdown(
 }
 
 pub(crate) async fn maintenance(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(Nothing {}): Query<Nothing>,
     Body(MaintenanceRequest { on }): Body<MaintenanceRequest>,
 ) -> Result<Json<NodeStateAnswer>, Problem> {
@@ -99,7 +99,7 @@ pub(crate) async fn maintenance(
 
 /// What a reload would do.
 pub(crate) async fn plan(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
     Ok(Json(state.handle.preview().await?))
@@ -107,7 +107,7 @@ pub(crate) async fn plan(
 
 /// Does it.
 pub(crate) async fn reload(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(wait): Query<WaitQuery>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Changes>, Problem> {
@@ -117,7 +117,7 @@ pub(crate) async fn reload(
 /// An upgrade that succeeds replaces the agent and with it this connection: the event `upgraded`
 /// says so. What can be answered here is why it was refused.
 pub(crate) async fn upgrade(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     Query(Nothing {}): Query<Nothing>,
     Body(UpgradeRequest { binary }): Body<UpgradeRequest>,
 ) -> Result<(StatusCode, Json<NodeStateAnswer>), Problem> {

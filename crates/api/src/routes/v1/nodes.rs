@@ -2,7 +2,7 @@
 
 use super::{environ::FromAfar, router};
 use crate::{
-    AppState,
+    RouterState,
     extract::bytes,
     passing::{Hop, Question, pass_on},
     problem::Problem,
@@ -19,7 +19,7 @@ use mainstay_core::name::Name;
 const PREFIX: &str = "/v1/nodes/";
 
 pub(crate) async fn pass(
-    State(state): State<AppState>,
+    State(state): State<RouterState>,
     hop: Hop,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -52,7 +52,7 @@ fn addressed(request: &Request) -> Result<(Name, String), Problem> {
 }
 
 /// It is this node that is meant.
-async fn answer_here(state: AppState, target: String, request: Request) -> Response {
+async fn answer_here(state: RouterState, target: String, request: Request) -> Response {
     let Ok(uri) = target.parse() else { return Problem::no_such_route().into_response() };
     let (parts, body) = request.into_parts();
     let mut asked: Request<Body> = Request::new(body);

@@ -15,7 +15,7 @@ use super::{
     methods::Call,
     value::{Params, XmlValue},
 };
-use crate::{AppState, routes::v1::node::figures};
+use crate::{RouterState, routes::v1::node::figures};
 use config::LastRead;
 use control::Action;
 use groups::namespec;
@@ -29,12 +29,12 @@ const API_VERSION: &str = "3.0";
 /// Answers as supervisord would.
 #[derive(Debug, Clone)]
 pub(crate) struct Supervisor {
-    pub(super) state: AppState,
+    pub(super) state: RouterState,
     last_read: Arc<LastRead>,
 }
 
 impl Supervisor {
-    pub(super) fn new(state: AppState) -> Supervisor {
+    pub(super) fn new(state: RouterState) -> Supervisor {
         Supervisor { state, last_read: Arc::default() }
     }
 

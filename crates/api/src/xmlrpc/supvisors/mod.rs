@@ -15,7 +15,7 @@ use super::{
     value::{Params, XmlValue},
 };
 use crate::{
-    AppState, placed,
+    RouterState, placed,
     wait::{Subject, WaitQuery},
 };
 use control::{AppAction, Steering, arguments, listed, patience};
@@ -33,7 +33,7 @@ use view::{UnitedProcess, View};
 /// Answers as Supvisors would.
 #[derive(Debug, Clone)]
 pub(crate) struct Supvisors {
-    state: AppState,
+    state: RouterState,
     /// For what concerns this node alone.
     supervisor: Supervisor,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Supvisors {
 const LEVELS: [&str; 7] = ["blather", "trace", "debug", "info", "warn", "error", "critical"];
 
 impl Supvisors {
-    pub(super) fn new(state: AppState, supervisor: Supervisor) -> Supvisors {
+    pub(super) fn new(state: RouterState, supervisor: Supervisor) -> Supvisors {
         Supvisors { state, supervisor }
     }
 

@@ -3,7 +3,7 @@
 
 use super::stage::Stage;
 use crate::{
-    AppState,
+    RouterState,
     xmlrpc::{
         fault::{Code, Fault},
         supervisor::groups,
@@ -165,7 +165,7 @@ impl Application<'_> {
 }
 
 impl View {
-    pub(super) async fn look(state: &AppState) -> Result<View, Fault> {
+    pub(super) async fn look(state: &RouterState) -> Result<View, Fault> {
         let handle = &state.handle;
         let (status, fleet) = (handle.status().await?, handle.fleet().await?);
         let (plan, apps) = (handle.plan().await?, handle.apps().await?);
