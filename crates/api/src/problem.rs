@@ -197,7 +197,7 @@ impl From<ReloadError> for Problem {
             ReloadError::Invalid(invalid) => Problem::invalid(invalid.0),
             ReloadError::Listeners(_) => Problem::conflict(detail),
             ReloadError::Refused(refusal) => refusal.into(),
-            ReloadError::Unserved(_) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail),
+            ReloadError::Unserved(_) | ReloadError::Stale(_) => Problem::unavailable(detail),
             ReloadError::Unreached { changes, error } => {
                 let mut problem = Problem::from(error);
                 problem.document.detail = detail;

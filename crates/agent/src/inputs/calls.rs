@@ -84,19 +84,13 @@ impl Agent {
     pub(crate) fn apply(&mut self, previewed: Previewed) -> Result<(), End> {
         // Also what came of a plan that changes nothing.
         self.give_back.ask();
-        match (self.node.is_current(&previewed.preview, &previewed.wanted.plan), previewed.wanted) {
-            (true, wanted) => self.apply_as_previewed(wanted, previewed.preview, previewed.changes),
-            (false, wanted) if wanted.may_be_tried_again() => {
-                self.previews.begin(&self.node, clock::now(), wanted);
+        let Previewed { wanted, preview, changes } = previewed;
+        match self.node.is_current(&preview, &wanted.plan) {
+            true => self.apply_as_previewed(wanted, preview, changes),
+            false => {
+                self.previews.begin_again(&self.node, clock::now(), wanted);
                 Ok(())
             }
-            // The node never rests: it does while its loop looks.
-            (false, wanted) => match wanted.preview(&self.node, clock::now()) {
-                Some(Previewed { wanted, preview, changes }) => {
-                    self.apply_as_previewed(wanted, preview, changes)
-                }
-                None => Ok(()),
-            },
         }
     }
 

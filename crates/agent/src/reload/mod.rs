@@ -38,6 +38,7 @@ impl From<PreviewError> for ReloadError {
         match error {
             PreviewError::Refused(refusal) => ReloadError::Refused(refusal),
             PreviewError::Unserved(unserved) => ReloadError::Unserved(unserved.to_string()),
+            stale @ PreviewError::Stale(_) => ReloadError::Stale(stale.to_string()),
         }
     }
 }

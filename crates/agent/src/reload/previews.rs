@@ -13,7 +13,7 @@ use mainstay_wire::api::Changes;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-/// So often a preview is made outside the loop for one plan.
+/// So often a preview is made of one plan.
 const TRIES: u32 = 3;
 /// Copies of the node at a time: each is as large as the node.
 const COPIES: usize = 4;
@@ -43,6 +43,8 @@ pub(crate) enum PreviewError {
     Refused(#[from] Refusal),
     #[error(transparent)]
     Unserved(#[from] Unserved),
+    #[error("the node has moved on under each of {0} previews of the plan; try again")]
+    Stale(u32),
 }
 
 impl WantedPlan {
@@ -53,16 +55,7 @@ impl WantedPlan {
         WantedPlan { plan: plan.into(), caller, tries: 0 }
     }
 
-    pub(crate) fn may_be_tried_again(&self) -> bool {
-        self.tries < TRIES
-    }
-
     /// With its preview; `None`: it is refused, and its caller knows.
-    pub(crate) fn preview(self, node: &Node, now: Now) -> Option<Previewed> {
-        let WantedPlan { plan, caller, tries } = self;
-        WantedPlan::tried(preview(node, now, plan), caller, tries)
-    }
-
     fn tried(
         tried: Result<Tried, PreviewError>,
         caller: oneshot::Sender<Result<Applied, PreviewError>>,
@@ -142,6 +135,15 @@ impl Previews {
         });
     }
 
+    /// The node has moved on since the preview of this plan was made: it is made anew, a few times.
+    /// A node that never rests refuses the plan then: its loop has no time for a preview.
+    pub(crate) fn begin_again(&self, node: &Node, now: Now, wanted: WantedPlan) {
+        match wanted.tries < TRIES {
+            true => self.begin(node, now, wanted),
+            false => drop(wanted.caller.send(Err(PreviewError::Stale(wanted.tries)))),
+        }
+    }
+
     fn copy(&self, node: &Node) -> Result<NodeCopy, Unserved> {
         let full = |_| Unserved::Full { what: "try a plan" };
         let counted = self.copies.clone().try_acquire_owned().map_err(full)?;
@@ -167,5 +169,54 @@ impl NodeCopy {
         work: impl FnOnce(&Node) -> Result<Tried, PreviewError> + Send + 'static,
     ) -> Result<Tried, PreviewError> {
         COMPUTE.run(move || work(&self.node)).await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_config::Context;
+    use mainstay_core::{
+        clock::Mono,
+        name::Name,
+        node::{Input, Request},
+    };
+    use std::time::Duration;
+    use tokio::{sync::oneshot::error::TryRecvError, time::timeout};
+
+    const AT: Now = Now { mono: Mono(0), wall: 0 };
+
+    fn plan(text: &str) -> Box<Plan> {
+        let loaded = mainstay_config::parse("m.toml", text, &Context::default()).expect("valid");
+        Box::new(mainstay_import::located(loaded))
+    }
+
+    /// The job is taken down and up again by somebody else, as often as a preview is made.
+    #[tokio::test]
+    async fn a_node_that_never_rests_refuses_a_plan_after_some_previews() {
+        let mut node = Node::new(*plan("[jobs.web]\nexec = \"web\"\n"));
+        node.step(AT, Input::Boot);
+        let web = || Name::new("web").expect("a name");
+        let (caller, mut answer) = oneshot::channel();
+        let mut previews = Previews::new();
+        let wanted = WantedPlan::new(plan("[jobs.web]\nexec = \"web --new\"\n"), caller);
+        previews.begin(&node, AT, wanted);
+        for round in 0..TRIES {
+            let finished = timeout(Duration::from_secs(60), previews.finished());
+            let Previewed { wanted, preview, .. } = finished.await.expect("in time");
+            assert!(node.is_current(&preview, &wanted.plan), "nothing has happened yet");
+            let request = match round % 2 {
+                0 => Request::Stop { job: web() },
+                _ => Request::Start { jobs: vec![web()], args: None, now: false },
+            };
+            node.step(AT, Input::Request(request));
+            assert!(!node.is_current(&preview, &wanted.plan), "the job is told something else now");
+            assert!(matches!(answer.try_recv(), Err(TryRecvError::Empty)), "it is tried again");
+            previews.begin_again(&node, AT, wanted);
+        }
+        // At once, and without a preview that the loop has made.
+        let refused = answer.try_recv().expect("it is answered").expect_err("it is refused");
+        assert!(matches!(refused, PreviewError::Stale(TRIES)), "{refused}");
+        assert!(previews.done.try_recv().is_err(), "no other preview is on its way");
     }
 }

@@ -28,6 +28,9 @@ pub enum ReloadError {
     /// Nobody had time for it.
     #[error("nothing is changed: {0}")]
     Unserved(String),
+    /// Jobs change too often for it to be known what the plan would do.
+    #[error("nothing is changed: {0}")]
+    Stale(String),
     #[error("the configuration is in force, but {error}")]
     Unreached { changes: Box<Changes>, error: WaitError },
 }

@@ -39,6 +39,7 @@ impl From<ReloadError> for Fault {
             ReloadError::Refused(refusal) => refusal.into(),
             error @ (ReloadError::Listeners(_)
             | ReloadError::Unserved(_)
+            | ReloadError::Stale(_)
             | ReloadError::Unreached { .. }) => Fault::about(Code::Failed, error),
         }
     }
