@@ -410,7 +410,7 @@ const JSON: &[&str] = &[
 pub(crate) fn context() -> Context {
     let env = [("HOME", "/root"), ("EMPTY", "")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    Context { host_name: "host".to_owned(), env, unlimited: false }
+    Context { host_name: "host".to_owned(), env, ..Context::default() }
 }
 
 /// What is written and read again is the same.

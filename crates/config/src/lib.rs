@@ -43,6 +43,9 @@ pub struct Context {
     pub env: BTreeMap<String, String>,
     /// This machine cannot enforce the limits of cgroups.
     pub unlimited: bool,
+    /// Tells whether this machine has a user, by name or number, for formats in which one that is
+    /// missing is a mistake. Where it is not asked, all are taken.
+    pub knows_user: Option<fn(&str) -> bool>,
 }
 
 /// A configuration that can be applied.

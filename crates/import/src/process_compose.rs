@@ -10,6 +10,7 @@ mod exit;
 mod merge;
 mod probe;
 mod process;
+mod strict;
 mod template;
 mod variables;
 
@@ -97,6 +98,7 @@ pub(super) fn import(
             processes.push(process);
         }
     }
+    strict::check(&mut project, &mut draft, &tree, &processes);
     let waits = waits(&mut project, &processes, &index);
     let failing = exit::ending_by_failure(&project, &mut draft, &processes, &waits);
     let tables: Vec<Table> = processes

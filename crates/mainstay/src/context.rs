@@ -9,5 +9,11 @@ pub(crate) fn context() -> Context {
         host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         env: std::env::vars_os().map(|(key, value)| (text(key), text(value))).collect(),
         unlimited: !mainstay_sys::cgroup::may_limit(),
+        knows_user: Some(knows_user),
     }
+}
+
+/// A directory of users that does not answer says nothing about one.
+fn knows_user(name: &str) -> bool {
+    !matches!(mainstay_sys::user::lookup_user(name), Ok(None))
 }

@@ -63,7 +63,7 @@ struct LostJournalStory {
 }
 
 fn context() -> Context {
-    Context { host_name: "host".into(), env: BTreeMap::new(), unlimited: true }
+    Context { host_name: "host".into(), unlimited: true, ..Context::default() }
 }
 
 fn name(text: &str) -> Name {

@@ -29,6 +29,7 @@ pub(super) struct Process<'a> {
     job: String,
     /// For its templates.
     vars: BTreeMap<String, String>,
+    pub(super) disabled: bool,
     /// Not started by itself.
     pub(super) deferred: bool,
     pub(super) stop_seconds: u32,
@@ -71,7 +72,17 @@ impl<'a> Process<'a> {
                 vars.extend(node.get("vars").map(self::vars).unwrap_or_default());
                 vars.insert("PC_REPLICA_NUM".to_owned(), replica.to_string());
                 let job = names.take(&replica_name, None);
-                Process { name, node, replica_name, replica, job, vars, deferred, stop_seconds }
+                Process {
+                    name,
+                    node,
+                    replica_name,
+                    replica,
+                    job,
+                    vars,
+                    disabled,
+                    deferred,
+                    stop_seconds,
+                }
             })
             .collect()
     }
@@ -107,7 +118,8 @@ impl<'a> Process<'a> {
     ) -> Table {
         let mut table = Table::new(format!("jobs.{}", self.job), project.file(self.node));
         if self.job != self.replica_name {
-            table.remark(format!("'{}' in process-compose", self.replica_name));
+            let message = format!("'{}' is called '{}' here", self.replica_name, self.job);
+            table.note(self.node.line, message);
         }
         if let Some(text) = self.node.get("description").and_then(YamlNode::text) {
             table.remark(project.variables.now(text));

@@ -242,7 +242,8 @@ impl<'a> Program<'a> {
         let name = names.take(&process, None);
         let mut table = Table::new(format!("jobs.{name}"), self.file());
         if name != process {
-            table.remark(format!("'{process}' in supervisord"));
+            let key = self.section.get("process_name").map_or(self.section.line, |it| it.line);
+            table.note(key, format!("'{process}' is called '{name}' here"));
         }
         table.set("exec", quoted(&command));
         self.running(&mut table, &values)?;
@@ -326,6 +327,9 @@ impl<'a> Program<'a> {
     ) -> Result<(), Wrong> {
         let own = self.section.get("user");
         let user = own.or_else(|| self.globals.get("user").filter(|it| it.value != "root"));
+        if let Some(entry) = user {
+            self.knows(entry, values)?;
+        }
         if let Some(user) = values.written(user)? {
             if own.is_some() {
                 let message = "user: HOME, USER and LOGNAME are those of the user, where supervisord \
@@ -360,6 +364,21 @@ impl<'a> Program<'a> {
             }
         }
         Ok(())
+    }
+
+    /// supervisord does not start with a user that it cannot find.
+    fn knows(&self, user: &Entry, values: &Values<'_, '_>) -> Result<(), Wrong> {
+        let Some(is_known) = self.globals.ctx.knows_user else { return Ok(()) };
+        // One that is known later only is looked for then.
+        let Ok(now) = values.scope.now(&user.value) else { return Ok(()) };
+        let name = now.split_once(':').map_or(now.as_str(), |(name, _)| name);
+        match name.is_empty() || is_known(name) {
+            true => Ok(()),
+            false => {
+                let why = ValueError::Unfit(name.to_owned(), "a user of this machine");
+                Err(("user".to_owned(), why))
+            }
+        }
     }
 
     /// What only an event listener would hear.

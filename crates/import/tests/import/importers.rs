@@ -66,6 +66,22 @@ fn a_process_compose_file_becomes_jobs_that_wait_and_are_checked() {
     assert!(imported.toml.contains("main = true"));
 }
 
+#[test]
+fn what_is_called_otherwise_here_or_refused_by_a_strict_original_is_a_note() {
+    let noted = |format: Format, text: &str| {
+        let imported = import(format, text, Path::new("f"), &context());
+        let imported = imported.unwrap_or_else(|e| panic!("{e}"));
+        imported.notes.iter().map(ToString::to_string).collect::<Vec<String>>()
+    };
+    let program = "[program:my web]\ncommand=/a\n[program:db]\ncommand=/b\n";
+    let notes = noted(Format::Supervisord, program);
+    assert_eq!(notes, ["f:1: 'my web' is called 'my-web' here"]);
+    let process = "processes:\n  my web: { command: x }\n  db: { command: y, comand: z }\n";
+    assert_eq!(noted(Format::ProcessCompose, process), ["f:2: 'my web' is called 'my-web' here"]);
+    let strict = noted(Format::ProcessCompose, &format!("is_strict: true\n{process}"));
+    assert!(strict.iter().any(|it| it.starts_with("f:4: is_strict") && it.contains("'comand'")));
+}
+
 /// What the original would refuse, or we cannot do: no file comes out.
 #[test]
 fn what_cannot_be_imported_is_an_error_that_says_where() {
@@ -79,6 +95,23 @@ fn what_cannot_be_imported_is_an_error_that_says_where() {
             "%(nope)s is not known",
         ),
         (Format::Supervisord, "[program:a]\ncommand=/a\nuser=%USER%\n".to_owned(), "user: a '%'"),
+        (
+            Format::Supervisord,
+            "[program:a]\ncommand=/a\nuser=nobody-here\n".to_owned(),
+            "[program:a] user: 'nobody-here' is not a user of this machine",
+        ),
+        (
+            Format::Supervisord,
+            "[supervisord]\nuser=nobody-here\n[program:a]\ncommand=/a\n".to_owned(),
+            "'nobody-here' is not a user of this machine",
+        ),
+        (
+            Format::ProcessCompose,
+            "is_strict: true\nprocesses:\n  a:\n    command: x\n    depends_on: { b: {} }\n  b: { \
+             command: y, disabled: true }\n"
+                .to_owned(),
+            "is_strict: 'a' depends on 'b', which is disabled",
+        ),
         (
             Format::Supervisord,
             "[program:a]\ncommand=/a\nnumprocs=%(ENV_N)s\n".to_owned(),

@@ -12,6 +12,7 @@ fn context() -> Context {
     Context {
         host_name: "host-1".to_owned(),
         env: env.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        knows_user: Some(|name| name != "nobody-here"),
         ..Context::default()
     }
 }
