@@ -36,6 +36,13 @@ pub(crate) fn divide(
                 theirs.push(FleetRequest::RestartApp { app, wave });
             }
             Request::Stop { job } if is_placed(&job) => theirs.push(FleetRequest::StopJob { job }),
+            Request::StopInOrder { jobs } => {
+                let (placed, local): (Vec<Name>, Vec<Name>) = jobs.into_iter().partition(is_placed);
+                theirs.extend(placed.into_iter().map(|job| FleetRequest::StopJob { job }));
+                if !local.is_empty() {
+                    ours.push(Request::StopInOrder { jobs: local });
+                }
+            }
             Request::Disable { job } if is_placed(&job) => {
                 theirs.push(FleetRequest::DisableJob { job });
             }

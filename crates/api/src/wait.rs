@@ -196,6 +196,15 @@ impl Subject {
         self.asked.iter().cloned().map(request).collect()
     }
 
+    /// Several stop in their order.
+    pub(crate) fn stops(&self) -> Vec<Request> {
+        match self.asked.as_slice() {
+            [] => Vec::new(),
+            [job] => vec![Request::Stop { job: job.clone() }],
+            jobs => vec![Request::StopInOrder { jobs: jobs.to_vec() }],
+        }
+    }
+
     pub(crate) fn of_app(app: &Name) -> Subject {
         Subject {
             asked: vec![app.clone()],

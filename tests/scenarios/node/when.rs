@@ -158,3 +158,36 @@ fn cron_waits_for_its_moment_and_a_user_need_not() {
     node.must(&["start", "report", "--now"]);
     until("it has written", || (node.log("report") == ["now"]).then_some(()));
 }
+
+/// As a shutdown and a restart: who waits for another stops before it, whatever comes first in the
+/// command.
+#[test]
+fn jobs_that_are_stopped_together_go_against_the_edges() {
+    let stubborn = r#"["sh", "-c", "trap 'sleep 0.3; exit 0' TERM; while :; do sleep 0.05; done"]"#;
+    let config = format!(
+        r#"
+        [jobs.db]
+        exec = {stubborn}
+        [jobs.web]
+        exec = {stubborn}
+        when = {{ source = "db", once = "healthy" }}
+        [jobs.beside]
+        exec = "sleep 1000"
+    "#
+    );
+    for order in [["db", "web"], ["web", "db"]] {
+        let node = Setup::config(&config).start();
+        node.until_state("web", "RUNNING");
+        let mut events = node.events();
+        let told = node.must(&["stop", order[0], order[1]]);
+        assert_eq!(told.matches("STOPPED").count(), 2, "{told}");
+        node.must(&["shutdown"]);
+        events.to_end();
+        let order = said(&events);
+        assert!(
+            position(&order, "web", "stopped") < position(&order, "db", "stopping"),
+            "{order:?}"
+        );
+        assert!(position(&order, "db", "stopped") < position(&order, "beside", "stopping"));
+    }
+}

@@ -113,6 +113,9 @@ impl Node {
         if self.state.shutting().is_some() {
             return Err(Refusal::NodeStopping);
         }
+        let of_app = self.jobs.plan().jobs.iter().filter(|job| job.app.as_ref() == Some(app));
+        let of_app: Vec<Name> = of_app.map(|job| job.name.clone()).collect();
+        self.leave_out_of_joint_stop(&of_app);
         self.step_app(out, app, input);
         Ok(())
     }

@@ -188,6 +188,10 @@ pub enum Request {
     Stop {
         job: Name,
     },
+    /// Those of them that others of them need go when those are gone.
+    StopInOrder {
+        jobs: Vec<Name>,
+    },
     /// No grace: kill the tree; the job rests afterwards.
     Kill {
         job: Name,
@@ -265,7 +269,9 @@ impl Request {
     #[must_use]
     pub fn job(&self) -> Option<&Name> {
         match self {
-            Request::Start { jobs, .. } | Request::Restart { jobs, .. } => jobs.first(),
+            Request::Start { jobs, .. }
+            | Request::Restart { jobs, .. }
+            | Request::StopInOrder { jobs } => jobs.first(),
             Request::Disable { job }
             | Request::Enable { job }
             | Request::Reload { job }
@@ -305,6 +311,7 @@ impl Request {
             Request::Start { .. }
             | Request::Reload { .. }
             | Request::Stop { .. }
+            | Request::StopInOrder { .. }
             | Request::Kill { .. }
             | Request::Restart { .. }
             | Request::Signal { .. }

@@ -9,7 +9,10 @@
 //!
 //! A job that runs on behalf of another one's end is not told: it ends by itself, or is cut.
 
-use super::{JobId, Node, state::NodeStage};
+use super::{
+    JobId, Node,
+    state::{JointStop, NodeStage},
+};
 use crate::{
     event::Outbox,
     job::{Force, JobInput, Phase},
@@ -39,6 +42,36 @@ impl Node {
         let all: Vec<JobId> = self.jobs.ids().collect();
         for id in self.next_to_stop(&all) {
             self.step_job(out, id, JobInput::Stop(Force::Grace));
+        }
+    }
+
+    /// Jobs that a user stops together go down like that as well, as far as they need each other.
+    pub(super) fn go_on_with_joint_stop(&mut self, out: &mut Outbox) {
+        while !self.state.joint_stop.is_over() {
+            let stop = &self.state.joint_stop;
+            let id = |name: &Name| self.jobs.id(name.as_str());
+            let untold: Vec<JobId> = stop.untold().filter_map(id).collect();
+            let told: Vec<JobId> = stop.told().filter_map(id).collect();
+            // A node that stops has an order of its own.
+            if untold.is_empty() || self.state.shutting().is_some() {
+                self.state.edit().joint_stop = JointStop::default();
+                return;
+            }
+            let needed = self.needed(&[&*untold, &*told].concat());
+            let free = |id: &JobId| !needed.contains(id) || !self.jobs[*id].holds();
+            let mut next: Vec<JobId> = untold.iter().copied().filter(free).collect();
+            if next.is_empty() {
+                if told.iter().any(|id| self.jobs[*id].holds()) {
+                    return;
+                }
+                // They need each other in a circle: there is no order to keep.
+                next = untold;
+            }
+            for id in next {
+                let name = self.jobs.name(id).clone();
+                self.state.edit().joint_stop.has_told(&name);
+                self.step_job(out, id, JobInput::Stop(Force::Grace));
+            }
         }
     }
 

@@ -46,6 +46,7 @@ impl Node {
             if self.step.moved || self.apps.values().any(App::is_in_waves) {
                 self.go_on_with_apps(out);
             }
+            self.go_on_with_joint_stop(out);
             self.go_on_stopping(out);
             let all_heard = heard == out.events.len()
                 && self.step.followed.is_empty()

@@ -29,6 +29,7 @@ impl Node {
                 })
             }
             Request::Stop { job } => self.asked_to_stop(out, &job, Force::Grace),
+            Request::StopInOrder { jobs } => self.asked_to_stop_in_order(&jobs),
             Request::Kill { job } => self.asked_to_stop(out, &job, Force::Kill),
             Request::Signal { job, signal, to } => {
                 self.asked(out, &job, JobInput::Signal { signal, to })
@@ -73,6 +74,7 @@ impl Node {
         input: impl Fn(bool) -> JobInput<'a>,
     ) -> Result<(), Refusal> {
         names.iter().try_for_each(|name| self.may_be_wanted(name))?;
+        self.leave_out_of_joint_stop(names);
         let alone = names.len() == 1;
         let running = |name: &&Name| self.job(name.as_str()).is_some_and(|it| it.phase().is_up());
         let starts = matches!(input(alone), JobInput::Start { .. });
@@ -112,8 +114,28 @@ impl Node {
         name: &Name,
         force: Force,
     ) -> Result<(), Refusal> {
+        self.leave_out_of_joint_stop(std::slice::from_ref(name));
         self.release(name);
         self.asked(out, name, JobInput::Stop(force))
+    }
+
+    fn asked_to_stop_in_order(&mut self, names: &[Name]) -> Result<(), Refusal> {
+        let missing = names.iter().find(|name| self.job(name.as_str()).is_none());
+        if let Some(name) = missing {
+            return Err(Refusal::NoSuchJob(name.to_string()));
+        }
+        for name in names {
+            self.release(name);
+            self.state.edit().joint_stop.add(name.clone());
+        }
+        Ok(())
+    }
+
+    pub(super) fn leave_out_of_joint_stop(&mut self, names: &[Name]) {
+        if !self.state.joint_stop.is_over() {
+            let stop = &mut self.state.edit().joint_stop;
+            names.iter().for_each(|name| stop.leave_out(name));
+        }
     }
 
     /// The jobs that stay disabled over runs. Those that are not in the plan follow: they may be

@@ -40,6 +40,57 @@ pub struct NodeState {
     /// The last time that the journal was lost in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) journal_loss: Option<JournalLoss>,
+    #[serde(default, skip_serializing_if = "JointStop::is_over")]
+    pub(super) joint_stop: JointStop,
+}
+
+/// Jobs that are to stop in their order: each is told when those of them that need it are gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct JointStop {
+    /// Not told yet.
+    untold: BTreeSet<Name>,
+    /// Told, and perhaps still there.
+    told: BTreeSet<Name>,
+}
+
+impl JointStop {
+    pub(super) fn is_over(&self) -> bool {
+        self.untold.is_empty()
+    }
+
+    pub(super) fn add(&mut self, job: Name) {
+        self.told.remove(&job);
+        self.untold.insert(job);
+    }
+
+    pub(super) fn has_told(&mut self, job: &Name) {
+        if self.untold.remove(job) {
+            self.told.insert(job.clone());
+        }
+        self.forget_if_over();
+    }
+
+    /// Somebody wants it to run, or it is to stop at once.
+    pub(super) fn leave_out(&mut self, job: &Name) {
+        self.untold.remove(job);
+        self.told.remove(job);
+        self.forget_if_over();
+    }
+
+    /// With all of them told there is no order left to keep.
+    fn forget_if_over(&mut self) {
+        if self.untold.is_empty() {
+            self.told.clear();
+        }
+    }
+
+    pub(super) fn untold(&self) -> impl Iterator<Item = &Name> {
+        self.untold.iter()
+    }
+
+    pub(super) fn told(&self) -> impl Iterator<Item = &Name> {
+        self.told.iter()
+    }
 }
 
 /// A journal was lost, and what cannot be known since.
@@ -101,6 +152,7 @@ impl Default for NodeState {
             boot: BootSequence::default(),
             disabled_absent: BTreeSet::new(),
             journal_loss: None,
+            joint_stop: JointStop::default(),
         }
     }
 }

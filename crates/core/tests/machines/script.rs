@@ -177,6 +177,9 @@ fn input(words: &[&str], agent_restarts: u64) -> Input {
             request(Request::RestartApp { app: name(app), wave })
         }
         ["stop", job] => request(Request::Stop { job: name(job) }),
+        ["stop", "all", jobs @ ..] => {
+            request(Request::StopInOrder { jobs: jobs.iter().map(|job| name(job)).collect() })
+        }
         ["kill", job] => request(Request::Kill { job: name(job) }),
         ["restart", job] => request(Request::Restart { jobs: vec![name(job)], args: None }),
         ["restart", "all", jobs @ ..] => {

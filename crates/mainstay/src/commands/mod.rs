@@ -33,7 +33,7 @@ pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Status(args) => status::status(&args),
         Command::Why(args) => why::why(&args),
         Command::Start(args) => control::start(&args),
-        Command::Stop(args) => control::control("stop", &args),
+        Command::Stop(args) => control::stop(&args),
         Command::Restart(args) => control::restart(&args),
         Command::Kill(args) => control::control("kill", &args),
         Command::Signal(args) => control::signal(&args),

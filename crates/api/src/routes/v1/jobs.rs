@@ -95,7 +95,7 @@ fn fit(args: Option<&[String]>) -> Result<(), Problem> {
 
 /// Routes whose body is empty and that wait for a goal.
 macro_rules! waiting {
-    ($($route:ident $request:ident $goal:expr;)*) => {$(
+    ($($route:ident $goal:expr, $requests:expr;)*) => {$(
         pub(crate) async fn $route(
             State(state): State<RouterState>,
             hop: Hop,
@@ -109,7 +109,7 @@ macro_rules! waiting {
                 Question::post(format!("{path}/{verb}?{query}"), &json!({}))
             };
             let elsewhere = subject.jobs_elsewhere(&state, hop, question).await?;
-            let requests = subject.each(|job: Name| Request::$request { job });
+            let requests = $requests(&subject);
             let here = subject.ask_and_wait(&state, requests, $goal, &wait);
             together(&subject, elsewhere, here).await
         }
@@ -117,9 +117,9 @@ macro_rules! waiting {
 }
 
 waiting! {
-    stop Stop Goal::Down;
-    disable Disable Goal::Down;
-    enable Enable Goal::Begun;
+    stop Goal::Down, Subject::stops;
+    disable Goal::Down, |it: &Subject| it.each(|job| Request::Disable { job });
+    enable Goal::Begun, |it: &Subject| it.each(|job| Request::Enable { job });
 }
 
 /// What the fleet places is stopped by its master as well, so that it rests.

@@ -46,6 +46,10 @@ fn list(jobs: &[String]) -> String {
     jobs.iter().map(|job| segment(job)).collect::<Vec<_>>().join(",")
 }
 
+pub(crate) fn stop(args: &ControlArgs) -> Result<i32, Failure> {
+    together("stop", args, &json!({}))
+}
+
 pub(crate) fn start(args: &StartArgs) -> Result<i32, Failure> {
     for_one(&args.control, args.args.as_deref())?;
     let request = StartRequest { args: args.args.clone(), now: args.now };
