@@ -196,6 +196,7 @@ impl Agent {
             true => self.write_plan(),
             false => {
                 self.plan_on_disk = self.plan_on_disk.after(written, &self.about.run_dir);
+                self.plan_writer.tell_waiting();
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use crate::{
     clock,
     fleet::FleetRoom,
     handle::Call,
+    journal::plan_file::OnDisk,
     reload::{
         Applied,
         previews::{Previewed, WantedPlan},
@@ -110,7 +111,10 @@ impl Agent {
         )?;
         // A step answers before it returns.
         if let Ok(answer) = answer.try_recv() {
-            let _ = caller.send(answer.map(|_| Applied { changes, before }).map_err(Into::into));
+            let behind = self.plan_on_disk == OnDisk::Behind;
+            let written = behind.then(|| self.plan_writer.when_written());
+            let applied = answer.map(|_| Applied { changes, before, written });
+            let _ = caller.send(applied.map_err(Into::into));
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct PlanFile<P> {
@@ -62,12 +62,14 @@ pub(crate) struct PlanWriter {
     outdated: bool,
     done: mpsc::UnboundedReceiver<io::Result<()>>,
     report: mpsc::UnboundedSender<io::Result<()>>,
+    /// Told when an attempt to write the plan in force has come to an end.
+    waiting: Vec<oneshot::Sender<()>>,
 }
 
 impl PlanWriter {
     pub(crate) fn new() -> PlanWriter {
         let (report, done) = mpsc::unbounded_channel();
-        PlanWriter { under_way: false, outdated: false, done, report }
+        PlanWriter { under_way: false, outdated: false, done, report, waiting: Vec::new() }
     }
 
     pub(crate) fn write(
@@ -91,6 +93,21 @@ impl PlanWriter {
         let written = self.done.recv().await.expect("this struct holds a sender");
         self.under_way = false;
         written
+    }
+
+    /// Comes when the plan in force is there, or cannot be written.
+    pub(crate) fn when_written(&mut self) -> oneshot::Receiver<()> {
+        let (tell, told) = oneshot::channel();
+        self.waiting.push(tell);
+        told
+    }
+
+    /// The plan in force was tried to be written.
+    pub(crate) fn tell_waiting(&mut self) {
+        for tell in self.waiting.drain(..) {
+            // Nobody is left only when the reload was given up.
+            let _ = tell.send(());
+        }
     }
 
     pub(crate) fn is_writing(&self) -> bool {

@@ -21,6 +21,10 @@ use mainstay_core::{
 use mainstay_wire::api::{Changes, Goal, Incarnations, JobStatus, ReloadError, Selection};
 use previews::PreviewError;
 use std::{collections::BTreeMap, fmt::Display, time::Duration};
+use tokio::{sync::oneshot, time::timeout};
+
+/// A file system that takes longer than that holds up no answer.
+const TO_WRITE: Duration = Duration::from_secs(2);
 
 /// Opens what a plan wants to listen on before that plan is in force.
 pub trait PrepareListeners {
@@ -49,6 +53,18 @@ pub(crate) struct Applied {
     pub(crate) changes: Changes,
     /// The incarnations that its jobs had before.
     pub(crate) before: Incarnations,
+    /// Comes when it is in plan.json, or cannot be written; `None`: it is there.
+    pub(crate) written: Option<oneshot::Receiver<()>>,
+}
+
+impl Applied {
+    /// Who reads the files of the node after the answer finds the plan that it is about.
+    async fn is_written(&mut self) {
+        if let Some(written) = self.written.take() {
+            // It is in force whatever becomes of the file: the journal has it.
+            let _ = timeout(TO_WRITE, written).await;
+        }
+    }
 }
 
 impl Handle {
@@ -73,7 +89,7 @@ impl Handle {
         patience: Duration,
     ) -> Result<Changes, ReloadError> {
         let wait = Wait::begin(self, patience);
-        let Applied { changes, before } = self.bring_into_force(listeners).await?;
+        let Applied { changes, before, .. } = self.bring_into_force(listeners).await?;
         let goals: BTreeMap<Name, Goal> = changes
             .jobs
             .iter()
@@ -108,7 +124,9 @@ impl Handle {
         let _one_at_a_time = self.reloads().lock().await;
         let plan = self.plan().await.map_err(ReloadError::from)?;
         let applied = self.apply(edit(&plan)?).await.map_err(ReloadError::from)?;
-        Ok(applied.map_err(ReloadError::from)?.changes)
+        let mut applied = applied.map_err(ReloadError::from)?;
+        applied.is_written().await;
+        Ok(applied.changes)
     }
 
     async fn bring_into_force<L: PrepareListeners + Sync>(
@@ -124,6 +142,7 @@ impl Handle {
             listeners.give_up();
         }
         let mut applied = applied??;
+        applied.is_written().await;
         applied.changes.warnings = loaded.warnings;
         Ok(applied)
     }

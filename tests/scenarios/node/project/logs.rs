@@ -50,3 +50,21 @@ fn logs_are_those_of_the_configuration_unless_all_are_asked_for() {
     assert_eq!(at_rest, ["web | i am web", "new | i am new"]);
     assert_eq!(shown(&node, &["logs", "--all"]).len(), 3);
 }
+
+/// Whoever is answered reads the files of the node next: `logs` asks plan.json whose lines to show.
+#[test]
+fn the_plan_is_on_the_disk_when_a_reload_is_answered() {
+    // So many that writing them takes longer than the answer, which waits for none of them.
+    let resting = |last: usize| {
+        let job = |number: usize| format!("[jobs.j{number}]\nexec = \"true\"\napp = \"rest\"\n");
+        let jobs: String = (0..=last).map(job).collect();
+        format!("[node]\nexit = \"never\"\n[apps.rest]\nstart_sequence = 0\n{jobs}")
+    };
+    let node = Setup::config(resting(400)).start();
+    for last in 401..=404 {
+        node.configure(&resting(last));
+        node.must(&["reload"]);
+        let plan = fs::read_to_string(node.run_dir().join("plan.json")).expect("a plan");
+        assert!(plan.contains(&format!("\"j{last}\"")), "j{last} is not in plan.json");
+    }
+}
