@@ -6,7 +6,7 @@ use mainstay_core::{
     exit::KillReason,
     job::Phase,
     plan::NodeLog,
-    text::visible,
+    text::{counted, visible},
 };
 use mainstay_sys::nonblocking::tell_stderr;
 use mainstay_wire::link::LOG_MARK;
@@ -66,7 +66,8 @@ impl io::Write for Stderr {
 }
 
 fn lost_lines(lost: usize) -> String {
-    format!("mainstay: warning: {lost} lines of this log are lost: nobody took them")
+    let lost = counted(lost, "line of this log is", "lines of this log are");
+    format!("mainstay: warning: {lost} lost: nobody took them")
 }
 
 /// `mainstay: warning: what happened`, as the keeper writes it, too.
@@ -166,7 +167,9 @@ pub(crate) fn event(event: &Event, cause: EndCause, early: bool) {
         }
         // The keeper has said so.
         Kind::Upgraded { from, to } => tracing::debug!("upgraded from {from} to {to}"),
-        Kind::LogGap { lines } => tracing::warn!("{source}: {lines} lines of output lost"),
+        Kind::LogGap { lines } => {
+            tracing::warn!("{source}: {} of output lost", counted(*lines, "line", "lines"));
+        }
         Kind::StrayKilled { pid, command } => {
             tracing::warn!("killed stray process {pid} ({command})");
         }
@@ -181,7 +184,8 @@ pub(crate) fn event(event: &Event, cause: EndCause, early: bool) {
         }
         Kind::Reloaded { added, changed, removed } => {
             let (added, changed, removed) = (added.len(), changed.len(), removed.len());
-            tracing::info!("reloaded: {added} jobs added, {changed} changed, {removed} removed");
+            let added = counted(added, "job", "jobs");
+            tracing::info!("reloaded: {added} added, {changed} changed, {removed} removed");
         }
         Kind::NodeJoined { node } => tracing::info!("fleet: {node} takes part"),
         Kind::NodeLost { node } => tracing::warn!("fleet: {node} is gone"),
@@ -205,7 +209,7 @@ pub(crate) fn event(event: &Event, cause: EndCause, early: bool) {
         }
         Kind::Signal { signal } => tracing::info!("received {signal}"),
         Kind::Changed { instances: Some(instances), .. } => {
-            tracing::info!("{source}: {instances} instances");
+            tracing::info!("{source}: {}", counted(*instances, "instance", "instances"));
         }
         Kind::Changed { version: Some(version), .. } => {
             tracing::info!("{source}: version {version} is applied");

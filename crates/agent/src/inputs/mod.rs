@@ -19,6 +19,7 @@ use mainstay_core::{
     node::{Input, Request},
     plan::SignalTarget,
     task::{TaskId, TaskKind, TaskOutcome, TaskOwner},
+    text::counted,
 };
 use mainstay_wire::{
     link::{ControlRequest, ExitRecord, ToAgent, ToKeeper},
@@ -223,7 +224,9 @@ fn log_output(id: &TaskId, outcome: &TaskOutcome) {
     }
     match (lines.count(), outcome.truncated) {
         (0, false) => {}
-        (more, false) => tracing::info!("{whose} said {more} more lines"),
+        (more, false) => {
+            tracing::info!("{whose} said {}", counted(more, "more line", "more lines"));
+        }
         (more, true) => tracing::info!("{whose} said more than {more} more lines"),
     }
 }

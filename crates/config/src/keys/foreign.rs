@@ -51,10 +51,18 @@ const OF_FILES: &[(&str, &str)] = &[
 
 /// What to use instead of a name in the table at this path.
 pub(crate) fn ours(path: &[String], name: &str) -> Option<&'static str> {
-    let known = match path {
+    table(path).iter().find(|(foreign, _)| *foreign == name).map(|(_, ours)| *ours)
+}
+
+/// The names that `ours` knows in the table at this path.
+pub(crate) fn names<'a>(path: &[String]) -> impl Iterator<Item = &'a str> + use<'a> {
+    table(path).iter().map(|(foreign, _)| -> &'a str { foreign })
+}
+
+fn table(path: &[String]) -> &'static [(&'static str, &'static str)] {
+    match path {
         [] => OF_FILES,
         [table, _] if table == "jobs" => OF_JOBS,
-        _ => return None,
-    };
-    known.iter().find(|(foreign, _)| *foreign == name).map(|(_, ours)| *ours)
+        _ => &[],
+    }
 }

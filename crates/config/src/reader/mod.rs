@@ -150,10 +150,16 @@ impl<'a> Reader<'a> {
     pub(crate) fn unknown(&mut self, name: &str, at: Range<usize>, known: &[&str], later: &[&str]) {
         let what = if self.path.is_empty() { "table" } else { "key" };
         let found = Diagnostic::error(format!("unknown {what} '{name}'{}", self.place()));
-        let near = nearest(name, known.iter().chain(later).copied());
+        // A slip in one of ours comes before a slip in a foreign one that is as near.
+        let ours = known.iter().chain(later).copied();
+        let near = nearest(name, ours.chain(foreign::names(&self.path)));
+        let meant = |near: &str| foreign::ours(&self.path, near).filter(|_| !known.contains(&near));
         let help = match (foreign::ours(&self.path, name), near) {
             (Some(ours), _) => ours.to_owned(),
-            (None, Some(near)) => format!("did you mean '{near}'?"),
+            (None, Some(near)) => match meant(near) {
+                Some(ours) => format!("instead of '{near}' {ours}"),
+                None => format!("did you mean '{near}'?"),
+            },
             (None, None) => format!("remove it, or use one of: {}", known.join(" ")),
         };
         self.report(at, found.help(help), None);

@@ -6,9 +6,11 @@
 //! | what a job or another machine has said | as it is in JSON and files; [`visible`] where a person sees it beside what we say |
 //! | secrets | [`Secret`] |
 //! | maps whose keys are no text | in what is sent, lists of pairs: [`pairs`] |
+//! | numbers of things | [`counted`] |
 //! | large values | [`Json`], made by whoever makes the value |
 
 pub mod bytes;
+mod counted;
 mod json;
 pub mod pairs;
 mod parse;
@@ -16,6 +18,7 @@ pub mod path;
 mod secret;
 mod visible;
 
+pub use counted::counted;
 pub use json::Json;
 pub(crate) use parse::parse;
 pub use secret::Secret;

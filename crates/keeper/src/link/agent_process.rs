@@ -10,7 +10,10 @@ use crate::{
     output::{Channel, Owner, ReadHalf, Stream, WriteEnd},
     process::tree,
 };
-use mainstay_core::plan::{ForwardFormat, Log};
+use mainstay_core::{
+    plan::{ForwardFormat, Log},
+    text::counted,
+};
 use mainstay_sys::{
     clock, reap, signal,
     spawn::{Cloned, Descriptors, Program},
@@ -125,8 +128,8 @@ impl Keeper {
                 } else {
                     format!("in {} ms", after.as_millis())
                 };
-                let jobs = self.running().len();
-                self.log(format!("the agent {how}; {jobs} jobs run on; a new one starts {when}"));
+                let jobs = counted(self.running().len(), "job runs", "jobs run");
+                self.log(format!("the agent {how}; {jobs} on; a new one starts {when}"));
                 if after.is_zero() {
                     self.start_agent();
                 } else {

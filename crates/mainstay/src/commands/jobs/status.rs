@@ -14,6 +14,7 @@ use mainstay_core::{
     explain,
     job::{Desired, Health, Phase, Verdict},
     node::NodePhase,
+    text::counted,
 };
 use mainstay_net::percent::segment;
 use mainstay_wire::api::{
@@ -194,7 +195,8 @@ fn whole(status: &NodeStatus, shown: Shown, height: Height) -> Page {
     if let Some(dropped) =
         status.keeper.as_ref().map(|keeper| keeper.forward_dropped).filter(|n| *n > 0)
     {
-        page.line(format!("{dropped} lines were not forwarded: nobody reads stdout fast enough"));
+        let lines = counted(dropped, "line was", "lines were");
+        page.line(format!("{lines} not forwarded: nobody reads stdout fast enough"));
     }
     page
 }
@@ -344,7 +346,8 @@ fn all_notes(page: &mut Page, jobs: &[&JobStatus], lines: Height) {
     notes[..shown].iter().for_each(|note| page.line(note));
     if notes.len() > shown {
         let more = notes.len() - shown;
-        page.line(format!("{more} more notes (--all shows them, `mainstay why JOB` explains)"));
+        let notes = counted(more, "more note", "more notes");
+        page.line(format!("{notes} (--all shows all, `mainstay why JOB` explains)"));
     }
 }
 
@@ -380,7 +383,8 @@ fn notes(job: &JobStatus) -> Vec<String> {
         notes.push(format!("{name}: not enforced here: {}", job.unenforced.join(", ")));
     }
     if let Some(dropped) = job.log.map(|log| log.dropped).filter(|dropped| *dropped > 0) {
-        notes.push(format!("{name}: {dropped} lines of output were lost"));
+        let lines = counted(dropped, "line of output was", "lines of output were");
+        notes.push(format!("{name}: {lines} lost"));
     }
     // What keeps all of them from being announced is told once.
     if let Some(it) = job.announced.as_ref().filter(|it| it.address.is_none()) {
