@@ -18,6 +18,9 @@ pub struct RolloutPlan {
     /// FAILED ends the node with exit code 1.
     #[serde(default)]
     pub exit_on_failure: bool,
+    /// Where units are asked for that we have no right to tell.
+    #[serde(default, with = "crate::text::path", skip_serializing_if = "Option::is_none")]
+    pub signal_files: Option<PathBuf>,
     pub profiles: Vec<ProfilePlan>,
     pub templates: Vec<TemplatePlan>,
     pub services: Vec<ServicePlan>,

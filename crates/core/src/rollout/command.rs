@@ -95,6 +95,10 @@ pub struct StagedFile {
     pub new: Digest,
     /// What was there; `None`: nothing.
     pub old: Option<OldFile>,
+    /// Of what an update that was cut off has put in place and nobody has confirmed: that may be
+    /// there as well, and is nobody's edit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unconfirmed: Option<Digest>,
 }
 
 /// What a destination was before.

@@ -71,13 +71,16 @@ impl RolloutPhase {
 impl Rollout {
     #[must_use]
     pub fn phase(&self) -> RolloutPhase {
-        let record = self.kept.update.as_ref();
+        // One that was found open is under way while its profiles are asked for.
+        if let Some(record) = &self.kept.update {
+            return match record.failure.is_some() {
+                true => RolloutPhase::RollingBack,
+                false => RolloutPhase::Updating,
+            };
+        }
         match (&self.stage, &self.kept.pending) {
             (RolloutStage::Updating(_) | RolloutStage::Finishing { .. }, _) => {
-                match record.is_some_and(|record| record.failure.is_some()) {
-                    true => RolloutPhase::RollingBack,
-                    false => RolloutPhase::Updating,
-                }
+                RolloutPhase::Updating
             }
             (
                 RolloutStage::New
@@ -133,6 +136,9 @@ impl Rollout {
 
     #[must_use]
     pub fn facts(&self) -> RolloutFacts {
+        if self.stage == RolloutStage::New {
+            return RolloutFacts::default();
+        }
         let pending = self.kept.pending.as_ref();
         let adrift = pending.filter(|it| it.adrift);
         let is_adrift = |profile: &Name| {

@@ -225,7 +225,10 @@ impl Rollout {
                 self.tell_service(&mut step, |service, ctx| service.tick(ctx));
             }
         }
-        self.go_on(&mut step);
+        // What is known of an earlier run counts once it is said that this one begins.
+        if self.stage != RolloutStage::New {
+            self.go_on(&mut step);
+        }
         RolloutOutcome { commands: step.commands, wake: self.wake(), answer }
     }
 

@@ -137,6 +137,10 @@ impl Rollout {
         let Some(profile) = round.rest.pop_front() else { return self.end_round(step, round) };
         let fresh = round.purpose != RoundPurpose::Refresh || !self.is_settled(&profile);
         let fresh = fresh || round.asked;
+        // What it notices while it is asked may be news to the answer.
+        if let Some(source) = self.sources.get_mut(&profile) {
+            source.noticed = false;
+        }
         let name = profile.clone();
         let op = self.ask(step, |op| RolloutCommand::Load { op, profile: name, fresh });
         self.stage = RolloutStage::Loading { op, profile, round };
@@ -172,7 +176,6 @@ impl Rollout {
         let now = step.now.mono;
         source.earliest = now.after(not_before.unwrap_or_default());
         source.next = now.after(interval).max(source.earliest);
-        source.noticed = false;
         match &outcome {
             LoadOutcome::Unchanged => {
                 (source.trouble, source.answered_at) = (None, Some(step.now.wall))

@@ -26,6 +26,8 @@ use std::{collections::BTreeSet, time::Duration};
 /// How soon a check that has failed is asked again, at first and at last.
 const FIRST_REST: Duration = Duration::from_millis(100);
 const LONGEST_REST: Duration = Duration::from_secs(1);
+/// How long a check may take that is asked at the end of the bake time.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
 /// What a step of a service may use.
 #[derive(Debug)]
@@ -170,10 +172,8 @@ impl ServiceUpdate {
     pub(super) fn tick(&mut self, ctx: &mut ServiceCtx<'_>) -> ServiceProgress {
         match self.stage.clone() {
             ServiceStage::Resting { until, check } if ctx.now >= until => self.probe(ctx, check),
-            ServiceStage::Baking { until, asked: None, .. } if ctx.now >= until => {
-                self.compare(ctx, 0)
-            }
-            ServiceStage::Baking { until, next, asked: None } if ctx.now >= next => {
+            // Also when its time is over: what has happened since the last look counts.
+            ServiceStage::Baking { until, next, asked: None } if ctx.now >= next.min(until) => {
                 self.ask_while_baking(ctx, until, 0)
             }
             ServiceStage::Inspecting { .. }
@@ -416,8 +416,9 @@ impl ServiceUpdate {
         from: usize,
     ) -> ServiceProgress {
         let next = (from..ctx.plan.checks.len()).find(|at| is_asked_again(ctx, *at));
+        let deadline = until.max(ctx.now.after(LAST_LOOK));
         let asked = match next {
-            Some(check) => (ctx.probe(check, self.target(), until), Some(check)),
+            Some(check) => (ctx.probe(check, self.target(), deadline), Some(check)),
             None => (ctx.inspect(), None),
         };
         self.stage = ServiceStage::Baking { until, next: ctx.now, asked: Some(asked) };

@@ -175,6 +175,7 @@ impl Rollout {
         for mut file in changed {
             match files.iter_mut().find(|it| it.template == file.template) {
                 Some(earlier) => {
+                    file.unconfirmed = file.old.map(|found| found.digest);
                     file.old = earlier.old.clone();
                     *earlier = file;
                 }
@@ -417,6 +418,8 @@ impl Rollout {
                 let why = format!("service '{name}': {trouble}");
                 self.fail_update(step, &Blame::Service(name), why);
             }
+            // The next start goes on with the way back.
+            (ServiceProgress::Failed(_), true) if self.ending => self.stage = RolloutStage::Idle,
             (ServiceProgress::Failed(trouble), true) => {
                 entry.told = ToldState::Back;
                 self.note_adrift(format!("service '{name}' cannot go back: {trouble}"));
@@ -530,6 +533,11 @@ impl Rollout {
     /// Something has failed. With a record the way back begins; without one nothing has changed.
     pub(super) fn fail_update(&mut self, step: &mut RolloutStep, blame: &Blame, why: String) {
         let RolloutStage::Updating(update) = &self.stage else { return };
+        if self.ending {
+            // Whatever is told while the node ends may fail because of that: the next start goes on.
+            self.stage = RolloutStage::Idle;
+            return;
+        }
         let profile = self.blamed(update, blame);
         if let Some(record) = &mut self.kept.update {
             record.failure = Some(UpdateFailure { profile, failure: why, adrift: false });

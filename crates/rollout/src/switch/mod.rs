@@ -31,10 +31,12 @@ use crate::store::Store;
 use mainstay_core::{
     name::Name,
     plan::TemplatePlan,
-    rollout::{RestoreOutcome, StageFailure, StageSet, StagedFile, StagedSet, Trouble, Version},
+    rollout::{
+        Content, RestoreOutcome, StageFailure, StageSet, StagedFile, StagedSet, Trouble, Version,
+    },
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The largest file at a destination that is replaced: a copy of it is kept.
 const LARGEST_OLD: u64 = 64 << 20;
@@ -65,16 +67,18 @@ impl Switch {
     }
 
     /// What staging would change, for people: names in place of secrets, nothing is written.
+    /// `unstored`: contents that are not in the store.
     ///
     /// # Errors
     /// As [`Switch::stage`], but that edits of somebody else are part of the difference.
     pub fn preview(
         &self,
         set: &StageSet,
+        unstored: &BTreeMap<Name, Arc<Content>>,
         templates: &[TemplatePlan],
         node: &Value,
     ) -> Result<Vec<Preview>, StageFailure> {
-        preview::preview(&self.store, set, templates, node)
+        preview::preview(&self.store, set, unstored, templates, node)
     }
 
     /// Puts staged files in place.

@@ -6,16 +6,16 @@ use super::{
     render::{Output, render},
 };
 use crate::{
-    store::Store,
+    store::{Store, UnknownSecrets},
     template::{Mask, ShowSecrets},
 };
 use mainstay_core::{
     name::Name,
     plan::TemplatePlan,
-    rollout::{StageFailure, StageSet, Trouble},
+    rollout::{Content, StageFailure, StageSet, Trouble},
 };
 use serde_json::Value;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 /// One destination that would change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,13 +29,17 @@ pub struct Preview {
 pub(super) fn preview(
     store: &Store,
     set: &StageSet,
+    unstored: &BTreeMap<Name, Arc<Content>>,
     templates: &[TemplatePlan],
     node: &Value,
 ) -> Result<Vec<Preview>, StageFailure> {
     // Whether anything changes only the values tell.
-    let real = render(store, set, templates, node, ShowSecrets::Values)?;
-    let named = render(store, set, templates, node, ShowSecrets::Names)?;
-    let hidden = store.mask();
+    let real = render(store, set, unstored, templates, node, ShowSecrets::Values)?;
+    let named = render(store, set, unstored, templates, node, ShowSecrets::Names)?;
+    let mut hidden = store.mask();
+    if let Ok(hidden) = &mut hidden {
+        real.iter().for_each(|it| hidden.append(&it.mask));
+    }
     let mut all = Vec::new();
     for (real, named) in real.iter().zip(&named) {
         let plan = real.plan;
@@ -62,13 +66,18 @@ pub(super) fn preview(
 }
 
 /// What is there is shown without any secret that we ever put there.
-fn shown(found: &Found, new: &[u8], uses_secret: bool, hidden: &Result<Mask, ()>) -> String {
+fn shown(
+    found: &Found,
+    new: &[u8],
+    uses_secret: bool,
+    hidden: &Result<Mask, UnknownSecrets>,
+) -> String {
     let was = match (found, hidden) {
         (Found::File { bytes, .. }, Ok(mask)) => mask.apply_bytes(bytes),
-        (Found::File { bytes, .. }, Err(())) if !uses_secret => {
+        (Found::File { bytes, .. }, Err(UnknownSecrets)) if !uses_secret => {
             String::from_utf8_lossy(bytes).into_owned()
         }
-        (Found::File { .. }, Err(())) => {
+        (Found::File { .. }, Err(UnknownSecrets)) => {
             return "it differs; what is there is not shown, as its secrets are not known\n".into();
         }
         (Found::Nothing | Found::Link { .. }, _) => String::new(),

@@ -12,7 +12,7 @@ use crate::{
 use mainstay_core::{
     name::Name,
     plan::TemplatePlan,
-    rollout::{Digest, StageFailure, StageSet, Trouble},
+    rollout::{Content, Digest, StageFailure, StageSet, Trouble},
 };
 use serde_json::Value;
 use std::{
@@ -20,6 +20,7 @@ use std::{
     fmt::Display,
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// Of one directory.
@@ -61,17 +62,21 @@ impl Output {
     }
 }
 
-/// All of them, or the first that cannot be rendered.
+/// All of them, or the first that cannot be rendered. `unstored`: contents that are not in the store.
 pub(super) fn render<'a>(
     store: &Store,
     set: &StageSet,
+    unstored: &BTreeMap<Name, Arc<Content>>,
     templates: &'a [TemplatePlan],
     node: &Value,
     show: ShowSecrets,
 ) -> Result<Vec<RenderedTemplate<'a>>, StageFailure> {
     let mut profiles = BTreeMap::new();
     for (name, version) in &set.profiles {
-        let content = store.content(name, version).map_err(disk)?;
+        let content = match unstored.get(name) {
+            Some(content) => content.clone(),
+            None => Arc::new(store.content(name, version).map_err(disk)?),
+        };
         let scope = ProfileScope::read(&content)
             .map_err(|error| disk(format!("profile '{name}': {error}")))?;
         profiles.insert(name, scope);

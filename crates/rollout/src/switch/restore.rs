@@ -59,7 +59,9 @@ fn put_back(
         return Ok(None);
     }
     let aside = match is {
-        Some(digest) if digest != file.new && Some(digest) != was => Some(set_aside(at)?),
+        Some(digest) if ![Some(file.new), was, file.unconfirmed].contains(&Some(digest)) => {
+            Some(set_aside(at)?)
+        }
         Some(_) | None => None,
     };
     match &file.old {

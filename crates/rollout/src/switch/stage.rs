@@ -37,7 +37,7 @@ pub(super) fn stage(
     templates: &[TemplatePlan],
     node: &Value,
 ) -> Result<StagedSet, StageFailure> {
-    let rendered = render(store, set, templates, node, ShowSecrets::Values)?;
+    let rendered = render(store, set, &BTreeMap::new(), templates, node, ShowSecrets::Values)?;
     let (mut changes, mut unchanged, mut edited) = (Vec::new(), BTreeMap::new(), Vec::new());
     for rendered in rendered {
         let plan = rendered.plan;
@@ -49,7 +49,7 @@ pub(super) fn stage(
             unchanged.insert(plan.name.clone(), rendered.digest);
             continue;
         }
-        if let Some(told) = edit(&rendered, &found) {
+        if let Some(told) = edit(store, &rendered, &found) {
             edited.push((plan.name.clone(), told));
         }
         changes.push(Change { rendered, at, found, access });
@@ -78,21 +78,23 @@ fn is_in_place(rendered: &RenderedTemplate<'_>, found: &Found, access: Access) -
 }
 
 /// What somebody else has done to a destination since we put something there.
-fn edit(rendered: &RenderedTemplate<'_>, found: &Found) -> Option<String> {
+fn edit(store: &Store, rendered: &RenderedTemplate<'_>, found: &Found) -> Option<String> {
     let (expected, is) = (rendered.expected?, found.digest()?);
     if is == expected || is == rendered.digest {
         return None;
     }
     let path = rendered.plan.dst.display();
-    let told = match (found, &rendered.output) {
-        (Found::File { bytes, .. }, Output::File(new)) => {
-            let text = |bytes: &[u8]| rendered.mask.apply_bytes(bytes);
+    // What is there may have secrets of an earlier version.
+    let told = match (found, &rendered.output, store.mask()) {
+        (Found::File { bytes, .. }, Output::File(new), Ok(mut mask)) => {
+            mask.append(&rendered.mask);
+            let text = |bytes: &[u8]| mask.apply_bytes(bytes);
             format!(
                 "; to overwrite it would change:\n{}",
                 difference(&text(bytes), &text(&new.bytes))
             )
         }
-        (Found::Nothing | Found::File { .. } | Found::Link { .. }, _) => String::new(),
+        (Found::Nothing | Found::File { .. } | Found::Link { .. }, _, _) => String::new(),
     };
     Some(format!("{path} was edited by somebody else since the last version{told}"))
 }
@@ -236,6 +238,7 @@ impl Change<'_> {
             staged: self.at.path_beside("new"),
             new: self.rendered.digest,
             old,
+            unconfirmed: None,
         }
     }
 }

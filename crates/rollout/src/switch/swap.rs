@@ -45,8 +45,9 @@ fn put_in_place(file: &StagedFile, at: &Destination, mode: Option<u32>) -> io::R
         Some(_) => return Err(io::Error::other("what was staged is not what is there now")),
         None => return Err(io::Error::other("what was staged is gone")),
     }
-    if found.digest() != file.old.as_ref().map(|old| old.digest) && found.digest() != Some(file.new)
-    {
+    let (is, old) = (found.digest(), file.old.as_ref().map(|old| old.digest));
+    let is_unconfirmed = is.is_some() && is == file.unconfirmed;
+    if is != old && is != Some(file.new) && !is_unconfirmed {
         return Err(io::Error::other("somebody else has edited it meanwhile"));
     }
     if at.dir.entry(staged)?.is_some_and(|entry| entry.kind == EntryKind::File) {

@@ -282,13 +282,36 @@ fn a_disk_that_cannot_take_it_is_found_before_anything_is_switched() {
 }
 
 #[test]
+fn what_an_update_that_was_cut_off_has_put_in_place_is_nobodys_edit() {
+    let mut place = Place::new("cut-off");
+    place.apply("one");
+    let two = place.stage("two").expect("staged").changed;
+    place.switch.switch(&two).expect("switched");
+    place.expected.extend(two.iter().map(|file| (file.template.clone(), file.new)));
+    // As core joins an open record and the set that follows it.
+    let mut three = place.stage("three").expect("staged").changed;
+    for (file, earlier) in three.iter_mut().zip(&two) {
+        file.unconfirmed = file.old.take().map(|found| found.digest);
+        file.old.clone_from(&earlier.old);
+    }
+    let back = place.switch.restore(&three);
+    assert_eq!((back.set_aside, back.failed), (Vec::new(), Vec::new()), "before it was switched");
+    assert_eq!(place.seen(), all("one"));
+    place.switch.switch(&three).expect("from the old one as well");
+    assert_eq!(place.seen(), all("three"));
+    let back = place.switch.restore(&three);
+    assert_eq!((back.set_aside, back.failed), (Vec::new(), Vec::new()));
+    assert_eq!(place.seen(), all("one"));
+}
+
+#[test]
 fn a_preview_shows_what_would_change_and_no_secret() {
     let mut place = Place::new("preview");
     place.apply("one");
     // As long as the applied version is kept, its secrets are known.
     let one = place.set("one");
     let preview = |place: &Place, set: &StageSet| {
-        place.switch.preview(set, &place.templates, &json!({})).expect("valid")
+        place.switch.preview(set, &BTreeMap::new(), &place.templates, &json!({})).expect("valid")
     };
     assert_eq!(preview(&place, &one), []);
     let shown = preview(&place, &place.set("two"));

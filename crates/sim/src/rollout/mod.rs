@@ -307,6 +307,7 @@ impl RolloutWorld {
                 staged: place("new", new),
                 new: digest(new),
                 old: copy,
+                unconfirmed: None,
                 template,
             });
         }

@@ -52,6 +52,7 @@ impl Draft {
             bake_time: Duration::ZERO,
         };
         Draft(RolloutPlan {
+            signal_files: None,
             refresh_interval: Duration::from_secs(30),
             failure_timeout: Duration::from_secs(900),
             on_failure: None,

@@ -3,7 +3,7 @@
 use super::{applied, booted, serve, told};
 use mainstay_core::{
     plan::{HealthComparison, HealthSource, ReloadMethod, RolloutPlan, ServiceCheck},
-    rollout::{InstanceNumber, RequestCount, RolloutPhase},
+    rollout::{InstanceNumber, RequestCount, RolloutInput, RolloutPhase},
 };
 use mainstay_sim::rollout::{Draft, RolloutWorld, SimService, name};
 use std::{collections::BTreeSet, time::Duration};
@@ -152,6 +152,20 @@ fn a_service_that_becomes_unhealthy_while_it_bakes_brings_the_update_back() {
     world.run_for(2);
     assert_eq!(applied(&world, "app"), Some(1));
     assert_ne!(world.phase(), RolloutPhase::Updating);
+}
+
+#[test]
+fn a_service_that_fails_right_before_its_bake_time_is_over_brings_the_update_back() {
+    let plan = Draft(plan()).with(|it| it.services[0].bake_time = Duration::from_millis(300));
+    let mut world = booted(plan.0);
+    world.run_for(11);
+    serve(&mut world, "app", 2);
+    world.step(RolloutInput::Noticed { profile: name("app") });
+    world.run();
+    assert_eq!(world.phase(), RolloutPhase::Updating, "it bakes");
+    service(&mut world).healthy = false;
+    world.run_for(1);
+    assert_eq!(applied(&world, "app"), Some(1));
 }
 
 #[test]

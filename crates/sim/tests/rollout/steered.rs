@@ -110,6 +110,37 @@ fn a_plan_waits_for_the_update_under_way() {
 }
 
 #[test]
+fn what_is_noticed_while_a_source_is_asked_is_asked_for_afterwards() {
+    let mut world = booted(plan());
+    serve(&mut world, "app", 2);
+    world.step(RolloutInput::Noticed { profile: name("app") });
+    let asked = world.sources[&name("app")].asked;
+    world.step(RolloutInput::Noticed { profile: name("app") });
+    world.run();
+    assert_eq!(world.sources[&name("app")].asked, asked + 2);
+}
+
+#[test]
+fn a_service_that_fails_while_the_node_ends_is_told_again_and_no_version_is_blamed() {
+    let mut world = booted(plan());
+    serve(&mut world, "app", 2);
+    spoil(&mut world, "web", 2);
+    world.tick();
+    while !told(&mut world).iter().any(|it| it.starts_with("file conf")) {
+        assert!(world.carry_out());
+    }
+    world.step(RolloutInput::Ending);
+    world.run();
+    assert!(world.kept.update.as_ref().is_some_and(|it| it.failure.is_none()));
+    assert_eq!(world.kept.profiles[&name("app")].refused, None);
+    world.services.values_mut().for_each(|it| it.cannot.clear());
+    world.kill();
+    world.start(false);
+    world.run();
+    assert_eq!(applied(&world, "app"), Some(2));
+}
+
+#[test]
 fn a_node_that_ends_finishes_the_service_it_tells_and_the_next_start_goes_on() {
     let mut world = booted(Draft::new("a", &[("t", "a")], &[("x", "t"), ("y", "t")]).0);
     serve(&mut world, "a", 2);
