@@ -7,7 +7,7 @@ use crate::{
         job::PlacedJob,
         when::{
             UnresolvedCondition, UnresolvedTrigger, events_of_jobs, events_of_node,
-            events_of_watches,
+            events_of_rollout, events_of_watches,
         },
     },
     reader::{Place, Reader, Span},
@@ -15,7 +15,10 @@ use crate::{
 use mainstay_core::{
     event::{EventName, Speaker},
     name::Name,
-    plan::{Awaited, Condition, OnLoss, SourceRef, Trigger, WatchPlan, While},
+    plan::{
+        Awaited, Condition, OnLoss, RolloutPlan, RolloutSource, SourceRef, Trigger, WatchPlan,
+        While,
+    },
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,11 +33,18 @@ struct SourceIndex {
     /// Jobs without checks.
     unchecked: BTreeSet<Name>,
     watches: BTreeSet<String>,
+    /// Profiles and templates.
+    rollout: BTreeSet<RolloutSource>,
 }
 
 /// Fills in `when` and `while` of every job.
-pub(crate) fn resolve(r: &mut Reader<'_>, jobs: &mut [PlacedJob], watches: &[(WatchPlan, Place)]) {
-    let known = SourceIndex::of(jobs, watches);
+pub(crate) fn resolve(
+    r: &mut Reader<'_>,
+    jobs: &mut [PlacedJob],
+    watches: &[(WatchPlan, Place)],
+    rollout: Option<&RolloutPlan>,
+) {
+    let known = SourceIndex::of(jobs, watches, rollout);
     let mut conditions = 0;
     let mut wrong: BTreeSet<String> = BTreeSet::new();
     for placed in &mut *jobs {
@@ -100,7 +110,16 @@ fn resolve_one(r: &mut Reader<'_>, known: &SourceIndex, placed: &mut PlacedJob) 
 }
 
 impl SourceIndex {
-    fn of(jobs: &[PlacedJob], watches: &[(WatchPlan, Place)]) -> SourceIndex {
+    fn of(
+        jobs: &[PlacedJob],
+        watches: &[(WatchPlan, Place)],
+        rollout: Option<&RolloutPlan>,
+    ) -> SourceIndex {
+        let profiles = rollout.iter().flat_map(|it| &it.profiles);
+        let profiles = profiles.map(|it| RolloutSource::Profile(it.name.clone()));
+        let templates = rollout.iter().flat_map(|it| &it.templates);
+        let templates = templates.map(|it| RolloutSource::Template(it.name.clone()));
+        let rollout = profiles.chain(templates).collect();
         let watches = watches.iter().map(|(watch, _)| watch.name.to_string()).collect();
         let mut by_name: BTreeMap<String, Vec<Name>> = BTreeMap::new();
         let mut unchecked = BTreeSet::new();
@@ -114,7 +133,7 @@ impl SourceIndex {
                 by_name.entry(base.as_str().to_owned()).or_default().push(plan.name.clone());
             }
         }
-        SourceIndex { by_name, unchecked, watches }
+        SourceIndex { by_name, unchecked, watches, rollout }
     }
 
     /// What a condition means: one condition, or one for each instance.
@@ -144,6 +163,7 @@ impl SourceIndex {
         let names = match self.look_up(r, source, *span)? {
             FoundSource::Jobs(names) => names,
             FoundSource::Watch(watch) => return of_watch(r, written, watch),
+            FoundSource::Rollout(source) => return of_rollout(r, written, source),
         };
         if of_node {
             let message = format!("'{event}' is said by the node, not by a job");
@@ -195,6 +215,7 @@ impl SourceIndex {
         }
         match self.look_up(r, source, span)? {
             FoundSource::Watch(watch) => Some(SourceRef::Watch(watch)),
+            FoundSource::Rollout(source) => Some(SourceRef::Rollout(source)),
             FoundSource::Jobs([one]) => Some(SourceRef::Job(one.clone())),
             FoundSource::Jobs(several) => {
                 let message = format!("'{source}' has {} instances", several.len());
@@ -225,12 +246,17 @@ impl SourceIndex {
             };
             return r.absent(span, message, help);
         }
-        if let Some((kind @ ("template" | "profile"), _)) = source.split_once('.') {
-            return r.wrong(
-                span,
-                format!("a {kind} as source is not supported yet"),
-                "remove it: this version cannot do it",
-            );
+        if let Some((kind @ ("template" | "profile"), name)) = source.split_once('.') {
+            let known = RolloutSource::parse(source).filter(|it| self.rollout.contains(it));
+            if let Some(source) = known {
+                return Some(FoundSource::Rollout(source));
+            }
+            let names: Vec<String> = self.rollout.iter().map(ToString::to_string).collect();
+            let help = match nearest(source, names.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("add the table [{kind}s.{name}]"),
+            };
+            return r.absent(span, format!("there is no {kind} '{name}'"), help);
         }
         let message = format!("there is no job '{source}'");
         // Comparing many wrong names with many jobs takes long, and helps nobody.
@@ -254,6 +280,20 @@ impl SourceIndex {
 enum FoundSource<'a> {
     Jobs(&'a [Name]),
     Watch(Name),
+    Rollout(RolloutSource),
+}
+
+fn of_rollout(
+    r: &mut Reader<'_>,
+    written: &UnresolvedCondition,
+    source: RolloutSource,
+) -> Option<Vec<Condition>> {
+    let event = written.event;
+    if event.is_said_by(Speaker::Rollout) {
+        return Some(vec![Condition { source: SourceRef::Rollout(source), event }]);
+    }
+    let message = format!("'{event}' is not said by a profile or a template");
+    r.wrong(written.span, message, format!("use {}", events_of_rollout()))
 }
 
 fn of_watch(

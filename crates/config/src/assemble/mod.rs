@@ -6,6 +6,7 @@ mod digest;
 mod jobs;
 mod parts;
 mod references;
+mod rollout;
 mod single;
 mod stop_time;
 mod unique;
@@ -34,6 +35,8 @@ use mainstay_core::{
     plan::{ApiPlan, AppPlan, ContainerPilotPlan, ExitRule, FleetPlan, Log, Plan, WatchPlan},
 };
 use parts::{Part, merge, table};
+use rollout::RolloutParts;
+use std::sync::Arc;
 
 const MOST_APPS: usize = 1000;
 
@@ -90,13 +93,20 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     let fleet = fleet(&mut r, &parts.fleet, &node);
     let apps = apps(&mut r, &parts.apps);
     let mut jobs = jobs::jobs(&mut r, &parts.jobs, &log.log);
-    conditions::resolve(&mut r, &mut jobs, &watches);
+    let tables = RolloutParts {
+        rollout: &parts.rollout,
+        profiles: &parts.profiles,
+        templates: &parts.templates,
+        services: &parts.services,
+    };
+    let rollout = rollout::rollout(&mut r, &tables, &jobs);
+    conditions::resolve(&mut r, &mut jobs, &watches, rollout.as_ref());
     references::need_discovery(&mut r, parts.discovery.is_empty(), &jobs, &watches);
     references::membership(&mut r, &apps, &jobs);
     let apps = apps.into_iter().map(|(app, _)| app).collect();
     let places = jobs.iter().map(|it| place(&r, it)).collect();
     let (stop_at, stop_times) = (node.stop_timeout, stop_time::written(&jobs));
-    let mut plan = judge(&mut r, node, jobs, apps, api);
+    let mut plan = judge(&mut r, node, jobs, apps, (api, rollout.is_some()));
     let longest_stop = stop_time::judge(&mut r, &mut plan, stop_at, &stop_times);
     plan.telemetry = telemetry;
     plan.containerpilot = containerpilot;
@@ -104,6 +114,7 @@ pub(crate) fn assemble(sources: &Sources, ctx: &Context) -> Result<Loaded, Error
     plan.watches = watches.into_iter().map(|(watch, _)| watch).collect();
     plan.discovery = discovery;
     plan.fleet = fleet.map(Box::new);
+    plan.rollout = rollout.map(Arc::new);
     Ok(Loaded { warnings: r.finish()?, plan, places, longest_stop })
 }
 
@@ -202,7 +213,7 @@ fn judge(
     node: Node,
     jobs: Vec<PlacedJob>,
     apps: Vec<AppPlan>,
-    api: ApiPlan,
+    (api, rolls_out): (ApiPlan, bool),
 ) -> Plan {
     unique::one_user_of_each_address(r, &jobs);
     unique::one_job_for_each_entry(r, &node.plan.name, &jobs);
@@ -211,7 +222,7 @@ fn judge(
     plan.exit = match node.exit {
         None if main => ExitRule::Main,
         // Somebody means to come and ask, also when nothing runs.
-        None if api.listen.is_some() || r.in_fleet => ExitRule::Never,
+        None if api.listen.is_some() || r.in_fleet || rolls_out => ExitRule::Never,
         None => ExitRule::All,
         Some((ExitRule::Main, at)) if !main => {
             r.file = at.file;
@@ -221,7 +232,7 @@ fn judge(
         }
         Some((rule, _)) => rule,
     };
-    if jobs.is_empty() {
+    if jobs.is_empty() && !rolls_out {
         r.nothing("there is no job", "add one: [jobs.NAME] with exec = \"program argument\"");
     }
     let jobs = jobs.into_iter().map(|it| it.job.plan).collect();

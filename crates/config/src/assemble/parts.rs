@@ -11,7 +11,7 @@ use toml::{
 /// A larger file that is no TOML gets one report: recovery would make one for nearly every byte.
 const RECOVERED: usize = 256 << 10;
 
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 14] = [
     "node",
     "log",
     "jobs",
@@ -22,8 +22,11 @@ const TABLES: [&str; 10] = [
     "containerpilot",
     "api",
     "fleet",
+    "rollout",
+    "profiles",
+    "templates",
+    "services",
 ];
-const LATER: [&str; 4] = ["rollout", "profiles", "templates", "services"];
 
 pub(super) fn tree<'t>(r: &mut Reader<'_>, text: &'t str) -> DeTable<'t> {
     match DeTable::parse(text) {
@@ -63,6 +66,10 @@ pub(super) struct Parts<'t> {
     pub(super) discovery: Vec<Part<'t>>,
     pub(super) api: Vec<Part<'t>>,
     pub(super) fleet: Vec<Part<'t>>,
+    pub(super) rollout: Vec<Part<'t>>,
+    pub(super) profiles: Vec<Part<'t>>,
+    pub(super) templates: Vec<Part<'t>>,
+    pub(super) services: Vec<Part<'t>>,
 }
 
 pub(super) fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -> Parts<'t> {
@@ -81,12 +88,12 @@ pub(super) fn parts<'t>(r: &mut Reader<'_>, trees: &'t [(usize, DeTable<'t>)]) -
                 "discovery" => &mut parts.discovery,
                 "api" => &mut parts.api,
                 "fleet" => &mut parts.fleet,
-                later if LATER.contains(&later) => {
-                    r.not_yet(later, name.span());
-                    continue;
-                }
+                "rollout" => &mut parts.rollout,
+                "profiles" => &mut parts.profiles,
+                "templates" => &mut parts.templates,
+                "services" => &mut parts.services,
                 unknown => {
-                    r.unknown(unknown, name.span(), &TABLES, &LATER);
+                    r.unknown(unknown, name.span(), &TABLES, &[]);
                     continue;
                 }
             };

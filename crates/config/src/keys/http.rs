@@ -164,7 +164,7 @@ pub(crate) fn read(v: Value<'_>, r: &mut Reader<'_>) -> Option<Http> {
     Some(it.http)
 }
 
-fn url(v: Value<'_>, r: &mut Reader<'_>) -> Option<String> {
+pub(crate) fn url(v: Value<'_>, r: &mut Reader<'_>) -> Option<String> {
     let text = r.filled(v)?;
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let Some(rest) = rest else {

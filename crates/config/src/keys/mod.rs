@@ -18,11 +18,11 @@ pub(crate) mod log;
 pub(crate) mod node;
 pub(crate) mod reload;
 pub(crate) mod restart;
+pub(crate) mod rollout;
 pub(crate) mod stdio;
 pub(crate) mod stop;
 pub(crate) mod telemetry;
 pub(crate) mod when;
-pub(crate) mod xmlrpc;
 
 use crate::reader::{Reader, Value};
 use std::sync::LazyLock;
@@ -71,6 +71,8 @@ pub enum Kind {
     Table,
     /// Such a table, or a list of them.
     Tables,
+    /// One of the words or such a table, or a list of these.
+    WordsOrTables(&'static [&'static str]),
     /// A string, or a table with the keys of its own name.
     TextOrTable,
     /// A string or a list of strings.
@@ -101,6 +103,7 @@ impl Kind {
             Kind::Accounts => "a list of names or numbers",
             Kind::Command => "a command: a string or a list of strings",
             Kind::OneOfOrTable(_) => "a string or a table",
+            Kind::WordsOrTables(_) => "a string, a table, or a list of these",
             Kind::Table => "a table",
             Kind::Tables => "a table or a list of tables",
             Kind::TextOrTable => "a string or a table",
@@ -116,6 +119,7 @@ impl Kind {
         match self {
             Kind::Command | Kind::Map | Kind::Texts => Kind::Text,
             Kind::Tables => Kind::Table,
+            Kind::WordsOrTables(words) => Kind::OneOfOrTable(words),
             Kind::Integers => Kind::Integer,
             Kind::Numbers => Kind::Number,
             Kind::Accounts => Kind::Account,
@@ -174,6 +178,8 @@ impl<T> Table<T> {
     }
 }
 
+const COMPARISON: &str = "services.NAME.checks.unicorn_health_comparison";
+
 static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
     node::NODE
         .listed("node")
@@ -202,8 +208,19 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(discovery::TLS.listed("discovery.tls"))
         .chain(api::API.listed("api"))
         .chain(api::TLS.listed("api.tls"))
-        .chain(xmlrpc::XML_RPC.listed("api.xmlrpc"))
+        .chain(api::xmlrpc::XML_RPC.listed("api.xmlrpc"))
         .chain(fleet::FLEET.listed("fleet"))
+        .chain(rollout::ROLLOUT.listed("rollout"))
+        .chain(rollout::profile::PROFILE.listed("profiles.NAME"))
+        .chain(rollout::template::TEMPLATE.listed("templates.NAME"))
+        .chain(rollout::service::SERVICE.listed("services.NAME"))
+        .chain(rollout::service::METHOD.listed("services.NAME.reload"))
+        .chain(rollout::check::CHECK.listed("services.NAME.checks"))
+        .chain(http::HTTP.listed("services.NAME.checks.http"))
+        .chain(http::TLS.listed("services.NAME.checks.http.tls"))
+        .chain(rollout::check::COMPARISON.listed(COMPARISON))
+        .chain(http::HTTP.listed("services.NAME.checks.unicorn_health_comparison.http"))
+        .chain(http::TLS.listed("services.NAME.checks.unicorn_health_comparison.http.tls"))
         .collect()
 });
 

@@ -33,6 +33,13 @@ pub(crate) fn events_of_watches() -> String {
     choice(EventName::ALL.iter().filter(|it| it.is_said_by(Speaker::Watch)))
 }
 
+/// `a, b or c`: what a profile or a template says.
+pub(crate) fn events_of_rollout() -> String {
+    choice(
+        EventName::ALL.iter().filter(|it| it.is_said_by(Speaker::Rollout) && it.can_be_awaited()),
+    )
+}
+
 /// `a, b, c`: what the node says.
 pub(crate) fn events_of_node() -> String {
     let said = EventName::ALL.iter().filter(|it| it.is_said_by(Speaker::Node));

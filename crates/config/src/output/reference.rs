@@ -81,6 +81,7 @@ fn shape(kind: Kind) -> String {
     match kind {
         Kind::OneOf(choice) => words(choice),
         Kind::OneOfOrTable(choice) => format!("{}, or a table", words(choice)),
+        Kind::WordsOrTables(choice) => format!("{}, a table, or a list of these", words(choice)),
         other => other.expects().to_owned(),
     }
 }
@@ -132,6 +133,28 @@ fn about(table: &str) -> &'static str {
         "fleet" => {
             "The nodes that act as one: the jobs of apps run on one of them, wherever there is room. \
              Relative paths start at the configuration file. `nodes` or `join` has to be there.\n\n"
+        }
+        "rollout" => {
+            "Configuration as a transaction: see [Rollout](../rollout.md). Profiles, templates and \
+             services go in the order of the file.\n\n"
+        }
+        "profiles.NAME" => {
+            "Configuration data. As `profile.NAME` it is a source of `healthy`, `changed` and \
+             `unhealthy`.\n\n"
+        }
+        "templates.NAME" => {
+            "A file that is made of profiles. As `template.NAME` it is a source of `healthy`, \
+             `changed` and `unhealthy`.\n\n"
+        }
+        "services.NAME" => {
+            "Who is told of changed files: a job, a unit of systemd, or a command.\n\n"
+        }
+        "services.NAME.reload" => "Exactly one of them.\n\n",
+        "services.NAME.checks" => "Each table is one check and has exactly one of these.\n\n",
+        "services.NAME.checks.unicorn_health_comparison" => {
+            "Of `flip-flop`: once the bake time is over, the new instance must not fail notably more \
+             of its requests than the old one. Exactly one of `exec` and `http` says where both are \
+             read; `{instance}` in it stands for 1 and 2.\n\n"
         }
         "telemetry" => {
             "What is shown to those who watch the node: see [telemetry](../telemetry.md).\n\n"

@@ -40,6 +40,10 @@ pub fn schema() -> Value {
             "discovery": described(table("discovery"), "Where services are found."),
             "api": described(table("api"), "Where the API can be reached, and by whom."),
             "fleet": described(table("fleet"), "The nodes that act as one."),
+            "rollout": described(table("rollout"), "How configuration is rolled out."),
+            "profiles": named("Configuration data, by name.", table("profiles.NAME")),
+            "templates": named("Files that are made of profiles.", table("templates.NAME")),
+            "services": named("Who is told of changed files.", table("services.NAME")),
         },
     })
 }
@@ -109,6 +113,10 @@ fn kind(key: &Key) -> Value {
         ]),
         Kind::OneOf(words) => one_of(words),
         Kind::OneOfOrTable(words) => either(&[one_of(words), inner()]),
+        Kind::WordsOrTables(words) => {
+            let one = either(&[one_of(words), inner()]);
+            either(&[one.clone(), json!({ "type": "array", "items": one })])
+        }
         Kind::Table => inner(),
         Kind::Tables => {
             either(&[inner(), json!({ "type": "array", "minItems": 1, "items": inner() })])

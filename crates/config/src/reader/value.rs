@@ -280,7 +280,9 @@ impl Reader<'_> {
     /// One of the words that the registry lists for the key.
     pub(crate) fn word(&mut self, v: Value<'_>) -> Option<String> {
         let text = self.text(v)?;
-        let (Kind::OneOf(words) | Kind::OneOfOrTable(words)) = v.key.kind else {
+        let (Kind::OneOf(words) | Kind::OneOfOrTable(words) | Kind::WordsOrTables(words)) =
+            v.key.kind
+        else {
             return Some(text);
         };
         if words.contains(&text.as_str()) {
@@ -431,7 +433,7 @@ impl Reader<'_> {
         let help = match v.kind() {
             Kind::Duration => DURATION_HELP.to_owned(),
             Kind::Size | Kind::Limit => SIZE_HELP.to_owned(),
-            Kind::OneOf(words) | Kind::OneOfOrTable(words) => {
+            Kind::OneOf(words) | Kind::OneOfOrTable(words) | Kind::WordsOrTables(words) => {
                 format!("use one of: {}", words.join(", "))
             }
             kind => format!("write {}", kind.expects()),

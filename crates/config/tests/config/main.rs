@@ -6,6 +6,7 @@ mod fleet;
 mod golden;
 mod plans;
 mod published;
+mod rollout;
 mod whatever;
 
 use mainstay_config::{Context, Loaded};

@@ -85,21 +85,21 @@ fn discovery(table: &str, name: &str) -> &'static str {
 
 #[test]
 fn every_key_accepts_its_documented_default_and_nothing_changes() {
-    for key in outside_fleets().filter(|key| !key.default.is_empty()) {
+    for key in by_themselves().filter(|key| !key.default.is_empty()) {
         let bare = undefined(plan(&with(key.table, "", "")));
         let text = with(key.table, key.name, key.default);
         assert_eq!(undefined(plan(&text)), bare, "{}.{}", key.table, key.name);
     }
 }
 
-/// Those of a fleet need a key, and are tried beside one.
-fn outside_fleets() -> impl Iterator<Item = &'static Key> {
-    keys().iter().filter(|key| key.table != "fleet")
+/// Those of a fleet and of a rollout need others, and are tried with them.
+fn by_themselves() -> impl Iterator<Item = &'static Key> {
+    keys().iter().filter(|key| key.table != "fleet" && !super::rollout::is_of_rollout(key.table))
 }
 
 #[test]
 fn every_word_of_a_choice_is_accepted() {
-    for key in outside_fleets() {
+    for key in by_themselves() {
         let (Kind::OneOf(words) | Kind::OneOfOrTable(words)) = key.kind else { continue };
         for word in words {
             // The other engine needs a directory.

@@ -3,8 +3,10 @@
 //! Over TCP nobody gets in without a token or a client certificate, unless the file says in so many
 //! words that everybody does.
 
+pub(crate) mod xmlrpc;
+
 use crate::{
-    keys::{Kind, Reload::Live, Table, key, xmlrpc},
+    keys::{Kind, Reload::Live, Table, key},
     notation::address,
     reader::{Place, Reader, Value},
 };
