@@ -28,6 +28,7 @@ use crate::{
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
     reload::previews::Previews,
+    rollout::{RolloutRoom, RolloutSlot},
     trace::{self, EndCause},
     view::Facts,
 };
@@ -112,6 +113,7 @@ pub struct Agent {
     pub(crate) fleet: Option<FleetRoom>,
     /// Something has changed here that the fleet may have to know.
     pub(crate) fleet_is_behind: bool,
+    pub(crate) rollout: RolloutSlot,
     /// The node has said that everything is over.
     pub(crate) over: Option<Over>,
     /// When it last had nothing to do: CLOCK_BOOTTIME, ns.
@@ -177,7 +179,9 @@ impl Agent {
     /// Runs until the run or the keeper ends.
     pub async fn run(&mut self) -> End {
         loop {
-            if let Some(over) = self.over {
+            if let Some(over) = self.over
+                && !self.rollout_finishes()
+            {
                 return End::Over(over);
             }
             self.last_awake = mainstay_sys::clock::boottime();
@@ -215,7 +219,8 @@ impl Agent {
     /// The node, as the keeper is to remember it.
     pub(crate) fn summary(&self) -> NodeSummary {
         let (seq, phase) = (self.node.seq(), self.node.phase());
-        NodeSummary { seq, phase, again: self.node.begins_anew() }
+        let held_until = self.rollout.room().and_then(RolloutRoom::held_until);
+        NodeSummary { seq, phase, again: self.node.begins_anew(), held_until }
     }
 
     /// The link, for what is left to say once the loop has ended.
@@ -239,6 +244,7 @@ impl Agent {
             () = self.crons.due() => self.fire_crons(),
             () = self.give_back.due() => self.give_back(),
             wake = fleet::next_wake(&mut self.fleet) => self.on_fleet(wake),
+            wake = self.rollout.next_wake() => self.on_rollout(wake),
             () = sleep_until(self.retry_at), if self.has_unwritten() => self.write_again(),
         }
     }
@@ -331,12 +337,17 @@ impl Agent {
     pub(crate) fn take(&mut self, input: Input, origin: Origin) -> Result<(), End> {
         self.step(input, origin)?;
         self.take_own()?;
+        self.tell_rollout()?;
         self.tell_fleet()
     }
 
     /// One input that nobody has to be told of: what the fleet has to know it is told later.
     pub(crate) fn take_alone(&mut self, input: Input) -> Result<(), End> {
-        self.step(input, Origin::World)?;
+        self.take_alone_from(input, Origin::World)
+    }
+
+    pub(crate) fn take_alone_from(&mut self, input: Input, origin: Origin) -> Result<(), End> {
+        self.step(input, origin)?;
         self.take_own()
     }
 
@@ -383,6 +394,7 @@ impl Agent {
             _ => None,
         });
         let to_tell = events.clone();
+        self.rollout_hears(&events);
         self.meter.events(&events);
         // Before the record of an end is given up, whose word would count otherwise.
         let (remembered, commands): (Vec<Command>, Vec<Command>) =
@@ -530,7 +542,7 @@ impl Agent {
 
     /// The keeper knows the number of an event before anybody else hears of it: should the journal be
     /// lost, no other gets it.
-    fn tell_progress(&mut self) {
+    pub(crate) fn tell_progress(&mut self) {
         let told = self.summary();
         if self.told != Some(told) {
             self.told = Some(told);

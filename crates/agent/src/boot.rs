@@ -26,6 +26,7 @@ use crate::{
     metrics::Meter,
     metrics::user_metrics::UserMetrics,
     reload::{options::Options, previews::Previews},
+    rollout::{self, RolloutSlot},
     trace,
     view::Facts,
 };
@@ -83,6 +84,8 @@ pub enum BootError {
     Config(#[from] Invalid),
     #[error(transparent)]
     Fleet(#[from] fleet::JoinError),
+    #[error(transparent)]
+    Rollout(#[from] rollout::OpenError),
 }
 
 /// Everything up to the first decision: the node is as it was left or written, discovery's tasks run,
@@ -105,6 +108,10 @@ pub async fn boot(
     trace::follow(&node.plan().log);
     trace::set_level(&node.plan().node.log_level);
     let (fleet, peers) = fleet::join(node.plan(), &welcome).await?.unzip();
+    let (changes, rollout_changes) = watch::channel(0);
+    let rollout = node.plan().rollout.as_ref();
+    let name = &node.plan().node.name;
+    let rollout = RolloutSlot::open(rollout, name, &welcome.state_dir, changes).await?;
     let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
     let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
@@ -117,6 +124,7 @@ pub async fn boot(
         user_metrics: user_metrics.clone(),
         listeners: listeners_now,
         peers,
+        rollout_changes,
     };
     let (handle, calls) = Handle::new(event_log.clone(), options.clone(), shared);
     let mut agent = Agent {
@@ -162,6 +170,7 @@ pub async fn boot(
         give_back: GiveBack::default(),
         fleet,
         fleet_is_behind: true,
+        rollout,
         over: None,
         last_awake: mainstay_sys::clock::boottime(),
         beginning: None,
@@ -231,7 +240,10 @@ impl Agent {
         if matches!(begins, Begins::Run) {
             self.tell_disabled();
         }
+        let takes_over = !matches!(begins, Begins::Run);
+        self.hold_ready(takes_over);
         self.decide_first(*welcome, begins)?;
+        self.begin_rollout(takes_over)?;
         // An agent that died before it could answer has left something else there.
         self.keep_what_counts(disabled);
         Ok(())

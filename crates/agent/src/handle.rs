@@ -6,6 +6,7 @@ use crate::{
     fleet::{FleetPeers, FleetRoom, PeerStates},
     metrics::user_metrics::UserMetrics,
     reload::{Applied, options::Options, previews::PreviewError},
+    rollout::RequestCaller,
     wait::Wait,
 };
 use mainstay_core::{
@@ -14,6 +15,7 @@ use mainstay_core::{
     name::Name,
     node::{Refusal, Request},
     plan::{ApiPlan, Listeners, Plan},
+    rollout::RolloutRequest,
 };
 use mainstay_import::Loaded;
 use mainstay_net::BoxedStream;
@@ -43,6 +45,7 @@ pub(crate) enum Call {
     Upgrade(Option<PathBuf>, oneshot::Sender<String>),
     HandOver(bool),
     AskFleet(FleetRequest, oneshot::Sender<RequestAnswer>),
+    AskRollout(RolloutRequest, RequestCaller),
 }
 
 /// Asks the agent. Cheap to clone.
@@ -65,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) listeners: watch::Receiver<Listeners>,
     /// The other nodes of its fleet, if it has one.
     pub(crate) peers: Option<FleetPeers>,
+    /// Counts what happens to the rollout.
+    pub(crate) rollout_changes: watch::Receiver<u64>,
 }
 
 impl Handle {
@@ -134,6 +139,14 @@ impl Handle {
     /// at any time.
     pub async fn next_peer(&self) -> Option<(Name, BoxedStream)> {
         self.shared.peers.as_ref()?.next_stream().await
+    }
+
+    pub(crate) fn calls(&self) -> &mpsc::Sender<Call> {
+        &self.calls
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     pub(crate) fn reloads(&self) -> &Mutex<()> {
@@ -296,7 +309,7 @@ impl Handle {
     }
 
     /// Answers between two steps, with what the agent is then.
-    async fn look<T: Send + 'static>(
+    pub(crate) async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Agent) -> T + Send + 'static,
     ) -> Result<T, Gone> {

@@ -27,10 +27,10 @@ mod journal;
 mod metrics;
 mod reload;
 mod role;
+mod rollout;
 mod trace;
 mod view;
 mod wait;
-mod why;
 
 use inputs::clock;
 

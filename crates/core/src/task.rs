@@ -39,6 +39,14 @@ pub enum TaskOwner {
     Node {
         purpose: String,
     },
+    /// The rollout, for an operation; another agent has another room, which counts them anew.
+    Rollout {
+        room: u64,
+        op: u64,
+        /// Of an operation that takes several.
+        #[serde(default)]
+        part: u8,
+    },
 }
 
 /// What a task does for its job.
@@ -110,7 +118,7 @@ impl TaskOwner {
     pub fn job(&self) -> Option<&Name> {
         match self {
             TaskOwner::Job { job, .. } => Some(job),
-            TaskOwner::Node { .. } => None,
+            TaskOwner::Node { .. } | TaskOwner::Rollout { .. } => None,
         }
     }
 }

@@ -45,6 +45,17 @@ macro_rules! pools {
     };
 }
 
+/// Rendering templates and switching files, one thing after another: that what is stored is not
+/// removed by what was asked before it rests on one thread. It is there from the first time it is
+/// wanted, as most nodes roll out nothing.
+pub static ROLLOUT: Pool = Pool::new(Settings {
+    name: "rollout",
+    what: "roll out files",
+    limit: Duration::from_secs(600),
+    stack: DEEP_STACK,
+    ..USUAL
+});
+
 pools! {
     /// What the next agent reads, and the files of watches: in memory, as a rule.
     RUN_FILES {

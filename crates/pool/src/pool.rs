@@ -135,13 +135,25 @@ impl Pool {
         &'static self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unserved> {
+        self.ask(work).await
+    }
+
+    /// As [`Pool::run`], but in line from now on, and not only once somebody waits for the answer:
+    /// a pool of one thread does what it is asked in this order.
+    pub fn ask<T: Send + 'static>(
+        &'static self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, Unserved>> + Send + 'static {
         let Settings { what, limit, .. } = self.settings;
         let (answer, answered) = oneshot::channel();
-        self.add(Box::new(Question { work, answer }))?;
-        match timeout(limit, answered).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(Unserved::BrokenOff { what }),
-            Err(_) => Err(Unserved::Late { what, limit }),
+        let added = self.add(Box::new(Question { work, answer }));
+        async move {
+            added?;
+            match timeout(limit, answered).await {
+                Ok(Ok(answer)) => Ok(answer),
+                Ok(Err(_)) => Err(Unserved::BrokenOff { what }),
+                Err(_) => Err(Unserved::Late { what, limit }),
+            }
         }
     }
 

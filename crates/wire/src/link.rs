@@ -16,6 +16,7 @@ use crate::{
     task::{RunTask, TaskDone, TaskKey},
 };
 use mainstay_core::{
+    clock::Mono,
     exit::{Asked, Exit, Usage},
     job::JobSummary,
     name::Name,
@@ -241,6 +242,10 @@ pub struct NodeSummary {
     /// It stops, and another run is to follow.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
+    /// It is not ready yet, though its jobs are: what is rolled out is not in place. That may take
+    /// until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_until: Option<Mono>,
 }
 
 /// The keeper became another binary.

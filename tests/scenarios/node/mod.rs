@@ -7,6 +7,7 @@ mod many;
 mod project;
 mod quickstart;
 mod reload;
+mod rollout;
 mod service_manager;
 mod stuck;
 mod systemd;

@@ -84,21 +84,43 @@ impl HttpProbe {
         self.try_ask().await.unwrap_or_else(failed)
     }
 
+    /// The beginning of its answer, or why that is none.
+    pub(super) async fn fetch(&self) -> Result<Vec<u8>, Verdict> {
+        self.try_fetch().await.unwrap_or_else(|error| Err(failed(error)))
+    }
+
+    async fn try_fetch(&self) -> Result<Result<Vec<u8>, Verdict>, HttpError> {
+        let mut answer = self.send(self.server.connect(None).await?).await?;
+        match self.passes(&answer) {
+            true => Ok(Ok(answer.beginning(BODY).await?)),
+            false => Ok(Err(self.judge(answer).await?)),
+        }
+    }
+
     async fn try_ask(&self) -> Result<Verdict, HttpError> {
         self.exchange(self.server.connect(None).await?).await
     }
 
     async fn exchange(&self, stream: BoxedStream) -> Result<Verdict, HttpError> {
+        let answer = self.send(stream).await?;
+        self.judge(answer).await
+    }
+
+    async fn send(&self, stream: BoxedStream) -> Result<Answer, HttpError> {
         let connection = Connection::open(stream, self.server.address()).await?;
         let (method, target) = (self.method.clone(), self.target.clone());
         let request = request(method, target, self.headers.clone(), Bytes::new());
-        self.judge(connection.send(request).await?).await
+        connection.send(request).await
+    }
+
+    fn passes(&self, answer: &Answer) -> bool {
+        let code = answer.status.as_u16();
+        self.status.iter().any(|(first, last)| (*first..=*last).contains(&code))
     }
 
     async fn judge(&self, mut answer: Answer) -> Result<Verdict, HttpError> {
         let status = answer.status;
-        let code = status.as_u16();
-        if !self.status.iter().any(|(first, last)| (*first..=*last).contains(&code)) {
+        if !self.passes(&answer) {
             let body = answer.beginning(SHOWN).await.unwrap_or_default();
             let said = short(&String::from_utf8_lossy(&body));
             let pause = if said.is_empty() { "" } else { ": " };

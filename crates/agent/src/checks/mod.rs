@@ -11,7 +11,14 @@ mod verdict;
 
 use crate::clock;
 use http::HttpProbe;
-use mainstay_core::{clock::Mono, name::Name, node::Input, plan::Probe};
+use mainstay_core::{
+    clock::Mono,
+    name::Name,
+    node::Input,
+    plan::{Http, Probe},
+    rollout::Trouble,
+};
+use mainstay_pool::CONFIGURATION;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,
@@ -281,6 +288,29 @@ impl Ready {
             Err(_) => Verdict::failed(format!("no answer within {left:.1?}")),
         }
     }
+}
+
+/// Asks something over HTTP once.
+pub(crate) async fn ask_once(http: Http, deadline: Mono) -> Result<(), Trouble> {
+    // Certificates are read.
+    let ready = CONFIGURATION.run(move || Ready::new(&Probe::Http(http))).await;
+    let Verdict { passed, output } = ready.map_err(trouble)?.ask(deadline).await;
+    if passed { Ok(()) } else { Err(Trouble(output)) }
+}
+
+/// The beginning of what something answers over HTTP, if that is well.
+pub(crate) async fn fetch_once(http: Http, deadline: Mono) -> Result<Vec<u8>, Trouble> {
+    let probe = CONFIGURATION.run(move || HttpProbe::new(&http)).await;
+    let probe = probe.map_err(trouble)?.map_err(trouble)?;
+    let left = deadline.since(clock::mono());
+    match timeout(left, probe.fetch()).await {
+        Ok(fetched) => fetched.map_err(|verdict| Trouble(verdict.output)),
+        Err(_) => Err(Trouble(format!("no answer within {left:.1?}"))),
+    }
+}
+
+fn trouble(error: impl std::error::Error) -> Trouble {
+    Trouble(error.to_string())
 }
 
 async fn tcp(address: &str) -> Verdict {

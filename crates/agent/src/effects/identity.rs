@@ -125,7 +125,8 @@ fn ends_with(owner: &TaskOwner) -> Option<(Name, u64)> {
             Some((job.clone(), *incarnation))
         }
         TaskOwner::Job { kind: TaskKind::StopExec | TaskKind::Reload, .. }
-        | TaskOwner::Node { .. } => None,
+        | TaskOwner::Node { .. }
+        | TaskOwner::Rollout { .. } => None,
     }
 }
 

@@ -204,6 +204,7 @@ pub(crate) fn task_done(id: TaskId, outcome: TaskOutcome) -> Input {
             Input::Checked { job, incarnation, check, passed, output }
         }
         TaskOwner::Job { kind: TaskKind::StopExec | TaskKind::Reload, .. }
-        | TaskOwner::Node { .. } => Input::TaskDone { id, outcome },
+        | TaskOwner::Node { .. }
+        | TaskOwner::Rollout { .. } => Input::TaskDone { id, outcome },
     }
 }

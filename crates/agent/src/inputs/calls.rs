@@ -10,7 +10,7 @@ use crate::{
         Applied,
         previews::{Previewed, WantedPlan},
     },
-    view, why,
+    view::{self, why},
 };
 use mainstay_core::{
     fleet::RequestAnswer,
@@ -50,6 +50,7 @@ impl Agent {
             }
             Call::HandOver(on) => return self.hand_over(on),
             Call::AskFleet(request, caller) => return self.ask_fleet(request, caller),
+            Call::AskRollout(request, caller) => return self.ask_rollout(request, caller),
             Call::Figures(caller) => {
                 let id = self.inspections.expect(caller);
                 self.say(&ToKeeper::Inspect { id });
@@ -140,7 +141,7 @@ impl Agent {
             watches: view::watches(&self.node, &self.discovery),
             discovery: view::discovery(plan, &self.discovery),
             fleet: self.fleet.as_ref().map(FleetRoom::status),
-            rollout: None,
+            rollout: self.rollout.room().map(|room| Box::new(room.status(clock::now()))),
             strays: None,
         }
     }

@@ -12,12 +12,14 @@ pub(crate) mod timers;
 use crate::{
     agent::{Agent, End, Origin},
     effects::outgoing,
+    rollout::RolloutTask,
     view::Facts,
 };
 use mainstay_core::{
     name::Name,
     node::{Input, Request},
     plan::SignalTarget,
+    rollout::Op,
     task::{TaskId, TaskKind, TaskOutcome, TaskOwner},
     text::counted,
 };
@@ -128,11 +130,23 @@ impl Agent {
             self.say(&ToKeeper::TaskTaken { id: key });
             return Ok(self.link.flush()?);
         };
+        if let TaskOwner::Rollout { room, op, part } = id.owner {
+            self.rollout_task_done(room, RolloutTask { op: Op(op), part }, outcome);
+            self.say(&ToKeeper::TaskTaken { id: key });
+            self.link.flush()?;
+            return self.tell_rollout();
+        }
         if let TaskOwner::Job { job, incarnation, kind: TaskKind::Check(check) } = &id.owner
             && self.checks.has_ended(job, *incarnation, *check)
         {
             self.say(&ToKeeper::TaskTaken { id: key });
             return Ok(self.link.flush()?);
+        }
+        if let TaskOwner::Job { kind: TaskKind::Reload, .. } = &id.owner
+            && self.rollout_job_told(id.number, &outcome)
+        {
+            // It may hold a secret of a file that it was told of. The rollout tells it, without.
+            outcome.output.clear();
         }
         if let Some(job) = id.owner.job() {
             outcome.output = self.hide(job, std::mem::take(&mut outcome.output));
@@ -216,6 +230,8 @@ fn log_output(id: &TaskId, outcome: &TaskOutcome) {
         // Part of its answer.
         TaskOwner::Job { kind: TaskKind::Check(_), .. } => return,
         TaskOwner::Node { purpose } => format!("the command for {purpose}"),
+        // Part of its answer.
+        TaskOwner::Rollout { .. } => return,
     };
     // A line of its own for each, which names who has said it.
     let mut lines = outcome.output.trim_end().lines();

@@ -166,7 +166,7 @@ impl LostJournalStory {
     /// A new agent with this journal: the node as it goes on, and what it wants done.
     fn next_agent(&self, journal: Option<&[u8]>) -> (Node, bool, Vec<Command>) {
         let (seq, phase) = (self.node.seq(), self.node.phase());
-        let told = NodeSummary { seq, phase, again: false };
+        let told = NodeSummary { seq, phase, again: false, held_until: None };
         let (node, lost, Outcome { events, commands, .. }) =
             self.attach(journal, welcome(&self.dir, Some(told), self.held()));
         let first = events.first().map(|event| event.seq);

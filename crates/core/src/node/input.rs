@@ -108,6 +108,8 @@ pub enum Input {
     },
     /// How profiles and templates stand.
     Rollout(Box<RolloutFacts>),
+    /// The rollout has failed for good, and that ends the node.
+    RolloutEnds,
     /// The job is no longer announced, or it was tried in vain.
     Withdrawn {
         job: Name,
@@ -258,6 +260,7 @@ impl Input {
             | Input::CronDue { .. }
             | Input::Instances { .. }
             | Input::Rollout(_)
+            | Input::RolloutEnds
             | Input::Withdrawn { .. }
             | Input::LogGap { .. } => {}
         }

@@ -233,6 +233,7 @@ impl Node {
                     out.emit(source, kind);
                 }
             }
+            Input::RolloutEnds => self.shut_down_failed(out),
             Input::Withdrawn { job } => {
                 self.tell_job(out, &job, JobInput::Withdrawn);
             }

@@ -51,6 +51,16 @@ impl Node {
         }
     }
 
+    /// The rollout has failed for good.
+    pub(super) fn shut_down_failed(&mut self, out: &mut Outbox) {
+        match &self.state.stage {
+            NodeStage::Starting | NodeStage::Running => {
+                self.shut_down(out, Why::Ended { code: 1 });
+            }
+            NodeStage::Stopping(_) => {}
+        }
+    }
+
     /// Another run is to follow this one, which has begun to end.
     #[must_use]
     pub fn begins_anew(&self) -> bool {
@@ -342,6 +352,7 @@ impl Node {
             | Input::Withdrawn { .. }
             | Input::LogGap { .. }
             | Input::Rollout(_)
+            | Input::RolloutEnds
             | Input::StrayKilled { .. } => self.is_over(),
         }
     }

@@ -49,6 +49,8 @@ impl Node {
             }
             // The agent asks for it and makes a verdict of its outcome.
             TaskOwner::Job { kind: TaskKind::Check(_), .. } => {}
+            // The agent's affair: none is journaled.
+            TaskOwner::Rollout { .. } => {}
             TaskOwner::Node { purpose } => {
                 out.emit(Source::NODE, ended(number, purpose, outcome));
             }
@@ -62,7 +64,8 @@ impl Node {
         out.tasks.edit().retain(|number, task| match &task.owner {
             TaskOwner::Job { kind: TaskKind::StopExec, .. } => said.contains(&number),
             TaskOwner::Job { kind: TaskKind::Reload | TaskKind::Check(_), .. }
-            | TaskOwner::Node { .. } => true,
+            | TaskOwner::Node { .. }
+            | TaskOwner::Rollout { .. } => true,
         });
         let unsaid: Vec<OpenTask> = out
             .tasks

@@ -437,6 +437,8 @@ fn command_line(command: &Command) -> String {
                 format!("{what} {job} #{incarnation} until {}", time(*deadline))
             }
             TaskOwner::Node { purpose } => format!("task {purpose} until {}", time(*deadline)),
+            // The agent's affair: none is journaled.
+            TaskOwner::Rollout { op, .. } => format!("task {op} of the rollout"),
         },
         Command::SetTimer { token, at } => format!("timer {} at {}", wait(token), time(*at)),
         Command::Exit { again: true, .. } => "begin anew".to_owned(),

@@ -2,7 +2,8 @@
 //!
 //! | when | what |
 //! |---|---|
-//! | startup is said | READY |
+//! | startup is said, and what is rolled out is in place | READY |
+//! | it is not in place yet | that the start may take as long as it may take |
 //! | a plan has come into force | RELOADING, and READY again |
 //! | the node stops, whoever asked | STOPPING, and that it may take as long as it may take |
 //! | it stops to begin anew | RELOADING, and READY once the new run has started |
@@ -16,7 +17,7 @@ use crate::{
     keeper::{Keeper, Role},
     link::node::Node,
 };
-use mainstay_core::node::NodePhase;
+use mainstay_core::{clock::Mono, node::NodePhase};
 use mainstay_sys::{clock, nonblocking, signal};
 use std::{ffi::OsString, io, time::Duration};
 
@@ -42,6 +43,8 @@ struct Standing {
     /// It stops to begin anew.
     again: bool,
     has_agent: bool,
+    /// It is not ready before what is rolled out is in place, which may take until then.
+    held_until: Option<Mono>,
 }
 
 impl ServiceManager {
@@ -55,7 +58,12 @@ impl ServiceManager {
         Some(ServiceManager {
             socket: variable("NOTIFY_SOCKET")?,
             watchdog: watchdog.map(Duration::from_micros),
-            told: Standing { phase: NodePhase::Starting, again: false, has_agent: false },
+            told: Standing {
+                phase: NodePhase::Starting,
+                again: false,
+                has_agent: false,
+                held_until: None,
+            },
             reloaded: false,
             waits: false,
         })
@@ -87,7 +95,12 @@ impl ServiceManager {
         }
         let mut words = format!("STATUS={}", now.status());
         match now.phase {
-            NodePhase::Starting => {}
+            NodePhase::Starting => {
+                if let Some(until) = now.held_until {
+                    let left = until.since(Mono(clock::monotonic())).saturating_add(LAST_STEPS);
+                    words.push_str(&format!("\nEXTEND_TIMEOUT_USEC={}", left.as_micros()));
+                }
+            }
             NodePhase::Running | NodePhase::Maintenance if was_ready => {}
             NodePhase::Running | NodePhase::Maintenance => words.push_str("\nREADY=1"),
             NodePhase::Stopping => {
@@ -112,8 +125,15 @@ impl Standing {
         let for_good = node.stop_asked.is_some() || node.stopping_alone;
         let ends = for_good || node.ending.is_some();
         let told = node.told.map_or(NodePhase::Starting, |told| told.phase);
+        let held_until = node.told.and_then(|told| told.held_until);
+        let waits = held_until.is_some() && is_ready(told);
         Standing {
-            phase: if ends { NodePhase::Stopping } else { told },
+            phase: match ends {
+                true => NodePhase::Stopping,
+                false if waits => NodePhase::Starting,
+                false => told,
+            },
+            held_until,
             again: !for_good && node.told.is_some_and(|told| told.again),
             has_agent: node.agent.is_some(),
         }

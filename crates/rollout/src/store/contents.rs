@@ -35,6 +35,11 @@ pub enum ContentLoss {
     Unreadable { profile: Name, source: io::Error },
 }
 
+/// A content that is stored cannot be read, with the secrets in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the secrets that are in use are not known")]
+pub struct UnknownSecrets;
+
 impl Store {
     /// Keeps the content of a version; on the disk when it returns.
     ///
@@ -65,16 +70,21 @@ impl Store {
         }
     }
 
-    /// Hides the secrets of all versions that are stored; an error when one of them is not known.
-    pub(crate) fn mask(&self) -> Result<Mask, ()> {
-        let dir = self.dir("contents").map_err(drop)?;
+    /// Hides the secrets of all versions that are stored.
+    ///
+    /// # Errors
+    /// When one of them cannot be read: nobody knows what is to be hidden.
+    pub fn mask(&self) -> Result<Mask, UnknownSecrets> {
+        let unknown = |_| UnknownSecrets;
+        let dir = self.dir("contents").map_err(unknown)?;
         let mut mask = Mask::default();
-        for name in dir.names().map_err(drop)? {
-            let file = dir.read_up_to(&name, super::LONGEST).map_err(drop)?;
-            let (Head { content_type, secrets }, _) = super::decode(KIND, &file).map_err(drop)?;
+        for name in dir.names().map_err(unknown)? {
+            let file = dir.read_up_to(&name, super::LONGEST).map_err(unknown)?;
+            let (Head { content_type, secrets }, _) =
+                super::decode(KIND, &file).map_err(|_| UnknownSecrets)?;
             if !secrets.is_empty() {
                 let content = Content { content_type, body: Vec::new(), secrets };
-                mask.append(&ProfileScope::secrets_of(&content).map_err(drop)?);
+                mask.append(&ProfileScope::secrets_of(&content).map_err(|_| UnknownSecrets)?);
             }
         }
         Ok(mask)

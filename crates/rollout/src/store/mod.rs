@@ -15,9 +15,9 @@
 mod contents;
 mod state_file;
 
-pub use contents::ContentLoss;
 #[cfg(feature = "fuzz")]
 pub(crate) use contents::fuzz_content;
+pub use contents::{ContentLoss, UnknownSecrets};
 pub use state_file::BadState;
 #[cfg(feature = "fuzz")]
 pub(crate) use state_file::with_checksum;

@@ -284,6 +284,7 @@ fn a_disk_that_cannot_take_it_is_found_before_anything_is_switched() {
 #[test]
 fn what_an_update_that_was_cut_off_has_put_in_place_is_nobodys_edit() {
     let mut place = Place::new("cut-off");
+    place.templates.truncate(2);
     place.apply("one");
     let two = place.stage("two").expect("staged").changed;
     place.switch.switch(&two).expect("switched");
@@ -296,12 +297,12 @@ fn what_an_update_that_was_cut_off_has_put_in_place_is_nobodys_edit() {
     }
     let back = place.switch.restore(&three);
     assert_eq!((back.set_aside, back.failed), (Vec::new(), Vec::new()), "before it was switched");
-    assert_eq!(place.seen(), all("one"));
+    assert_eq!(place.seen()[..2], all("one")[..2]);
     place.switch.switch(&three).expect("from the old one as well");
-    assert_eq!(place.seen(), all("three"));
+    assert_eq!(place.seen()[..2], all("three")[..2]);
     let back = place.switch.restore(&three);
     assert_eq!((back.set_aside, back.failed), (Vec::new(), Vec::new()));
-    assert_eq!(place.seen(), all("one"));
+    assert_eq!(place.seen()[..2], all("one")[..2]);
 }
 
 #[test]

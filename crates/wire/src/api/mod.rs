@@ -22,6 +22,7 @@ mod problem;
 mod question;
 mod reload;
 mod request;
+mod rollout;
 mod schema;
 
 pub use app::*;
@@ -36,3 +37,4 @@ pub use problem::*;
 pub use question::*;
 pub use reload::*;
 pub use request::*;
+pub use rollout::*;

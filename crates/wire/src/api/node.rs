@@ -4,6 +4,7 @@ use super::{
     app::AppStatus,
     fleet::FleetStatus,
     job::JobStatus,
+    rollout::RolloutStatus,
     schema::{HealthWord, NodePhaseWord},
 };
 use crate::link::Stray;
@@ -55,7 +56,8 @@ pub struct NodeStatus {
     pub discovery: Option<DiscoveryStatus>,
     /// `null`: it is no node of one.
     pub fleet: Option<FleetStatus>,
-    pub rollout: Option<serde_json::Value>,
+    /// `null`: nothing is rolled out.
+    pub rollout: Option<Box<RolloutStatus>>,
     /// Processes of this node that belong to no job; `null` as for `keeper`.
     pub strays: Option<Vec<Stray>>,
 }

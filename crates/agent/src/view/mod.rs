@@ -1,5 +1,7 @@
 //! What people and programs see of a node: core's state as values of the API's model.
 
+pub(crate) mod why;
+
 use crate::discovery::Discovery;
 use mainstay_core::{
     app::AppFailure,
