@@ -62,7 +62,9 @@ pub fn secret_refs(profile: &Value) -> Result<BTreeMap<String, SecretRef>, BadSe
         let Some(named) = profile.get(key) else { continue };
         let named = named.as_object().ok_or(BadSecretRef::NoMap { key })?;
         for (name, entry) in named {
-            if found.insert(name.clone(), secret_ref(name, entry)?).is_some() {
+            // As config_o_mat has it.
+            let default = if key == KEYS[1] { ProfileFormat::Json } else { ProfileFormat::Text };
+            if found.insert(name.clone(), secret_ref(name, entry, default)?).is_some() {
                 return Err(BadSecretRef::Twice { name: name.clone() });
             }
         }
@@ -73,7 +75,11 @@ pub fn secret_refs(profile: &Value) -> Result<BTreeMap<String, SecretRef>, BadSe
     }
 }
 
-fn secret_ref(name: &str, entry: &Value) -> Result<SecretRef, BadSecretRef> {
+fn secret_ref(
+    name: &str,
+    entry: &Value,
+    default: ProfileFormat,
+) -> Result<SecretRef, BadSecretRef> {
     let malformed = |why| BadSecretRef::Malformed { name: name.to_owned(), why };
     let entry = entry.as_object().ok_or_else(|| malformed("is no map"))?;
     let known = ["secret_id", "version_id", "version_stage", "content_type", "file"];
@@ -83,7 +89,7 @@ fn secret_ref(name: &str, entry: &Value) -> Result<SecretRef, BadSecretRef> {
     }
     let text = |key| text(name, entry, key);
     let format = match text("content_type")? {
-        None => ProfileFormat::Text,
+        None => default,
         Some(header) => format_of_header(&header)
             .map_err(|source| BadSecretRef::ContentType { name: name.to_owned(), source })?,
     };
@@ -149,6 +155,10 @@ mod tests {
         assert_eq!(found["b"].format, ProfileFormat::Json);
         assert_eq!(found["c"].place, SecretPlace::File("/run/c".into()));
         assert_eq!(found["d"].place, manager("prod/d", stage("AWSPREVIOUS")));
+        assert_eq!(
+            (found["a"].format, found["d"].format),
+            (ProfileFormat::Text, ProfileFormat::Json)
+        );
         assert!(secret_refs(&json!("text")).expect("none").is_empty());
     }
 

@@ -3,7 +3,8 @@
 use super::{Cause, Scope, TemplateError, error::of_engine, mask::Mask, source};
 use mainstay_core::name::Name;
 use minijinja::{
-    AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, syntax::SyntaxConfig,
+    AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value,
+    escape_formatter, syntax::SyntaxConfig, value::ValueKind,
 };
 use std::{
     collections::BTreeSet,
@@ -106,6 +107,7 @@ fn environment() -> Result<Environment<'static>, Error> {
     // Files of programs, not pages.
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build()?);
+    environment.set_formatter(as_json_does);
     environment.set_fuel(Some(STEPS));
     environment.set_recursion_limit(DEPTH);
     // For the column of an error.
@@ -113,6 +115,17 @@ fn environment() -> Result<Environment<'static>, Error> {
     // It shows all that there is.
     environment.remove_global("debug");
     Ok(environment)
+}
+
+/// Files of programs say `true`, not `True`.
+fn as_json_does(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+    let word = match value.kind() {
+        ValueKind::Bool if value.is_true() => "true",
+        ValueKind::Bool => "false",
+        ValueKind::None => "null",
+        _ => return escape_formatter(out, state, value),
+    };
+    Ok(out.write_str(word)?)
 }
 
 /// Takes so much and no more.

@@ -58,6 +58,12 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
+fn what_json_has_a_word_for_is_printed_by_that_word() {
+    assert_eq!(rendered("{{ app.on }} {{ app.null }} {{ not app.on }}"), "true null false");
+    assert!(refused("{{ app.missing }}").contains("undefined"));
+}
+
+#[test]
 fn profiles_facts_and_secrets_are_in_scope() {
     let text = "{% for host in app.hosts %}{{ host }}:{{ app.port }} {% endfor %}{{ node.name }} \
                 {{ profiles['a-b'].x }} {{ profiles.app.port }} {{ secrets.db.user }} {{ secrets.token }}\n";
