@@ -48,6 +48,66 @@ pub(crate) const ELEMENTS: &[&str] = &[
     "(?=",
 ];
 
+/// Of supervisord's sections.
+pub(crate) const PROGRAMS: &[&str] = &[
+    "[program:x]\n",
+    "[group:g]\nprograms=",
+    "[eventlistener:e]\n",
+    "[fcgi-program:f]\n",
+    "command=",
+    "%(ENV_HOME)s",
+    "%(here)s",
+    "%(process_num)d",
+    "numprocs=1000\n",
+    "priority=",
+    "stopsignal=",
+    "exitcodes=",
+    "environment=A=\"b\",",
+    ";",
+    "autorestart=",
+    "startsecs=",
+];
+
+/// Of config_o_mat's files.
+pub(crate) const CONF: &[&str] = &[
+    "profiles:\n",
+    "  p: {application: a, environment: b, profile: c}\n",
+    "templates: {one: {src: one, dst: one}}\n",
+    "services:\n",
+    "  s: {systemd_unit: u, restart_mode: flip_flop, templates: [one]}\n",
+    "restart_mode: restart_all",
+    "s3_fallback: x\n",
+    "fallback_s3_bucket: b\n",
+    "facter: true\n",
+    "refresh_interval: 5\n",
+    "log_level: debug\n",
+    "'u@'",
+    "${",
+];
+
+/// Of its templates.
+pub(crate) const RUBY: &[&str] = &[
+    "<% ",
+    "<%= ",
+    "<%# ",
+    " %>",
+    " %>\n",
+    "profiles[:app].contents",
+    "[:a]",
+    ".secrets[:s].contents",
+    ".fetch(:a, nil)",
+    "&.",
+    ".each do |x|",
+    "if ",
+    "end",
+    "else",
+    " || ",
+    " && ",
+    "{{",
+    "{%",
+    "-%}",
+];
+
 /// A configuration that rules can be about.
 const BESIDE: &str = "[rpcinterface:supvisors]\nsupvisors_list=a,<b>c:1,c:2\n\
      [program:web]\ncommand=x\nprocess_name=web_%(process_num)d\nnumprocs=3\n\
@@ -73,6 +133,24 @@ pub(crate) fn rules_files() -> Vec<Vec<u8>> {
     of_cases.map(Vec::from).into()
 }
 
+pub(crate) fn conf_files() -> Vec<Vec<u8>> {
+    let of_cases = [
+        include_str!("../../crates/import/tests/config-o-mat/modes/a.conf"),
+        include_str!("../../crates/import/tests/config-o-mat/names/a.conf"),
+        include_str!("../../crates/import/tests/config-o-mat/keys/a.conf"),
+    ];
+    of_cases.map(Vec::from).into()
+}
+
+pub(crate) fn erb_files() -> Vec<Vec<u8>> {
+    let of_cases = [
+        include_str!("../../crates/import/tests/config-o-mat/loops/templates/upstream.conf"),
+        include_str!("../../crates/import/tests/config-o-mat/conditions/templates/t.conf"),
+        include_str!("../../crates/import/tests/config-o-mat/signs/templates/t"),
+    ];
+    of_cases.map(Vec::from).into()
+}
+
 /// What comes out loads, but for variables that are not set here.
 pub(crate) fn import(format: Format, input: &[u8]) {
     let text = String::from_utf8_lossy(input);
@@ -91,6 +169,25 @@ pub(crate) fn rules(input: &[u8]) {
     if let Ok(imported) = imported {
         loads(&imported);
     }
+}
+
+/// Beside templates that are there.
+pub(crate) fn config_o_mat(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let beside = env!("CARGO_MANIFEST_DIR").to_owned();
+    let path = format!("{beside}/../crates/import/tests/config-o-mat/modes/input.conf");
+    let format = Format::ConfigOMat;
+    if let Ok(imported) = mainstay_import::import(format, &text, Path::new(&path), &context()) {
+        loads(&imported);
+    }
+}
+
+/// A template becomes one that does not grow without end, the same each time.
+pub(crate) fn erb(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let made = mainstay_import::config_o_mat_template(&text, &["app"]);
+    assert_eq!(made, mainstay_import::config_o_mat_template(&text, &["app"]));
+    assert!(made.len() <= 1000 * (text.len() + 1), "{}", made.len());
 }
 
 fn loads(imported: &Imported) {

@@ -37,6 +37,8 @@ short! {
     supervisord "supervisord",
     supvisors "supvisors",
     rules "rules",
+    config_o_mat "config-o-mat",
+    erb "erb",
     process_compose "process-compose",
     containerpilot "containerpilot",
     sse "sse",

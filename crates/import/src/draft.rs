@@ -125,7 +125,7 @@ impl Draft {
         let of_tables = self.tables.into_iter().flat_map(|table| table.notes);
         let mut notes: Vec<Note> = self.notes;
         notes.extend(of_tables);
-        (Imported { toml, notes, places: Vec::new() }, places)
+        (Imported { toml, notes, places: Vec::new(), files: Vec::new() }, places)
     }
 }
 

@@ -8,6 +8,7 @@
 //! a comment above the table it belongs to and a [`Note`], with the line of the original: where
 //! there is no note, nothing is lost. What cannot be imported at all is an error.
 
+mod config_o_mat;
 mod containerpilot;
 mod draft;
 mod ini;
@@ -21,6 +22,7 @@ mod yaml;
 
 pub use plan_source::{Loaded, PlanSource, located};
 
+use config_o_mat::ConfDirectory;
 use mainstay_config::{Context, Diagnostic, Errors, Source};
 use mainstay_core::text::bytes;
 use std::{
@@ -37,6 +39,7 @@ pub enum Format {
     Supvisors,
     ProcessCompose,
     ContainerPilot,
+    ConfigOMat,
 }
 
 /// A configuration made of a foreign file.
@@ -47,6 +50,16 @@ pub struct Imported {
     pub notes: Vec<Note>,
     /// Lines of `toml`, ascending, and where in the original what they say is written.
     pub places: Vec<(usize, String)>,
+    /// Files that `toml` names, made of those of the original.
+    pub files: Vec<MadeFile>,
+}
+
+/// A file that belongs beside the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeFile {
+    /// Relative to it.
+    pub path: PathBuf,
+    pub text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,12 +81,13 @@ impl fmt::Display for Note {
 }
 
 impl Format {
-    pub const ALL: [Format; 5] = [
+    pub const ALL: [Format; 6] = [
         Format::Procfile,
         Format::Supervisord,
         Format::Supvisors,
         Format::ProcessCompose,
         Format::ContainerPilot,
+        Format::ConfigOMat,
     ];
 
     /// As it is written on the command line.
@@ -85,6 +99,7 @@ impl Format {
             Format::Supvisors => "supvisors",
             Format::ProcessCompose => "process-compose",
             Format::ContainerPilot => "containerpilot",
+            Format::ConfigOMat => "config-o-mat",
         }
     }
 }
@@ -160,6 +175,9 @@ pub fn import_files(
         let name = bytes::from_os(first.as_os_str());
         return containerpilot::import(&containerpilot::sources(first)?, &name, ctx);
     }
+    if let (Format::ConfigOMat, []) = (format, others) {
+        return config_o_mat::import(&ConfDirectory::read(first)?, ctx);
+    }
     let others: Result<Vec<ForeignFile>, Errors> =
         others.iter().map(|path| ForeignFile::read(path)).collect();
     import_all(format, &ForeignFile::read(first)?, &others?, ctx)
@@ -185,7 +203,11 @@ fn import_all(
             let sources = std::slice::from_ref(&first.source);
             containerpilot::import(sources, &first.source.name, ctx)
         }
-        (Format::Procfile | Format::ContainerPilot, Some(second)) => {
+        (Format::ConfigOMat, None) => {
+            let source = Source::text(&first.source.name, &first.source.text)?;
+            config_o_mat::import(&ConfDirectory::of_file(&first.path, source), ctx)
+        }
+        (Format::Procfile | Format::ContainerPilot | Format::ConfigOMat, Some(second)) => {
             let message = format!("{format} reads one file: this is a second one");
             let help = "import them one by one";
             Err(Diagnostic::error(message).file(&second.source.name).help(help).into())
@@ -196,6 +218,12 @@ fn import_all(
 /// A ContainerPilot file with its template rendered, and nothing else done to it.
 pub fn containerpilot_render(path: &Path, ctx: &Context) -> Result<String, Errors> {
     containerpilot::render(&containerpilot::sources(path)?, ctx)
+}
+
+/// A template of config_o_mat in Jinja, with profiles of these names.
+#[must_use]
+pub fn config_o_mat_template(erb: &str, profiles: &[&str]) -> String {
+    config_o_mat::translated(erb, profiles)
 }
 
 /// The control socket that a ContainerPilot file names, however broken the rest of it is.

@@ -42,6 +42,12 @@ impl PlanSource {
                 let invalid = |errors: Errors| errors.render(false);
                 let imported = import_files(*format, file, others, context).map_err(invalid)?;
                 let name = bytes::from_os(file.as_os_str());
+                if !imported.files.is_empty() {
+                    return Err(format!(
+                        "{name}: its templates have to be translated first\n  help: mainstay import \
+                         {format} {name} --out DIR writes them, then mainstay run -c DIR\n"
+                    ));
+                }
                 let loaded =
                     mainstay_config::parse(&name, &imported.toml, context).map_err(invalid)?;
                 let notes = imported.notes.iter().map(|note| format!("mainstay: {note}\n"));

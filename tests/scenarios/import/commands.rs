@@ -134,3 +134,38 @@ fn a_configuration_of_supvisors_is_imported_checked_and_run() {
     node.running("web");
     assert!(node.stderr().contains("the nodes reach each other"), "{}", node.stderr());
 }
+
+/// The file and its templates are written side by side, pass `check`, and go over nothing.
+#[test]
+fn a_directory_of_config_o_mat_is_written_with_its_templates() {
+    let scratch = Scratch::new();
+    let dir = scratch.path().join("configurator");
+    std::fs::create_dir_all(dir.join("templates")).expect("a directory");
+    let conf = "profiles: {app: {application: shop, environment: prod, profile: web}}\n\
+                templates: {ini: {src: app.ini, dst: app.ini}}\n\
+                services: {web: {systemd_unit: web, restart_mode: restart, templates: [ini]}}\n";
+    std::fs::write(dir.join("a.conf"), conf).expect("a file");
+    let erb = "port = <%= profiles[:app].contents[:port] %>\n";
+    std::fs::write(dir.join("templates/app.ini"), erb).expect("a file");
+    let (from, out) = (dir.display().to_string(), scratch.path().join("out"));
+    let args = ["config-o-mat", &from, "--out", out.to_str().expect("UTF-8")];
+    let output = import(&args);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("web.service is reloaded"), "{}", text(&output.stderr));
+    assert_eq!(output.stdout, b"");
+    let made = std::fs::read_to_string(out.join("templates/app.ini.j2")).expect("a file");
+    assert_eq!(made, "port = {{ app.port }}\n");
+    let checked = Command::new(binary()).arg("check").arg("-c").arg(&out).output();
+    let checked = checked.expect("the binary can be started");
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+
+    let again = import(&args);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(text(&again.stderr).contains("is there already"), "{}", text(&again.stderr));
+    let printed = import(&["config-o-mat", &from]);
+    assert!(text(&printed.stderr).contains("--out DIR"), "{}", text(&printed.stderr));
+    assert!(text(&printed.stdout).contains("[templates.ini]"));
+    let mut node = Setup::import("config-o-mat", &dir).launch();
+    assert_eq!(node.wait().code(), Some(78));
+    assert!(node.stderr().contains("mainstay import config-o-mat"), "{}", node.stderr());
+}

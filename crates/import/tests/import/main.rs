@@ -1,6 +1,7 @@
 //! What a user of this crate can see: what foreign files become, and what is said about them.
 #![allow(clippy::unwrap_used)]
 
+mod config_o_mat;
 mod containerpilot;
 mod importers;
 mod supvisors;

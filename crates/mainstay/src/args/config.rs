@@ -97,15 +97,19 @@ pub(crate) struct ReloadArgs {
 #[command(after_help = "Examples:
   mainstay import supervisord /etc/supervisord.conf > mainstay.toml
   mainstay import procfile Procfile | mainstay check -c /dev/stdin
+  mainstay import config-o-mat /etc/configurator --out /etc/mainstay
 
 Several files are read as the original reads them: those that follow go over the first; rules of
 Supvisors in XML stand beside it.
 What differs is a comment in the output, and is told on stderr as well: then it ends with 3.")]
 pub(crate) struct ImportArgs {
-    /// procfile, supervisord, supvisors, process-compose or containerpilot
+    /// procfile, supervisord, supvisors, process-compose, containerpilot or config-o-mat
     pub(crate) format: Format,
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Write mainstay.toml, and the templates that it names, into this directory instead of printing
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// End with 0 although something differs
     #[arg(long)]
     pub(crate) accept: bool,
