@@ -7,9 +7,9 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use mainstay_core::{name::Name, node::Refusal};
+use mainstay_core::{name::Name, node::Refusal, rollout::RolloutRefusal};
 use mainstay_pool::Unserved;
-use mainstay_wire::api::{Gone, ProblemDocument, ReloadError, WaitError};
+use mainstay_wire::api::{Gone, ProblemDocument, ReloadError, RolloutError, WaitError};
 
 const TYPE: &str = "application/problem+json";
 
@@ -205,6 +205,30 @@ impl From<ReloadError> for Problem {
                 problem
             }
         }
+    }
+}
+
+impl From<RolloutError> for Problem {
+    fn from(error: RolloutError) -> Problem {
+        let status = match &error {
+            RolloutError::NotConfigured
+            | RolloutError::UnknownVersion { .. }
+            | RolloutError::Refused(RolloutRefusal::UnknownProfile(_)) => StatusCode::NOT_FOUND,
+            RolloutError::AmbiguousVersion { .. } => StatusCode::BAD_REQUEST,
+            RolloutError::Refused(
+                RolloutRefusal::Paused
+                | RolloutRefusal::Maintenance
+                | RolloutRefusal::Ending
+                | RolloutRefusal::Pending(_)
+                | RolloutRefusal::NoEarlier(_)
+                | RolloutRefusal::NotInHistory(..)
+                | RolloutRefusal::IsApplied(..)
+                | RolloutRefusal::NotBooted,
+            )
+            | RolloutError::Impossible(_) => StatusCode::CONFLICT,
+            RolloutError::Unserved(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Problem::new(status, error.to_string())
     }
 }
 

@@ -88,7 +88,7 @@ pub(super) fn import(directory: &ConfDirectory, ctx: &Context) -> Result<Importe
                     Some(base) => merged(base, more),
                 });
             }
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.push(*problem),
         }
     }
     if !problems.is_empty() {
@@ -112,14 +112,14 @@ pub(super) fn translated(erb: &str, profiles: &[&str]) -> String {
 }
 
 /// `None`: there is nothing in it.
-fn parsed(source: &Source, number: usize) -> Result<Option<YamlNode>, Diagnostic> {
+fn parsed(source: &Source, number: usize) -> Result<Option<YamlNode>, Box<Diagnostic>> {
     let says = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     if !source.text.lines().any(says) {
         return Ok(None);
     }
     let wrong = |line: usize, why: &str| {
         let help = "correct it: config_o_mat would not start with it";
-        Diagnostic::error(why).file(format!("{}:{line}", source.name)).help(help)
+        Box::new(Diagnostic::error(why).file(format!("{}:{line}", source.name)).help(help))
     };
     let tree = yaml::parse(&source.text, number).map_err(|it| wrong(it.line, &it.why))?;
     match tree.value {

@@ -2,5 +2,6 @@
 
 mod codes;
 mod quoted;
+mod rollout;
 mod streams;
 mod terminal;

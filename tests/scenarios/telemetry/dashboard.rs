@@ -25,6 +25,16 @@ engine = "file"
 dir = "DIR/catalogue"
 [watches.cache]
 service = "redis"
+[profiles.app]
+source = "file"
+path = "app.json"
+[templates.conf]
+src = "mainstay.toml"
+dst = "rendered"
+profiles = ["app"]
+[services.web]
+job = "web"
+templates = ["conf"]
 "#;
 
 fn metric_names(text: &str) -> BTreeSet<&str> {

@@ -212,7 +212,8 @@ impl Agent {
             here.truncate(1);
         }
         let there = placed.map(|(room, job)| room.why(job));
-        Some(there.unwrap_or_default().into_iter().chain(here).collect())
+        let rolled_out = self.why_not_rolled_out(name);
+        Some(there.unwrap_or_default().into_iter().chain(here).chain(rolled_out).collect())
     }
 
     fn jobs(&self) -> Vec<JobStatus> {

@@ -20,6 +20,7 @@ mod preview;
 mod probe;
 mod tasks;
 mod view;
+mod why;
 
 pub(crate) use open::{OpenError, RolloutSlot};
 pub(crate) use tasks::RolloutTask;

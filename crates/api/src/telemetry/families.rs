@@ -7,6 +7,7 @@ use super::{
     exposition::{Exposition, ExpositionFormat, MetricType},
     fleet,
     process::{Process, Processes, now},
+    rollout,
 };
 use mainstay_core::{
     app::{AppFailure, AppPhase},
@@ -15,7 +16,9 @@ use mainstay_core::{
     plan::MetricPlan,
 };
 use mainstay_wire::{
-    api::{EventCounts, Exits, FleetStatus, Histogram, JobMeasures, Measures, Reading},
+    api::{
+        EventCounts, Exits, FleetStatus, Histogram, JobMeasures, Measures, Reading, RolloutStatus,
+    },
     link::Figures,
 };
 use std::borrow::Cow;
@@ -28,6 +31,8 @@ pub(crate) struct Gathered {
     pub(crate) processes: Processes,
     /// `None`: it belongs to none.
     pub(crate) fleet: Option<FleetStatus>,
+    /// `None`: nothing is rolled out.
+    pub(crate) rollout: Option<RolloutStatus>,
     pub(crate) custom: Vec<(MetricPlan, Reading)>,
     pub(crate) requests: Vec<(Request, u64)>,
 }
@@ -43,6 +48,9 @@ pub(crate) fn text(gathered: &Gathered, format: ExpositionFormat) -> String {
     }
     if let Some(fleet) = &gathered.fleet {
         fleet::families(&mut out, fleet);
+    }
+    if let Some(rollout) = &gathered.rollout {
+        rollout::families(&mut out, rollout);
     }
     keeper(&mut out, gathered);
     agent(&mut out, gathered);

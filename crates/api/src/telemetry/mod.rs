@@ -9,6 +9,7 @@ mod families;
 mod fleet;
 mod process;
 pub(crate) mod requests;
+mod rollout;
 
 use crate::{RouterState, routes::v1::node::figures};
 use axum::{
@@ -65,12 +66,14 @@ async fn metrics(State(state): State<RouterState>, headers: HeaderMap) -> Respon
     let figures = figures(&state.handle).await.unwrap_or_default();
     let Ok(measures) = state.handle.measures().await else { return gone() };
     let Ok(fleet) = state.handle.fleet().await else { return gone() };
+    // Most nodes roll out nothing.
+    let Ok(rollout) = state.handle.rollout().await.map(Result::ok) else { return gone() };
     let requests = state.requests.clone();
     let custom = state.handle.user_metrics().clone();
     let text = COMPUTE.run(move || {
         let processes = Processes::look();
         let (custom, requests) = (custom.read(), requests.all());
-        let gathered = Gathered { measures, figures, processes, fleet, custom, requests };
+        let gathered = Gathered { measures, figures, processes, fleet, rollout, custom, requests };
         families::text(&gathered, format)
     });
     match text.await {

@@ -3,5 +3,6 @@
 mod described;
 mod driven;
 mod remote;
+mod rollout;
 mod routes;
 mod xmlrpc;

@@ -9,15 +9,18 @@
 //!     │  └───► "db healthy, which can never come: …" plan, exit 70
 //!     └── Cause, Cause, … ──► "…: …"                 (why it never comes)
 //!  Node, Calendar ──► five lines                     why
+//!  Rollout, Node, Calendar ──► five lines            why profile.NAME
 //! ```
 
 mod placement;
 mod reload;
 mod request;
+mod rollout;
 mod why;
 
 pub use reload::{effect, moved_by};
 pub use request::{failed, hopeless, reload_failed, reload_too_slow, too_slow, waits};
+pub use rollout::{RolledOut, why_rolled_out};
 pub use why::{Calendar, why};
 
 use crate::{

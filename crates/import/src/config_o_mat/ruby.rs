@@ -207,9 +207,9 @@ impl RubyParser<'_, '_, '_> {
                 let right = self.negation()?;
                 let nothing = |it: &Translated| it.meaning == Meaning::Nil;
                 return match (sign, nothing(&left), nothing(&right)) {
-                    ("==", false, true) => left.is_nil(),
+                    ("==", false, true) => left.compared_to_nil(),
                     ("!=", false, true) => {
-                        Ok(Translated::bool(format!("not {}", left.is_nil()?.jinja)))
+                        Ok(Translated::bool(format!("not {}", left.compared_to_nil()?.jinja)))
                     }
                     (_, false, false) => {
                         let (left, right) = (left.plain()?, right.plain()?);
@@ -336,7 +336,7 @@ impl RubyParser<'_, '_, '_> {
             (Meaning::Secret, "contents") => Ok(Translated::value(it.jinja)),
             (Meaning::Secrets | Meaning::Value | Meaning::Guarded, "fetch") => self.fetch(it),
             (Meaning::Guarded, "contents") => Ok(it),
-            (Meaning::Value | Meaning::Optional, "nil?") => it.is_nil(),
+            (Meaning::Value | Meaning::Optional, "nil?") => it.compared_to_nil(),
             (Meaning::Value, _) => self.method_of_value(it, &name),
             _ => refused(),
         }
@@ -467,7 +467,7 @@ impl Translated {
         }
     }
 
-    fn is_nil(self) -> RubyOutcome {
+    fn compared_to_nil(self) -> RubyOutcome {
         match self.meaning {
             Meaning::Value | Meaning::Optional => {
                 let it = self.bracketed();

@@ -30,7 +30,7 @@ pub(crate) struct StatusArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// The job to explain
+    /// The job to explain; or profile.NAME, template.NAME or service.NAME of what is rolled out
     pub(crate) job: String,
     /// As it is on this node, wherever its fleet has it
     #[arg(long)]

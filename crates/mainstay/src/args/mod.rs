@@ -4,6 +4,7 @@ mod config;
 mod fleet;
 mod jobs;
 mod node;
+mod rollout;
 mod target;
 
 pub(crate) use config::{
@@ -19,6 +20,7 @@ pub(crate) use node::{
     EnvironArgs, HeldAction, HeldArgs, HoldArgs, MaintenanceArgs, MetricArgs, PsArgs, ShutdownArgs,
     SweepArgs, Switch, UpgradeArgs, VersionArgs,
 };
+pub(crate) use rollout::{RolloutAction, RolloutArgs};
 pub(crate) use target::{DirArgs, NodeArgs, RemoteArgs};
 
 use clap::{
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     Conflicts(ConflictsArgs),
     /// Solve conflicts: what becomes of jobs that run on several nodes
     Conciliate(ConciliateArgs),
+    /// Look at what is rolled out, roll it out now, or back
+    Rollout(RolloutArgs),
     /// Show what a reload would change
     Plan(PlanArgs),
     /// Bring the configuration into force as it is written now; or let jobs reload

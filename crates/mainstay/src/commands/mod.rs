@@ -6,6 +6,7 @@ mod fleet;
 mod jobs;
 mod manual;
 mod node;
+mod rollout;
 mod version;
 
 use crate::{args::Command, failure::Failure};
@@ -43,6 +44,7 @@ pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Fleet(args) => fleet_status::fleet(&args),
         Command::Conflicts(args) => conflicts::conflicts(&args),
         Command::Conciliate(args) => conflicts::conciliate(&args),
+        Command::Rollout(args) => rollout::rollout(&args),
         Command::Plan(args) => reload::plan(&args),
         Command::Reload(args) => reload::reload(args),
         Command::Maintenance(args) => maintenance::maintenance(&args),

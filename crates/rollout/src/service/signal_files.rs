@@ -4,7 +4,11 @@
 //! `systemctl`. The file says nothing but that something is wanted. What came of it is read over
 //! D-Bus, from the helper and from the unit, which needs no right.
 
-use super::units::{UnitError, Units};
+use super::{
+    names::{instance_unit, unit_name},
+    units::{UnitError, Units},
+};
+use mainstay_core::{plan::ReloadMethod, rollout::InstanceNumber};
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
@@ -81,6 +85,26 @@ impl SignalFiles {
         units
     }
 
+    /// The path units that have to be enabled for a service of this unit.
+    #[must_use]
+    pub fn path_units(unit: &str, reload: &ReloadMethod) -> Vec<String> {
+        let both = [InstanceNumber::One, InstanceNumber::Two];
+        let told: Vec<(Verb, String)> = match reload {
+            ReloadMethod::TryReloadOrRestart => vec![(Verb::Reload, unit_name(unit))],
+            ReloadMethod::FlipFlop => {
+                let instance = |number| instance_unit(unit, number);
+                let of = |verb| both.into_iter().map(move |it| (verb, instance(it)));
+                of(Verb::Start).chain(of(Verb::Stop)).collect()
+            }
+            // Told by the node itself.
+            ReloadMethod::Signal(_) | ReloadMethod::Exec(_) => Vec::new(),
+        };
+        let name = |(verb, unit): (Verb, String)| {
+            format!("mainstay-{}@{}.path", verb.as_str(), escape(&unit))
+        };
+        told.into_iter().map(name).collect()
+    }
+
     /// Asks by a file, and waits for the end of the helper that does it.
     pub(super) async fn tell(
         &self,
@@ -152,6 +176,16 @@ mod tests {
         assert_eq!(escape("nginx.service"), "nginx.service");
         assert_eq!(escape("web@1.service"), "web\\x401.service");
         assert_eq!(escape("my-app.service"), "my\\x2dapp.service");
+    }
+
+    #[test]
+    fn each_unit_has_path_units_for_what_it_is_told() {
+        let of = SignalFiles::path_units;
+        let reload = of("nginx", &ReloadMethod::TryReloadOrRestart);
+        assert_eq!(reload, ["mainstay-reload@nginx.service.path"]);
+        let flip_flop = of("web@.service", &ReloadMethod::FlipFlop);
+        assert_eq!(flip_flop.len(), 4);
+        assert_eq!(flip_flop[3], "mainstay-stop@web\\x402.service.path");
     }
 
     #[test]

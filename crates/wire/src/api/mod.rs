@@ -23,6 +23,7 @@ mod question;
 mod reload;
 mod request;
 mod rollout;
+mod rollout_request;
 mod schema;
 
 pub use app::*;
@@ -38,3 +39,4 @@ pub use question::*;
 pub use reload::*;
 pub use request::*;
 pub use rollout::*;
+pub use rollout_request::*;

@@ -10,8 +10,12 @@ use mainstay_wire::stamp::rfc3339;
 
 /// Five lines at most. `None`: there is no such job.
 pub(crate) fn why(node: &Node, now: Now, name: &str) -> Option<Vec<String>> {
+    explain::why(node, calendar(now), name)
+}
+
+pub(crate) fn calendar(now: Now) -> Calendar {
     let next_due = |cron: &_, wall| cron::next(cron, wall).ok();
-    explain::why(node, Calendar { now, written: rfc3339, next_due }, name)
+    Calendar { now, written: rfc3339, next_due }
 }
 
 #[cfg(test)]

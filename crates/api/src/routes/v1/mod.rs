@@ -9,6 +9,7 @@ mod log;
 mod metrics;
 pub(crate) mod node;
 mod nodes;
+mod rollout;
 
 use crate::{
     RouterState,
@@ -22,8 +23,9 @@ use axum::{
 use mainstay_wire::api::{
     AppDetail, AppJobs, AppList, AppRestartRequest, Changes, ConciliateRequest, Conflicts,
     EnvironChanged, EnvironVariables, FleetStatus, JobAnswer, MaintenanceRequest, MetricValues,
-    MetricsTaken, MoveRequest, NodeRequest, NodeStateAnswer, NodeStatus, RestartRequest,
-    ShutdownRequest, SignalRequest, StartPlan, StartRequest, UpgradeRequest, WhyAnswer,
+    MetricsTaken, MoveRequest, NodeRequest, NodeStateAnswer, NodeStatus, RefreshRequest,
+    RestartRequest, RollbackRequest, RolloutDone, RolloutHistory, RolloutPreview, RolloutStatus,
+    RolloutWhy, ShutdownRequest, SignalRequest, StartPlan, StartRequest, UpgradeRequest, WhyAnswer,
 };
 use serde_json::{Map, Value};
 
@@ -138,6 +140,25 @@ table! {
         "The placed jobs that run on several nodes";
     post "/v1/conflicts" fleet::conciliate: Json<ConciliateRequest> => Json<Conflicts>,
         "Solves the conflicts of one job, or all, by a rule";
+    get "/v1/rollout" rollout::show: Nothing => Json<RolloutStatus>,
+        "What is rolled out: its profiles, templates and services, what is under way and what has failed";
+    get "/v1/rollout/plan" rollout::plan: Nothing => Json<RolloutPreview>, ["profile"]
+        "What a refresh would change: the sources are asked, nothing is stored or told. Secrets are \
+         shown by name";
+    get "/v1/rollout/diff" rollout::diff: Nothing => Json<RolloutPreview>, ["profile", "version"]
+        "What somebody else has edited; of a profile, what a rollback to an earlier version would change";
+    get "/v1/rollout/history" rollout::history: Nothing => Json<RolloutHistory>, ["profile"]
+        "The versions that profiles had";
+    get "/v1/rollout/why/{subject}" rollout::why: Nothing => Json<RolloutWhy>,
+        "Why profile.NAME, template.NAME or service.NAME is as it is";
+    post "/v1/rollout/refresh" rollout::refresh: Json<RefreshRequest> => Json<RolloutDone>, ["wait"]
+        "Asks the sources now, tries again what has failed, and waits for what comes of it";
+    post "/v1/rollout/rollback" rollout::rollback: Json<RollbackRequest> => Json<RolloutDone>, ["wait"]
+        "Applies an earlier version of a profile, and waits for what comes of it";
+    post "/v1/rollout/pause" rollout::pause: Nothing => Json<RolloutStatus>,
+        "Lets no update begin, over boots";
+    post "/v1/rollout/resume" rollout::resume: Nothing => Json<RolloutStatus>,
+        "Lets updates begin again, and asks the sources";
     get "/v1/environ" environ::show: Nothing => Json<EnvironVariables>,
         "Variables that users have changed for later starts; null: taken away";
     put "/v1/environ" environ::change: Json<EnvironVariables> => Json<EnvironChanged>,

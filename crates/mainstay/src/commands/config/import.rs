@@ -60,7 +60,7 @@ fn write(dir: &Path, imported: &Imported) -> Result<(), Failure> {
     for (path, text) in files {
         let written = path.parent().map_or(Ok(()), fs::create_dir_all);
         let written = written.and_then(|()| fs::write(&path, text));
-        written.map_err(|error| Failure::of(&format!("cannot write {}", path.display()), error))?;
+        written.map_err(|error| Failure::of(format!("cannot write {}", path.display()), error))?;
     }
     Ok(())
 }

@@ -3,7 +3,10 @@
 use crate::{
     args::StatusArgs,
     client::{Client, read},
-    commands::jobs::{app, control::several},
+    commands::{
+        jobs::{app, control::several},
+        rollout::status::lines as rollout_lines,
+    },
     failure::{Failure, NOT_AS_DESIRED},
     term::{self, Page, Tint, print_json},
 };
@@ -149,6 +152,11 @@ fn whole(status: &NodeStatus, shown: Shown, height: Height) -> Page {
     if let Some(FleetStatus { name, state, master, .. }) = &status.fleet {
         let master = master.as_ref().map_or("none".to_owned(), ToString::to_string);
         page.line(format!("fleet {name}: {state}, master {master}"));
+    }
+    if let Some(rollout) = &status.rollout {
+        for (line, tint) in rollout_lines(rollout) {
+            page.tinted_line(&[(&line, tint)]);
+        }
     }
     let wanted: Vec<&JobStatus> = status.jobs.iter().filter(|job| shown.shows(job)).collect();
     let (rows, lines) = divided(&wanted, height);
