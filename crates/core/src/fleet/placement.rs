@@ -14,7 +14,7 @@
 
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 /// What a machine can bear.
 pub const FULL: u32 = 100;
@@ -137,22 +137,43 @@ impl Loads {
         candidates: &[Seat],
         local: Option<Seat>,
     ) -> Option<Seat> {
-        let fits = |seat: &Seat| self.fits(*seat, load);
-        let mut fitting = candidates.iter().copied().filter(fits);
-        // Of equals the first counts, in both directions.
+        let mut fitting = candidates.iter().copied().filter(|seat| self.fits(*seat, load));
         match strategy {
             Strategy::Config => fitting.next(),
             Strategy::Local => fitting.find(|seat| Some(*seat) == local),
-            Strategy::LessLoaded => fitting.min_by_key(|seat| self.of(*seat)),
-            Strategy::MostLoaded => fitting.min_by_key(|seat| Reverse(self.of(*seat))),
-            Strategy::LessLoadedNode => fitting.min_by_key(|seat| swap(self.of(*seat))),
-            Strategy::MostLoadedNode => fitting.min_by_key(|seat| Reverse(swap(self.of(*seat)))),
+            Strategy::LessLoaded => self.lowest(load, candidates, |node, all| pair(node, all)),
+            Strategy::MostLoaded => self.lowest(load, candidates, |node, all| !pair(node, all)),
+            Strategy::LessLoadedNode => self.lowest(load, candidates, |node, all| pair(all, node)),
+            Strategy::MostLoadedNode => self.lowest(load, candidates, |node, all| !pair(all, node)),
         }
+    }
+
+    /// Of those with room the one with the lowest rank, by the loads of node and machine. Of equals
+    /// the first counts.
+    fn lowest(
+        &self,
+        load: u32,
+        candidates: &[Seat],
+        rank: impl Fn(u32, u32) -> u64,
+    ) -> Option<Seat> {
+        let mut best: Option<(u64, Seat)> = None;
+        for seat in candidates {
+            let (node, machine) = self.of(*seat);
+            if machine + load > FULL {
+                continue;
+            }
+            let rank = rank(node, machine);
+            if best.is_none_or(|(lowest, _)| rank < lowest) {
+                best = Some((rank, *seat));
+            }
+        }
+        best.map(|(_, seat)| seat)
     }
 }
 
-fn swap((node, machine): (u32, u32)) -> (u32, u32) {
-    (machine, node)
+/// One number that is ordered as both are, the first first.
+fn pair(first: u32, second: u32) -> u64 {
+    (u64::from(first) << 32) | u64::from(second)
 }
 
 /// Why a job has no home.
