@@ -112,6 +112,9 @@ pub(crate) fn refusal(answer: RequestAnswer, (app, job): (String, String)) -> Pr
             let jobs = jobs.join(", ");
             Problem::conflict(format!("these have no other home, and stay: {jobs}"))
         }
+        RequestAnswer::Unknown(answer) => Problem::conflict(format!(
+            "the master is of a later version, and answers what this one does not know: {answer}"
+        )),
     }
 }
 
@@ -131,7 +134,8 @@ fn app_of(request: &FleetRequest) -> String {
         | FleetRequest::HandOver { .. }
         | FleetRequest::Readmit { .. }
         | FleetRequest::Conciliate { .. }
-        | FleetRequest::EndFleet { .. } => String::new(),
+        | FleetRequest::EndFleet { .. }
+        | FleetRequest::Unknown(_) => String::new(),
     }
 }
 
@@ -151,7 +155,8 @@ fn job_of(request: &FleetRequest) -> String {
         | FleetRequest::HandOver { .. }
         | FleetRequest::Readmit { .. }
         | FleetRequest::Conciliate { .. }
-        | FleetRequest::EndFleet { .. } => String::new(),
+        | FleetRequest::EndFleet { .. }
+        | FleetRequest::Unknown(_) => String::new(),
     }
 }
 

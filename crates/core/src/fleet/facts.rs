@@ -109,7 +109,7 @@ pub struct JobCopy {
     /// When this process was started, by the clock of the node.
     pub since: Mono,
     pub args: Vec<String>,
-    /// Somebody has started it on this node alone, whatever the fleet says.
+    /// Somebody has started or stopped it on this node alone, whatever the fleet says.
     pub by_hand: bool,
     /// The last order for it that was taken.
     pub order: Option<Number>,

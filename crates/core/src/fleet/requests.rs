@@ -82,6 +82,9 @@ pub enum FleetRequest {
     EndFleet {
         again: bool,
     },
+    /// Of a later version: it is passed over, and said on as it came.
+    #[serde(untagged)]
+    Unknown(serde_json::Value),
 }
 
 /// What the master makes of a request.
@@ -106,6 +109,9 @@ pub enum RequestAnswer {
     Stays {
         jobs: Vec<Name>,
     },
+    /// Of a later version.
+    #[serde(untagged)]
+    Unknown(serde_json::Value),
 }
 
 /// Requests of this node that no master has answered yet.
@@ -143,5 +149,44 @@ impl OpenRequests {
         let closed: Vec<_> = self.open.keys().filter_map(answered).collect();
         closed.iter().for_each(|(id, _)| drop(self.open.remove(id)));
         closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_str, to_string};
+
+    /// Versions of a fleet that is upgraded hear each other, whatever is asked of the later one.
+    #[test]
+    fn what_a_later_version_says_is_read_and_said_on_as_it_came() {
+        for text in [r#"{"paint-job":{"job":"web","colour":3}}"#, r#""tidy-up""#] {
+            let request: FleetRequest = from_str(text).expect("a request");
+            assert!(matches!(request, FleetRequest::Unknown(_)), "{request:?}");
+            assert_eq!(to_string(&request).expect("text"), text);
+            let answer: RequestAnswer = from_str(text).expect("an answer");
+            assert!(matches!(answer, RequestAnswer::Unknown(_)), "{answer:?}");
+            assert_eq!(to_string(&answer).expect("text"), text);
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_read_as_what_it_is() {
+        let job = Name::new("web").expect("a name");
+        for request in [
+            FleetRequest::StopJob { job: job.clone() },
+            FleetRequest::DisableJob { job: job.clone() },
+            FleetRequest::EndFleet { again: true },
+        ] {
+            let text = to_string(&request).expect("text");
+            assert_eq!(from_str::<FleetRequest>(&text).expect("a request"), request);
+        }
+        for answer in [RequestAnswer::Begun, RequestAnswer::Stays { jobs: vec![job] }] {
+            let text = to_string(&answer).expect("text");
+            assert_eq!(from_str::<RequestAnswer>(&text).expect("an answer"), answer);
+        }
+        // A later version may say more of it.
+        let more = r#"{"stop-job":{"job":"web","gently":true}}"#;
+        assert!(matches!(from_str(more).expect("a request"), FleetRequest::StopJob { .. }));
     }
 }

@@ -127,7 +127,7 @@ impl Node {
         out.emit(source, kind);
     }
 
-    /// A user starts these on this node alone.
+    /// A user starts or stops these on this node alone.
     pub(super) fn by_hand(&mut self, jobs: &[Name]) {
         for job in jobs {
             let plan = self.job_plan(job.as_str());

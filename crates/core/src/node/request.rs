@@ -28,9 +28,18 @@ impl Node {
                     }
                 })
             }
-            Request::Stop { job } => self.asked_to_stop(out, &job, Force::Grace),
-            Request::StopInOrder { jobs } => self.asked_to_stop_in_order(&jobs),
-            Request::Kill { job } => self.asked_to_stop(out, &job, Force::Kill),
+            Request::Stop { job } => {
+                self.by_hand(std::slice::from_ref(&job));
+                self.asked_to_stop(out, &job, Force::Grace)
+            }
+            Request::StopInOrder { jobs } => {
+                self.by_hand(&jobs);
+                self.asked_to_stop_in_order(&jobs)
+            }
+            Request::Kill { job } => {
+                self.by_hand(std::slice::from_ref(&job));
+                self.asked_to_stop(out, &job, Force::Kill)
+            }
             Request::Signal { job, signal, to } => {
                 self.asked(out, &job, JobInput::Signal { signal, to })
             }

@@ -143,6 +143,19 @@ fn the_next_agent_knows_the_last_order_and_who_started_it() {
     assert_eq!(again.copies(), stage.node.copies());
 }
 
+/// So the master knows that nobody but a user has stopped it, and leaves it alone.
+#[test]
+fn a_copy_tells_that_it_was_stopped_by_hand_until_the_next_order() {
+    let mut stage = PlacedNode::new(plan(vec![job("web", Some("shop"))], true));
+    stage.order(1, "web", start(&[]));
+    stage.runs("web");
+    assert!(!stage.copy("web").by_hand);
+    stage.step(Input::Request(Request::Stop { job: name("web") }));
+    assert!(stage.copy("web").by_hand);
+    stage.order(2, "web", OrderKind::Stop);
+    assert!(!stage.copy("web").by_hand);
+}
+
 #[test]
 fn what_a_node_began_with_in_its_fleet_it_keeps_until_it_ends() {
     let alone = plan(vec![job("web", Some("shop"))], false);

@@ -50,6 +50,11 @@ pub enum Fault {
         job: Name,
         node: Name,
     },
+    /// Somebody stops it there, whatever the fleet says.
+    StopHere {
+        job: Name,
+        node: Name,
+    },
     /// A reload takes a job from the file of a node, writes it otherwise there, or brings it back.
     Reload {
         node: Name,
@@ -89,6 +94,7 @@ impl Fault {
             | Fault::JobCrash(_)
             | Fault::JobBreaks { .. }
             | Fault::StartHere { .. }
+            | Fault::StopHere { .. }
             | Fault::Reload { .. }
             | Fault::Ask { .. } => false,
         }
@@ -125,6 +131,7 @@ impl fmt::Display for Fault {
             Fault::JobBreaks { job, on: true } => write!(f, "{job} cannot be started any more"),
             Fault::JobBreaks { job, on: false } => write!(f, "{job} can be started again"),
             Fault::StartHere { job, node } => write!(f, "{job} is started on {node} by hand"),
+            Fault::StopHere { job, node } => write!(f, "{job} is stopped on {node} by hand"),
             Fault::Reload { node, job, to } => {
                 let how = match to {
                     Written::AsElsewhere => "as elsewhere",

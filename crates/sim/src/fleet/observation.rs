@@ -31,6 +31,8 @@ pub struct NodeSeen {
     pub jobs: BTreeMap<Name, CopyState>,
     /// What somebody has started there, whatever the fleet says.
     pub by_hand: BTreeSet<Name>,
+    /// What somebody has stopped there, alike.
+    pub stopped_by_hand: BTreeSet<Name>,
     pub args: BTreeMap<Name, Vec<String>>,
     pub wishes: Wishes,
     /// Losses that it holds for unanswered.

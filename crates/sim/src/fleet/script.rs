@@ -114,7 +114,12 @@ impl ScriptDraft {
             }
             8 => {
                 let (job, node) = (self.job(), self.node());
-                self.push(at, Fault::StartHere { job, node });
+                let started = self.dice.chance(700);
+                let by_hand = match started {
+                    true => Fault::StartHere { job, node },
+                    false => Fault::StopHere { job, node },
+                };
+                self.push(at, by_hand);
             }
             9 => {
                 let (job, node) = (self.job(), self.node());
@@ -180,7 +185,7 @@ impl ScriptDraft {
         let (app, job) = (pick(&mut self.dice, &self.apps), self.job());
         let number = self.dice.below(9);
         let args = Some(vec![format!("-{number}")]).filter(|_| number < 6);
-        match self.dice.below(28) {
+        match self.dice.below(32) {
             0..=2 => FleetRequest::StartApp { app },
             3..=5 => FleetRequest::StopApp { app },
             6..=7 => FleetRequest::RestartApp { app, wave: None },
@@ -201,7 +206,9 @@ impl ScriptDraft {
                 let job = Some(job).filter(|_| self.dice.chance(300));
                 FleetRequest::Conciliate { job, rule }
             }
-            _ => FleetRequest::EndFleet { again: self.dice.chance(700) },
+            27 => FleetRequest::EndFleet { again: self.dice.chance(700) },
+            28..=29 => FleetRequest::DisableJob { job },
+            _ => FleetRequest::EnableJob { job },
         }
     }
 

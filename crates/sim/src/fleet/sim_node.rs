@@ -43,8 +43,9 @@ pub(super) struct Running {
     pub(super) ends: bool,
     /// What happens to it while it stands still.
     pub(super) frozen: Option<Vec<Happening>>,
-    /// It takes everything so late.
+    /// It takes everything so late, and nothing before what came earlier.
     pub(super) late: Duration,
+    pub(super) takes_next: Mono,
     /// Jobs that start again as soon as they have stopped.
     pub(super) again: BTreeMap<Name, Vec<String>>,
 }
@@ -113,6 +114,15 @@ impl Running {
         }
     }
 
+    /// A user does, on this node alone.
+    pub(super) fn stop_by_hand(&mut self, job: &Name) -> Option<NextStep> {
+        let next = self.stop(None, job);
+        if let Some(copy) = self.jobs.get_mut(job) {
+            copy.by_hand = true;
+        }
+        next
+    }
+
     /// What its process was at is done. `None`: it was at nothing.
     pub(super) fn progress(
         &mut self,
@@ -128,7 +138,10 @@ impl Running {
             (CopyState::Starting, Habit::Breaks) => (CopyState::Fatal, None),
             (CopyState::Starting, Habit::Exits) => (CopyState::Running, Some(300)),
             (CopyState::Starting, Habit::Runs) => (CopyState::Running, None),
-            (CopyState::Running, Habit::Exits) => (CopyState::Exited { well: true }, None),
+            // One that is about to end does, whether another could be started or not.
+            (CopyState::Running, Habit::Exits | Habit::Breaks) => {
+                (CopyState::Exited { well: true }, None)
+            }
             (CopyState::Stopping, _) => (CopyState::Stopped, None),
             (
                 CopyState::Stopped

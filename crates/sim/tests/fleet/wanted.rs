@@ -1,7 +1,7 @@
 //! What users say about one job, and where they say it.
 
 use mainstay_core::{
-    fleet::{FleetRequest, RequestAnswer, Strategy},
+    fleet::{FleetRequest, FleetStage, RequestAnswer, Strategy},
     job::Desired,
     plan::{AppPlan, OnFailure},
 };
@@ -128,4 +128,53 @@ fn a_drain_that_is_asked_for_while_its_node_hands_over_outlives_its_end() {
         let says = world.facts().filter(|it| it.machine == "b").any(|it| it.drained);
         assert_eq!(says, drained, "{}", world.trace);
     }
+}
+
+/// What the fleet stops anyway is stopped by a user as well, and stays so.
+#[test]
+fn a_stop_of_an_app_while_the_fleet_restarts_is_not_forgotten() {
+    let mut world = shop();
+    until_home(&mut world, "web", Some("b"));
+    pass(&mut world, 3);
+    ask(&mut world, "a", FleetRequest::EndFleet { again: true });
+    until(&mut world, "it ends", |seen| {
+        seen.nodes.values().all(|it| it.stage == FleetStage::Restarting)
+    });
+    ask(&mut world, "c", FleetRequest::StopApp { app: name("shop") });
+    pass(&mut world, 10);
+    assert_eq!(last_reply(&world), Some(RequestAnswer::Begun), "{}", world.trace);
+    let seen = world.observe();
+    assert!(seen.nodes.values().all(|it| it.stage == FleetStage::Operation), "{}", world.trace);
+    assert_eq!((home(&seen, "web"), home(&seen, "db")), (None, None), "{}", world.trace);
+}
+
+#[test]
+fn what_somebody_stops_on_its_node_alone_is_left_there() {
+    let mut world = shop();
+    until_home(&mut world, "web", Some("b"));
+    pass(&mut world, 3);
+    world.inflict(Fault::StopHere { job: name("web"), node: name("b") });
+    until_home(&mut world, "web", None);
+    // Not by another agent of the master either, which knows what the others tell it.
+    pass(&mut world, 5);
+    world.inflict(Fault::NewAgent(name("a")));
+    pass(&mut world, 10);
+    assert_eq!(home(&world.observe(), "web"), None, "{}", world.trace);
+    ask(&mut world, "c", FleetRequest::StartJob { job: name("web"), args: None });
+    until(&mut world, "it runs again", |seen| home(seen, "web").is_some());
+}
+
+/// The copy that conciliation has kept came up never, and the other one is gone: found by seed 12841.
+#[test]
+fn a_copy_by_hand_that_fails_does_not_take_the_job_with_it() {
+    let mut world = shop();
+    until_home(&mut world, "web", Some("b"));
+    pass(&mut world, 3);
+    world.inflict(Fault::JobBreaks { job: name("web"), on: true });
+    world.inflict(Fault::StartHere { job: name("web"), node: name("c") });
+    let end = world.now() + Duration::from_millis(25);
+    world.run_until(end);
+    world.inflict(Fault::JobBreaks { job: name("web"), on: false });
+    pass(&mut world, 10);
+    assert!(home(&world.observe(), "web").is_some(), "{}", world.trace);
 }

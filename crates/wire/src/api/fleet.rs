@@ -103,7 +103,7 @@ pub struct CopyStatus {
     /// It has ended by itself, and not as it should.
     #[serde(default)]
     pub failed: bool,
-    /// Somebody has started it on that node alone.
+    /// Somebody has started or stopped it on that node alone.
     pub by_hand: bool,
 }
 

@@ -206,7 +206,8 @@ impl Master {
         id: &RequestId,
         request: &FleetRequest,
     ) {
-        if self.answers.contains_key(id) {
+        // What this version does not know waits for a master that does.
+        if self.answers.contains_key(id) || matches!(request, FleetRequest::Unknown(_)) {
             return;
         }
         let answer = self.requested(ctx, &id.node, request);
@@ -268,6 +269,7 @@ impl Master {
                 self.step_app(ctx, app, AppInput::Start, Some(AskedBy::User));
             }
             FleetRequest::StopApp { app } => {
+                self.rest_all(ctx, app);
                 self.step_app(ctx, app, AppInput::Stop, Some(AskedBy::User));
             }
             FleetRequest::RestartApp { app, wave } => {
@@ -305,6 +307,7 @@ impl Master {
             FleetRequest::MoveApp { app, to } => {
                 return self.move_all(ctx, &members_of(ctx.catalogue, app), to);
             }
+            FleetRequest::Unknown(_) => {}
             FleetRequest::Readmit { node } => drop(self.readmits.insert(node.clone())),
             FleetRequest::Drain { node, on } => return self.drain(ctx, node, *on),
             FleetRequest::HandOver { node } => return self.empty(ctx, node),
@@ -339,6 +342,15 @@ impl Master {
             let rules = ctx.catalogue.jobs.get(&job).filter(|_| !ctx.wishes.is_disabled(&job));
             if rules.is_some_and(|it| it.place.start_sequence > 0) {
                 self.wish(ctx, &job, Some(AskedBy::User), Desired::Run, None);
+            }
+        }
+    }
+
+    /// A user wants an app to rest: all of its jobs, also those that the fleet stops anyway.
+    fn rest_all(&mut self, ctx: &mut MasterCtx<'_>, app: &Name) {
+        for job in members_of(ctx.catalogue, app) {
+            if !ctx.wishes.is_disabled(&job) {
+                self.wish(ctx, &job, Some(AskedBy::User), Desired::Rest, None);
             }
         }
     }
@@ -477,7 +489,8 @@ fn jobs_to_start(catalogue: &KnownJobs, request: &FleetRequest) -> BTreeSet<Name
         | FleetRequest::HandOver { .. }
         | FleetRequest::Readmit { .. }
         | FleetRequest::Conciliate { .. }
-        | FleetRequest::EndFleet { .. } => BTreeSet::new(),
+        | FleetRequest::EndFleet { .. }
+        | FleetRequest::Unknown(_) => BTreeSet::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{AskedBy, Conciliation, JobStanding, Master, MasterCtx};
 use crate::{
     app::{App, AppInput, AppPhase, RestReason},
-    fleet::{Afterwards, FleetEvent, FleetStage, Settlement, conciliate},
+    fleet::{Afterwards, CopyState, FleetEvent, FleetStage, Settlement, conciliate},
     name::Name,
 };
 use std::{collections::BTreeSet, time::Duration};
@@ -179,7 +179,12 @@ impl Master {
         let stopped = |(job, rules): (&Name, &crate::fleet::JobRules)| {
             // Of what nobody has told this master it knows no more than that.
             let rests = matches!(self.jobs.get(job), None | Some(JobStanding::Rest));
-            let by_hand = ctx.nodes.copies(job).any(|(_, copy)| copy.by_hand);
+            // What somebody has stopped where it ran is left there; a copy by hand that has failed
+            // was nobody's wish to stop.
+            let by_hand = ctx
+                .nodes
+                .copies(job)
+                .any(|(_, copy)| copy.by_hand && copy.state == CopyState::Stopped);
             let app = self.apps.get(&rules.app);
             let up =
                 app.is_some_and(|it| it.phase() == AppPhase::Running && it.reason(job).is_none());

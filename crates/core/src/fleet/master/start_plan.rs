@@ -79,7 +79,8 @@ impl Master {
             | RequestAnswer::NotRunning
             | RequestAnswer::Disabled
             | RequestAnswer::NotPlaced(_)
-            | RequestAnswer::Stays { .. }) => return Err(refused),
+            | RequestAnswer::Stays { .. }
+            | RequestAnswer::Unknown(_)) => return Err(refused),
         }
         // One sequence after the other; there are no more of them than jobs.
         for _ in 0..=known.catalogue.jobs.len() {

@@ -29,6 +29,7 @@ impl Master {
             Desired::Disabled => true,
         });
         if stays_down {
+            self.moves.remove(job);
             return;
         }
         let awaited = wish.and_then(|it| it.waits_for.clone());

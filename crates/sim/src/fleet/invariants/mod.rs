@@ -104,6 +104,7 @@ mod example {
                 drained: false,
                 jobs: BTreeMap::from([(name("web"), runs)]),
                 by_hand: BTreeSet::new(),
+                stopped_by_hand: BTreeSet::new(),
                 args: BTreeMap::new(),
                 wishes: Wishes::default(),
                 failures: 0,

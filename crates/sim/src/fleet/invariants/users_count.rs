@@ -1,5 +1,5 @@
-//! What a user has said last of a job is what is wanted of it: one that was stopped rests and has
-//! lost its arguments; one that was started is not at rest by a user's will; one that was restarted
+//! What a user has said last of a job is what is wanted of it: one that was stopped or disabled rests
+//! and has lost its arguments; one that was started is not at rest by a user's will; one that was restarted
 //! with arguments has them. Where the fleet was divided, or a disk torn, that may be another user's
 //! word; of two that come at the same time either may be the last.
 
@@ -36,7 +36,9 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
         let args = wish.map(|it| it.args.clone()).unwrap_or_default();
         let holds = match &meaning {
             Meaning::Stopped => !wanted && args.is_empty(),
-            Meaning::Started => wanted || wish.is_some_and(|it| !it.is_by_user()),
+            Meaning::Started => {
+                wanted || wish.is_some_and(|it| !it.is_by_user() || it.desired == Desired::Disabled)
+            }
             Meaning::Restarted(Some(given)) => !wanted || args == *given,
             Meaning::Restarted(None) | Meaning::Other => true,
         };
@@ -67,7 +69,10 @@ fn meaning(seen: &Observation, job: &Name, asked: &AskedRequest) -> Option<Meani
     let of_app = |app: &Name| *app == rules.app;
     let in_sequence = rules.place.start_sequence > 0;
     match &asked.request {
-        FleetRequest::StopJob { job: it } if it == job => Some(Meaning::Stopped),
+        FleetRequest::StopJob { job: it } | FleetRequest::DisableJob { job: it } if it == job => {
+            Some(Meaning::Stopped)
+        }
+        FleetRequest::EnableJob { job: it } if it == job => Some(Meaning::Other),
         FleetRequest::StopApp { app } if of_app(app) => Some(Meaning::Stopped),
         FleetRequest::StartJob { job: it, .. } if it == job => Some(Meaning::Started),
         FleetRequest::StartApp { app } | FleetRequest::RestartApp { app, .. }

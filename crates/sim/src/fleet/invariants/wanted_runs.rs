@@ -1,6 +1,6 @@
 //! Once nothing disturbs it, what nobody wants rests, and what is wanted runs, unless it has ended
 //! by itself, could not be started, or has no home, or that is so of a required job before it in its
-//! app: its start was given up there.
+//! app: its start was given up there; or somebody has stopped it where it ran, by hand.
 
 use crate::fleet::Observation;
 use mainstay_core::{
@@ -16,8 +16,11 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
     for job in seen.jobs() {
         let runs = seen.homes(job).next().is_some();
         let by_hand = seen.nodes.values().any(|it| it.by_hand.contains(job));
+        let stopped = seen.nodes.values().any(|it| it.stopped_by_hand.contains(job));
         match master.wishes.of(job).map(|it| it.desired) {
-            Some(Desired::Run) if !runs && !is_excused(seen, job) && !is_held_back(seen, job) => {
+            Some(Desired::Run)
+                if !runs && !stopped && !is_excused(seen, job) && !is_held_back(seen, job) =>
+            {
                 broken.push(format!("{job} is wanted and rests: {:?}", seen.standing(job)));
             }
             Some(Desired::Rest | Desired::Disabled) if runs && !by_hand => {

@@ -77,6 +77,10 @@ impl FleetWorld {
                     self.start_there(&node, None, job, Vec::new());
                 }
             }
+            Fault::StopHere { job, node } => {
+                let done = self.running(&node).and_then(|it| it.stop_by_hand(&job));
+                self.go_on_there(&node, job, done);
+            }
             Fault::Reload { node, job, to } => self.reload(&node, &job, to),
             Fault::Ask { node, request } => self.tell(&node, FleetInput::Asked(request)),
         }

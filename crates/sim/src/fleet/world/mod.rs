@@ -178,15 +178,19 @@ impl FleetWorld {
         let Some(node) = what.node().cloned() else {
             return self.happen_now(what);
         };
+        let now = self.now;
         let Some(running) = self.running(&node) else { return };
         if let Some(held) = &mut running.frozen {
             return held.push(what);
         }
-        let late = running.late;
         match what {
             Happening::Late(what) => self.happen_now(*what),
-            what if what.is_for_core() && late > Duration::ZERO => {
-                self.net.at(self.now.after(late), Happening::Late(Box::new(what)));
+            what if what.is_for_core()
+                && (running.late > Duration::ZERO || now < running.takes_next) =>
+            {
+                running.takes_next = running.takes_next.max(now.after(running.late));
+                let at = running.takes_next;
+                self.net.at(at, Happening::Late(Box::new(what)));
             }
             what => self.happen_now(what),
         }
@@ -282,6 +286,7 @@ impl FleetWorld {
             ends: false,
             frozen: None,
             late: Duration::ZERO,
+            takes_next: Mono(0),
             again: BTreeMap::new(),
         })
     }

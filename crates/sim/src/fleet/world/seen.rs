@@ -20,6 +20,7 @@ fn seen(node: &SimNode) -> Option<NodeSeen> {
     let it = node.running.as_ref()?;
     let facts = it.fleet.said()?;
     let by_hand = it.jobs.iter().filter(|(_, copy)| copy.by_hand && copy.state.is_active());
+    let stopped = it.jobs.iter().filter(|(_, copy)| copy.by_hand && !copy.state.is_active());
     Some(NodeSeen {
         run: facts.run.clone(),
         machine: facts.machine.clone(),
@@ -29,6 +30,7 @@ fn seen(node: &SimNode) -> Option<NodeSeen> {
         drained: facts.drained,
         jobs: it.jobs.iter().map(|(job, copy)| (job.clone(), copy.state)).collect(),
         by_hand: by_hand.map(|(job, _)| job.clone()).collect(),
+        stopped_by_hand: stopped.map(|(job, _)| job.clone()).collect(),
         args: it.jobs.iter().map(|(job, copy)| (job.clone(), copy.args.clone())).collect(),
         wishes: it.fleet.wishes().clone(),
         failures: facts.failures.iter().count(),

@@ -175,6 +175,8 @@ impl FleetWorld {
         // Before it decided, or after: it may be drained no more by the same decision.
         let after = work.as_ref().and_then(|work| work.drains.get(&node).copied());
         let is_drained = after.unwrap_or(facts.drained);
+        // The same decision may be to end the fleet.
+        let is_ending = said.filter(|_| node == *master).map_or(facts.ending, |it| it.ending);
         let mut jobs: BTreeMap<(&Name, &Name), u32> = BTreeMap::new();
         for view in &views {
             let Some(there) = view.facts.as_ref().filter(|it| it.machine == facts.machine) else {
@@ -191,7 +193,7 @@ impl FleetWorld {
         Some(Placing {
             takes_part: target.state == PeerState::Running,
             is_drained: drains.unwrap_or(drained) && is_drained,
-            is_ending: facts.ending,
+            is_ending,
             is_known: placed.known_by.contains(&node),
             load: jobs.values().sum(),
             job,
