@@ -19,4 +19,4 @@ mod tests;
 pub use error::{Cause, TemplateError};
 pub use mask::Mask;
 pub use render::{LARGEST_OUTPUT, Rendered, Template};
-pub use scope::{ProfileScope, Scope, ScopeError, ShowSecrets};
+pub use scope::{OWN, ProfileScope, Scope, ScopeError, ShowSecrets};

@@ -71,14 +71,17 @@ impl Template {
         Ok(Template { name: name.clone(), file, environment })
     }
 
-    /// The variables that it does not set itself; not those of what it includes.
+    /// The names that its scope has to have: what it neither sets itself nor finds among the functions
+    /// of every template. Those of what it includes are not among them.
     ///
     /// # Errors
     /// Never, of what was compiled.
     pub fn variables(&self) -> Result<BTreeSet<String>, TemplateError> {
         let template = self.environment.get_template(&self.file);
         let template = template.map_err(|error| refused(&self.name, &error))?;
-        Ok(template.undeclared_variables(false).into_iter().collect())
+        let functions: BTreeSet<&str> = self.environment.globals().map(|(name, _)| name).collect();
+        let names = template.undeclared_variables(false).into_iter();
+        Ok(names.filter(|name| !functions.contains(name.as_str())).collect())
     }
 
     /// # Errors

@@ -20,7 +20,7 @@ use std::{
 use thiserror::Error;
 
 /// Words that mean the same in every template; a profile of such a name is in `profiles` only.
-const OWN: [&str; 3] = ["profiles", "node", "secrets"];
+pub const OWN: [&str; 3] = ["profiles", "node", "secrets"];
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ScopeError {

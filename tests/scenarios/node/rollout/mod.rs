@@ -1,5 +1,6 @@
 //! Configuration that is rolled out: a file changes, and what is made of it with it.
 
+mod checked;
 mod crash;
 mod secrets;
 mod starts;

@@ -1,13 +1,13 @@
 //! `mainstay check`: is this configuration valid?
 
-use super::machine;
+use super::{machine, templates};
 use crate::{
     args::CheckArgs,
     context::context,
     failure::{CONFIG, Failure},
     term::{self, Page, print_json},
 };
-use mainstay_config::duration;
+use mainstay_config::{Errors, Loaded, Severity, duration};
 use mainstay_core::plan::{LongestStop, Plan};
 use serde_json::{Value, json};
 
@@ -16,10 +16,8 @@ pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
     let path = mainstay_config::find(args.config.as_deref(), &context)
         .map_err(|text| Failure::new(CONFIG, text))?;
     let color = term::stderr_color();
-    match mainstay_config::load(&path, &context) {
-        Ok(mut loaded) => {
-            let of_machine = machine::warnings(&loaded);
-            loaded.warnings.extend(of_machine);
+    match mainstay_config::load(&path, &context).and_then(with_what_is_here) {
+        Ok(loaded) => {
             if args.json.json {
                 let warnings: Vec<Value> = loaded.warnings.iter().map(diagnostic).collect();
                 let stop_timeout = loaded.plan.node.stop_timeout.as_secs_f64();
@@ -54,6 +52,17 @@ pub(crate) fn check(args: &CheckArgs) -> Result<i32, Failure> {
             Ok(CONFIG)
         }
     }
+}
+
+/// With what the files and the machine say that it names.
+fn with_what_is_here(mut loaded: Loaded) -> Result<Loaded, Errors> {
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        templates::diagnostics(&loaded).into_iter().partition(|it| it.severity == Severity::Error);
+    if !errors.is_empty() {
+        return Err(Errors::of_file(errors));
+    }
+    loaded.warnings.extend(machine::warnings(&loaded).into_iter().chain(warnings));
+    Ok(loaded)
 }
 
 /// What whoever stops the node has to know: by default Docker allows ten seconds.

@@ -4,3 +4,4 @@ pub(crate) mod check;
 pub(crate) mod import;
 mod machine;
 pub(crate) mod reload;
+mod templates;

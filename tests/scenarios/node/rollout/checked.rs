@@ -1,0 +1,43 @@
+//! What `mainstay check` finds in templates, before there is a version of anything.
+
+use super::{CONFIG, put};
+use mainstay_tests::{Command, Scratch, binary};
+use std::fs;
+
+/// Exit code and diagnostics of a check of the usual configuration, with this template.
+fn check(template: Option<&str>) -> (Option<i32>, String) {
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    fs::write(dir.join("mainstay.toml"), CONFIG).expect("written");
+    put(dir, 80, "one");
+    if let Some(text) = template {
+        fs::write(dir.join("web.conf.j2"), text).expect("written");
+    }
+    let output = Command::new(binary())
+        .args(["check", "-c", "mainstay.toml"])
+        .env("NO_COLOR", "1")
+        .current_dir(dir)
+        .output()
+        .expect("the binary can be started");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_check_compiles_templates_and_looks_for_what_they_use() {
+    let (code, told) =
+        check(Some("port = {{ app.port }}\n{% for n in range(3) %}{{ n }}{% endfor %}\n"));
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+
+    let (code, told) = check(Some("a = 1\nport = {{ app.port }\n"));
+    assert_eq!(code, Some(78), "{told}");
+    assert!(told.contains("template 'conf', web.conf.j2:2:"), "{told}");
+
+    let (code, told) = check(Some("port = {{ ap.port }}\n"));
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("template 'conf' uses 'ap'"), "{told}");
+    assert!(told.contains("did you mean 'app'?"), "{told}");
+
+    let (code, told) = check(None);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("templates.conf: ") && told.contains("web.conf.j2"), "{told}");
+}
