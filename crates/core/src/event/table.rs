@@ -73,7 +73,7 @@ pub enum During {
     Gone,
 }
 
-/// How an event is meant, for colours.
+/// How an event is meant: its colour; and of bad news that can no longer come nobody needs to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     Good,
