@@ -22,7 +22,8 @@
 //!   updates as well.
 //!
 //! `round` asks for profiles, `update` is an update with its way back, `service` one service in it,
-//! `failure` what is pending, `request` what people want, `replan` what a reload changes.
+//! `failure` what is pending, `request` what people want, `replan` what a reload changes. `wave` takes a
+//! version through a fleet, node by node.
 
 mod command;
 mod facts;
@@ -36,6 +37,7 @@ mod service;
 mod sources;
 mod update;
 mod version;
+mod wave;
 
 pub use command::{
     FailureReport, InstanceNumber, OldFile, Op, ProbeTarget, RolloutCommand, ServiceAction,
@@ -53,6 +55,10 @@ pub use kept::{
 pub use request::RolloutRefusal;
 pub use sources::RolloutSources;
 pub use version::{Content, Digest, SecretValue, Version};
+pub use wave::{
+    FailedAttempt, MemberPresence, ProfileCopy, WaveFailure, WaveMember, WaveRecord, WaveSize,
+    WaveStage, WaveView,
+};
 
 use crate::{
     clock::{Mono, Now},
