@@ -155,7 +155,7 @@ fn what_fails_is_told_to_whoever_asked_and_nothing_stays_of_it() {
     let status = node.must(&["status"]);
     assert!(status.contains("rollout pending"), "{status}");
     for (subject, part) in [
-        ("profile.app", "the files of before are in place again"),
+        ("profile.app", "the files of before are in place"),
         ("template.conf", "is in place at"),
         ("service.web", "service 'web' (job web): nothing is to be told"),
     ] {

@@ -213,7 +213,7 @@ impl RolloutQuestion<'_> {
         if pending.adrift {
             lines.push("the way back failed as well: what is in place is not certain".to_owned());
         } else if pending.came_back {
-            lines.push("the files of before are in place again".to_owned());
+            lines.push("the files of before are in place".to_owned());
         }
         lines.push(match pending.failed {
             true => "its time is over: it ends with another version, or mainstay rollout refresh"

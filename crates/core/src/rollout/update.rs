@@ -152,8 +152,7 @@ impl Rollout {
                 let files = self.merged(changed);
                 self.check(step, 0, files, unchanged);
             }
-            Err(StageFailure::Render { template, trouble }) => {
-                let why = format!("template '{template}': {trouble}");
+            Err(StageFailure::Render { template, trouble: Trouble(why) }) => {
                 self.fail_update(step, &Blame::Template(template), why);
             }
             Err(StageFailure::Edited { templates, trouble }) => {

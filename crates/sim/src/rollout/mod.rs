@@ -281,7 +281,8 @@ impl RolloutWorld {
             .map(|it| (it.template.clone(), self.rendered(&it.template, version)))
             .collect();
         if let Some((template, _)) = contents.iter().find(|it| self.unrenderable.contains(&it.1)) {
-            let (template, trouble) = (template.clone(), Trouble("line 1".to_owned()));
+            let (template, trouble) =
+                (template.clone(), Trouble(format!("template '{template}', line 1")));
             return Err(StageFailure::Render { template, trouble });
         }
         self.disk().map_err(StageFailure::Disk)?;
