@@ -148,7 +148,8 @@ impl PreviewWork {
             }
         }
         self.notes.extend(lacking);
-        let set = StageSet { templates, profiles: versions, force: true };
+        let open = std::sync::Arc::from([]);
+        let set = StageSet { templates, profiles: versions, force: true, open };
         let (switch, plan, node) = (self.switch.clone(), self.plan.clone(), self.node.clone());
         let work = move || switch.preview(&set, &unstored, &plan.templates, &node);
         match ROLLOUT.run(work).await {

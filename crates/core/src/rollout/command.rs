@@ -71,6 +71,9 @@ pub struct StageSet {
     pub profiles: BTreeMap<Name, Version>,
     /// Overwrite what somebody else has edited.
     pub force: bool,
+    /// The set of an update that was cut off: what it has replaced stays, as that is what this one
+    /// goes back to.
+    pub open: Arc<[StagedFile]>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -114,6 +114,7 @@ impl Rollout {
         let set = StageSet {
             profiles,
             force: round.force,
+            open: record.map_or_else(|| Arc::from([]), |record| record.files.clone()),
             templates: templates
                 .iter()
                 .map(|it| StageTemplate { template: it.name.clone(), expected: expected(&it.name) })

@@ -58,7 +58,7 @@ pub(super) fn stage(
         let (templates, told): (Vec<Name>, Vec<String>) = edited.into_iter().unzip();
         return Err(StageFailure::Edited { templates, trouble: Trouble(told.join("\n")) });
     }
-    let changed = write(store, changes)?;
+    let changed = write(store, changes, &set.open)?;
     Ok(StagedSet { changed, unchanged })
 }
 
@@ -100,7 +100,11 @@ fn edit(store: &Store, rendered: &RenderedTemplate<'_>, found: &Found) -> Option
 }
 
 /// The copies, the list, then all files; synced together at the end.
-fn write(store: &Store, changes: Vec<Change<'_>>) -> Result<Vec<StagedFile>, StageFailure> {
+fn write(
+    store: &Store,
+    changes: Vec<Change<'_>>,
+    open: &[StagedFile],
+) -> Result<Vec<StagedFile>, StageFailure> {
     if changes.is_empty() {
         return Ok(Vec::new());
     }
@@ -112,22 +116,22 @@ fn write(store: &Store, changes: Vec<Change<'_>>) -> Result<Vec<StagedFile>, Sta
     };
     let copy = copies.keep(store).map_err(ours)?;
     let entries: Vec<StagedEntry> = changes.iter().map(Change::entry).collect();
-    list(store, &entries).map_err(ours)?;
+    list(store, &entries, open).map_err(ours)?;
     let written = changes
         .iter()
         .try_for_each(|change| change.write().map_err(|error| disk(change.rendered.plan, &error)));
     let synced = written.and_then(|()| sync(&changes));
     if let Err(failure) = synced {
         // What cannot be removed now is on the list.
-        let _ = crash::point().and_then(|()| staging::retain(store, &[]));
+        let _ = crash::point().and_then(|()| staging::retain(store, open));
         return Err(failure);
     }
     Ok(changes.iter().map(|change| change.staged_file(&copy)).collect())
 }
 
 /// Those of before that still have a directory in place stay on the list.
-fn list(store: &Store, entries: &[StagedEntry]) -> io::Result<()> {
-    staging::retain(store, &[])?;
+fn list(store: &Store, entries: &[StagedEntry], open: &[StagedFile]) -> io::Result<()> {
+    staging::retain(store, open)?;
     let mut all = staging::read(store)?;
     all.retain(|old| !entries.contains(old));
     all.extend_from_slice(entries);
