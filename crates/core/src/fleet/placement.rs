@@ -141,7 +141,7 @@ impl Loads {
         match strategy {
             Strategy::Config => fitting.next(),
             Strategy::Local => fitting.find(|seat| Some(*seat) == local),
-            Strategy::LessLoaded => self.lowest(load, candidates, |node, all| pair(node, all)),
+            Strategy::LessLoaded => self.lowest(load, candidates, pair),
             Strategy::MostLoaded => self.lowest(load, candidates, |node, all| !pair(node, all)),
             Strategy::LessLoadedNode => self.lowest(load, candidates, |node, all| pair(all, node)),
             Strategy::MostLoadedNode => self.lowest(load, candidates, |node, all| !pair(all, node)),
