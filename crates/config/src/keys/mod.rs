@@ -214,7 +214,7 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(rollout::profile::PROFILE.listed("profiles.NAME"))
         .chain(rollout::template::TEMPLATE.listed("templates.NAME"))
         .chain(rollout::service::SERVICE.listed("services.NAME"))
-        .chain(rollout::service::METHOD.listed("services.NAME.reload"))
+        .chain(reload::RELOAD.listed("services.NAME.reload"))
         .chain(rollout::check::CHECK.listed("services.NAME.checks"))
         .chain(http::HTTP.listed("services.NAME.checks.http"))
         .chain(http::TLS.listed("services.NAME.checks.http.tls"))

@@ -2,13 +2,12 @@
 
 use super::{WrittenName, check, names};
 use crate::{
-    keys::{Kind, Reload::Live, Table, key},
+    keys::{Kind, Reload::Live, Table, key, reload},
     reader::{Reader, Span, Value},
 };
 use mainstay_core::{
     name::Name,
-    plan::{ReloadMethod, ServiceCheck, ServicePlan, ServiceTarget},
-    signal::Signal,
+    plan::{Reload, ReloadMethod, ServiceCheck, ServicePlan, ServiceTarget},
 };
 use std::time::Duration;
 use toml::de::DeValue;
@@ -117,31 +116,6 @@ pub(crate) static SERVICE: Table<ServiceKeys> = Table {
     refused: &[],
 };
 
-/// `reload` as it is written.
-#[derive(Default)]
-pub(crate) struct MethodKeys {
-    signal: Option<(Signal, Span)>,
-    exec: Option<(Vec<String>, Span)>,
-    spoilt: bool,
-}
-
-pub(crate) static METHOD: Table<MethodKeys> = Table {
-    keys: &[
-        key("signal", Kind::Signal, "", Live, "The signal that it is sent.", |it, v, r| {
-            it.signal = r.signal(v).map(|signal| (signal, v.span));
-            it.spoilt |= it.signal.is_none();
-            Some(())
-        }),
-        key("exec", Kind::Command, "", Live, "The command that is run.", |it, v, r| {
-            it.exec = r.command(v).map(|exec| (exec, v.span));
-            it.spoilt |= it.exec.is_none();
-            Some(())
-        }),
-    ],
-    later: &[],
-    refused: &[],
-};
-
 fn method(v: Value<'_>, r: &mut Reader<'_>) -> Option<ReloadMethod> {
     if !matches!(v.de, DeValue::Table(_)) {
         return r.word(v).map(|word| match word.as_str() {
@@ -149,20 +123,10 @@ fn method(v: Value<'_>, r: &mut Reader<'_>) -> Option<ReloadMethod> {
             _ => ReloadMethod::TryReloadOrRestart,
         });
     }
-    let mut it = MethodKeys::default();
-    r.nested(v, &METHOD, &mut it)?;
-    match (it.signal, it.exec) {
-        _ if it.spoilt => None,
-        (Some((signal, _)), None) => Some(ReloadMethod::Signal(signal)),
-        (None, Some((exec, _))) => Some(ReloadMethod::Exec(exec)),
-        (Some((_, first)), Some((_, span))) => {
-            let first = (r.here(first), "'signal' is here");
-            r.wrong_beside(span, first, "'signal' and 'exec' together", "keep one of them")
-        }
-        (None, None) => {
-            r.wrong(v.span, "it says nothing", "add signal = \"SIGHUP\" or exec = \"…\"")
-        }
-    }
+    reload::read(v, r).map(|it| match it {
+        Reload::Signal(signal) => ReloadMethod::Signal(signal),
+        Reload::Exec(command) => ReloadMethod::Exec(command),
+    })
 }
 
 /// A name of a unit, as systemd has them.
