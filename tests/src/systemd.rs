@@ -99,8 +99,14 @@ impl Systemd {
     pub fn must(&self, command: &[&str]) -> String {
         let Output { status, stdout, stderr } = self.run(command);
         let stderr = String::from_utf8_lossy(&stderr);
-        assert!(status.success(), "{command:?}: {status}\n{stderr}");
+        assert!(status.success(), "{command:?}: {status}\n{stderr}\n{}", self.journal());
         String::from_utf8_lossy(&stdout).trim().to_owned()
+    }
+
+    /// The last that was written to its journal.
+    fn journal(&self) -> String {
+        let journal = self.run(&["journalctl", "--no-pager", "--lines", "40"]);
+        String::from_utf8_lossy(&journal.stdout).into_owned()
     }
 
     /// A property of a unit.

@@ -3,8 +3,8 @@
 use mainstay_tests::{Setup, is_alive, proc, until, until_it_rests};
 use std::time::Duration;
 
-/// In KiB. Far below what a job writes, far above what a keeper needs.
-const BOUND: u64 = 48 << 10;
+/// In KiB. Far below what a job writes, far above what a node needs for it.
+const BOUND: u64 = 24 << 10;
 
 #[test]
 fn a_flood_without_a_newline_is_kept_in_pieces_and_in_bounds() {
@@ -22,6 +22,8 @@ fn a_flood_without_a_newline_is_kept_in_pieces_and_in_bounds() {
     "#;
     let node = Setup::config(config).after("exec >/dev/null").start();
     let (keeper, agent, other) = (node.keeper(), node.agent(), node.running("other"));
+    // Most of it is the binary itself, which is large in a debug build.
+    let before = [keeper, agent].map(proc::high_water);
     for job in ["flood", "lines"] {
         until(&format!("{job} got rid of all"), || {
             (node.job(job)["state"] == "EXITED").then_some(())
@@ -30,9 +32,9 @@ fn a_flood_without_a_newline_is_kept_in_pieces_and_in_bounds() {
     until("all of it was read", || {
         (node.job("flood")["log"]["bytes"].as_u64() == Some(200 << 20)).then_some(())
     });
-    for (name, pid) in [("keeper", keeper), ("agent", agent)] {
-        let most = proc::high_water(pid);
-        assert!(most < BOUND, "the {name} used {most} KiB");
+    for (pid, before) in [keeper, agent].into_iter().zip(before) {
+        let more = proc::high_water(pid).saturating_sub(before);
+        assert!(more < BOUND, "{more} KiB beside {before}");
     }
     let files = node.log_files("flood");
     assert!(files.len() <= 3, "{files:?}");
@@ -81,7 +83,7 @@ fn a_job_that_ends_at_once_for_ever_does_not_keep_others_waiting() {
     node.kill_agent();
     let restarts = node.job("mayfly")["restarts"].as_u64();
     until("it goes on", || (node.job("mayfly")["restarts"].as_u64() > restarts).then_some(()));
-    assert!(proc::high_water(node.keeper()) < BOUND);
+    assert!(proc::high_water(node.keeper()) < 2 * BOUND);
     node.must(&["stop", "mayfly"]);
     assert_eq!(node.job("mayfly")["state"], "STOPPED");
     until_it_rests(node.keeper());

@@ -71,6 +71,8 @@ fn a_job_that_does_not_come_up_stops_the_waves_and_is_told() {
     let node = Setup::config(jobs(scratch.path())).start();
     (1..=3).for_each(|n| drop(node.until_health(&format!("web-{n}"), "healthy")));
     let before = [node.pid("web-2"), node.pid("web-3")];
+    // Its check would pass before it has died.
+    fs::remove_file(scratch.path().join("ok")).expect("it is there");
     fs::write(scratch.path().join("broken"), "").expect("a scratch file");
     let told = node.ask(&["app", "restart", "shop", "--wave", "1"]);
     assert_eq!(told.status.code(), Some(1));
