@@ -3,7 +3,7 @@
 
 use crate::{Scratch, binary, proc, within};
 use std::{
-    fs,
+    fs::{self, File},
     os::unix::fs::symlink,
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
@@ -27,6 +27,7 @@ pub struct Systemd {
     container: Child,
     manager: u32,
     _scratch: Scratch,
+    _alone: File,
 }
 
 impl Systemd {
@@ -39,6 +40,7 @@ impl Systemd {
         if !rustix::process::geteuid().is_root() {
             return Err("only root can boot a systemd".to_owned());
         }
+        let alone = alone();
         let scratch = Scratch::new();
         let at = |name: &str| scratch.path().join(name);
         for dir in ["upper", "work", "root"] {
@@ -60,7 +62,7 @@ impl Systemd {
             -o "lowerdir=/,upperdir=$PWD/upper,workdir=$PWD/work" root &&
             exec systemd-nspawn --quiet --directory=root --boot --register=no --keep-unit \
             --private-network --console=pipe --bind-ro="$1:/usr/local/bin/mainstay""#;
-        let console = fs::File::create(at("console")).expect("a file of our own");
+        let console = File::create(at("console")).expect("a file of our own");
         let mut container = Command::new("unshare")
             .args(["--mount", "--propagation=private", "sh", "-c", boot, "sh"])
             .arg(binary())
@@ -80,7 +82,7 @@ impl Systemd {
             ["running", "degraded"].contains(&said.as_str()).then_some(Ok(manager))
         });
         let manager = up?;
-        Ok(Systemd { container, manager, _scratch: scratch })
+        Ok(Systemd { container, manager, _scratch: scratch, _alone: alone })
     }
 
     /// Its root, as others reach it.
@@ -114,6 +116,15 @@ impl Systemd {
     pub fn show(&self, unit: &str, property: &str) -> String {
         self.must(&["systemctl", "show", "--value", "--property", property, unit])
     }
+}
+
+/// One at a time, of all tests on this machine: they have one tree of cgroups, in which every systemd
+/// takes units of one name for its own.
+fn alone() -> File {
+    let path = std::env::temp_dir().join("mainstay-test-systemd.lock");
+    let file = File::options().create(true).append(true).open(path).expect("a file of our own");
+    file.lock().expect("nobody has it for long");
+    file
 }
 
 /// The container's PID 1, once it is there.
