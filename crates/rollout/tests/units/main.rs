@@ -8,6 +8,7 @@ use mainstay_core::{
 use mainstay_rollout::service::{SignalFiles, UnitError, Units};
 use mainstay_tests::{Systemd, until};
 use std::{collections::BTreeSet, path::Path, time::Duration};
+use tokio::time::{sleep, timeout};
 
 const LIMIT: Duration = Duration::from_secs(20);
 const RELOAD: ServiceAction = ServiceAction::ReloadOrRestart;
@@ -118,16 +119,15 @@ async fn instances_are_started_and_stopped_and_a_bus_that_dies_is_told() {
 
     systemd.must(&["systemctl", "start", "hang"]);
     let kill = async {
-        // By then the reload is under way.
-        until("it reloads", || (systemd.show("hang", "ActiveState") == "reloading").then_some(()));
+        let reloads = async {
+            while systemd.show("hang", "ActiveState") != "reloading" {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(LIMIT, reloads).await.expect("it reloads in time");
         systemd.must(&["pkill", "-KILL", "-x", "dbus-daemon"]);
     };
-    let telling = units.tell("hang", &RELOAD, LIMIT);
-    let (told, ()) = tokio::join!(telling, async {
-        tokio::task::yield_now().await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        kill.await;
-    });
+    let (told, ()) = tokio::join!(units.tell("hang", &RELOAD, LIMIT), kill);
     let told = told.expect_err("nobody tells");
     assert!(matches!(told, UnitError::Unreachable(_)), "{told:?}");
     systemd.must(&["systemctl", "start", "dbus"]);
