@@ -1,18 +1,11 @@
 //! `mainstay rollout`, as somebody types it who looks first, breaks something, and goes back.
 
-use mainstay_tests::{Node, Scratch, Setup, until};
-use serde_json::Value;
-use std::fs;
+use mainstay_tests::{Node, RolledOut, Scratch, Setup, put_profile, until};
+use serde_json::{Value, json};
+use std::{fs, path::Path};
 
-const CONFIG: &str = r#"
-    [profiles.app]
-    source = "file"
-    path = "app.json"
-    [templates.conf]
-    src = "web.conf.j2"
-    dst = "out/web.conf"
-    profiles = ["app"]
-    check = ["sh", "-c", "! grep -q unfit {{ staged }}"]
+const CHECK: &str = r#"check = ["sh", "-c", "! grep -q unfit {{ staged }}"]"#;
+const WEB: &str = r#"
     [services.web]
     job = "web"
     templates = ["conf"]
@@ -23,15 +16,17 @@ const CONFIG: &str = r#"
 "#;
 const SECRET: &str = "xyzzy-plugh-frotz";
 
-fn rolled_out() -> Node {
-    let scratch = Scratch::new();
-    let dir = scratch.path().to_owned();
-    fs::create_dir(dir.join("out")).expect("made");
+/// Without a version.
+fn configured() -> RolledOut {
     let template = "name = {{ app.name }}\nkey = {{ secrets.key }}\n";
-    fs::write(dir.join("web.conf.j2"), template).expect("written");
-    fs::write(dir.join("key"), SECRET).expect("written");
-    put(&dir, "one");
-    let node = Setup::config(CONFIG).launch_in(scratch);
+    RolledOut::new().template("conf", "web.conf", template, CHECK).with(WEB)
+}
+
+fn rolled_out() -> Node {
+    let configured = configured();
+    fs::write(configured.path().join("key"), SECRET).expect("written");
+    put(configured.path(), "one");
+    let node = configured.launch();
     node.wait_until_ready();
     node.running("web");
     until("the first version is applied", || {
@@ -41,13 +36,10 @@ fn rolled_out() -> Node {
     node
 }
 
-/// Another version, in one piece.
-fn put(dir: &std::path::Path, name: &str) {
-    let (new, place) = (dir.join("app.json.new"), dir.join("app.json"));
-    let key = dir.join("key");
-    let text = format!(r#"{{"name": "{name}", "secrets": {{"key": {{"file": {key:?}}}}}}}"#);
-    fs::write(&new, text).expect("written");
-    fs::rename(new, place).expect("renamed");
+/// Another version.
+fn put(dir: &Path, name: &str) {
+    let secrets = json!({ "key": { "file": dir.join("key") } });
+    put_profile(dir, &json!({ "name": name, "secrets": secrets }));
 }
 
 fn rollout(node: &Node, args: &[&str]) -> (i32, String, String) {
@@ -190,10 +182,7 @@ fn what_somebody_has_edited_is_shown_and_overwritten_only_by_force() {
 
 #[test]
 fn a_job_that_waits_for_what_is_rolled_out_says_why_it_does() {
-    let scratch = Scratch::new();
-    fs::create_dir(scratch.path().join("out")).expect("made");
-    fs::write(scratch.path().join("web.conf.j2"), "x\n").expect("written");
-    let node = Setup::config(CONFIG).launch_in(scratch);
+    let node = configured().launch();
     let why = until("the source was asked in vain", || {
         let why = String::from_utf8_lossy(&node.ask(&["why", "web"]).stdout).into_owned();
         why.contains("profile 'app'").then_some(why)

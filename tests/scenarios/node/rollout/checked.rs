@@ -1,17 +1,16 @@
 //! What `mainstay check` finds in templates, before there is a version of anything.
 
-use super::{CONFIG, put};
-use mainstay_tests::{Command, Scratch, binary};
+use super::usual;
+use mainstay_tests::{Command, binary};
 use std::fs;
 
 /// Exit code and diagnostics of a check of the usual configuration, with this template.
 fn check(template: Option<&str>) -> (Option<i32>, String) {
-    let scratch = Scratch::new();
-    let dir = scratch.path();
-    fs::write(dir.join("mainstay.toml"), CONFIG).expect("written");
-    put(dir, 80, "one");
-    if let Some(text) = template {
-        fs::write(dir.join("web.conf.j2"), text).expect("written");
+    let usual = usual(template.unwrap_or_default());
+    let dir = usual.path();
+    fs::write(dir.join("mainstay.toml"), usual.config()).expect("written");
+    if template.is_none() {
+        fs::remove_file(dir.join("web.conf.j2")).expect("removed");
     }
     let output = Command::new(binary())
         .args(["check", "-c", "mainstay.toml"])

@@ -2,7 +2,8 @@
 //! new, whoever uses the files told, and no secret to be read.
 
 use super::until_rollout;
-use mainstay_tests::{Node, Scratch, Setup, until};
+use mainstay_tests::{Node, RolledOut, put_profile, until};
+use serde_json::json;
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
@@ -11,18 +12,7 @@ use std::{
     thread,
 };
 
-const CONFIG: &str = r#"
-    [profiles.app]
-    source = "file"
-    path = "app.json"
-    [templates.a]
-    src = "a.j2"
-    dst = "out/a.conf"
-    profiles = ["app"]
-    [templates.b]
-    src = "b.j2"
-    dst = "out/b.conf"
-    profiles = ["app"]
+const WEB: &str = r#"
     [services.web]
     job = "web"
     templates = ["a", "b"]
@@ -36,31 +26,24 @@ const CONFIG: &str = r#"
 
 /// A node that dies at that step, if it gets so far.
 fn dies_at(who: &str, point: usize) -> Node {
-    let scratch = Scratch::new();
-    let dir = scratch.path();
-    fs::create_dir(dir.join("out")).expect("made");
-    fs::write(dir.join("a.j2"), "a {{ app.port }} {{ app.name }}\n").expect("written");
-    fs::write(dir.join("b.j2"), "b {{ app.port }} {{ secrets.key }}\n").expect("written");
+    let rolled_out = RolledOut::new()
+        .template("a", "a.conf", "a {{ app.port }} {{ app.name }}\n", "")
+        .template("b", "b.conf", "b {{ app.port }} {{ secrets.key }}\n", "")
+        .with(WEB);
+    let dir = rolled_out.path();
     fs::write(dir.join("key"), "hush-hush").expect("written");
     fs::set_permissions(dir.join("key"), fs::Permissions::from_mode(0o600)).expect("ours");
     fs::write(dir.join("once"), "").expect("written");
     put(dir, 1, "one");
-    let once = dir.join("once");
-    let at = format!("{who}:{point}");
-    Setup::config(CONFIG)
-        .env("MAINSTAY_CRASH_AT", at)
-        .env("MAINSTAY_CRASH_ONCE", once)
-        .launch_in(scratch)
+    let (once, at) = (dir.join("once"), format!("{who}:{point}"));
+    rolled_out
+        .launch_as(|setup| setup.env("MAINSTAY_CRASH_AT", at).env("MAINSTAY_CRASH_ONCE", once))
 }
 
-/// Another version, in one piece.
+/// Another version.
 fn put(dir: &Path, port: u16, name: &str) {
-    let secret = dir.join("key");
-    let text = format!(
-        r#"{{"port": {port}, "name": "{name}", "secrets": {{"key": {{"file": {secret:?}}}}}}}"#
-    );
-    fs::write(dir.join("app.json.new"), text).expect("written");
-    fs::rename(dir.join("app.json.new"), dir.join("app.json")).expect("renamed");
+    let secrets = json!({ "key": { "file": dir.join("key") } });
+    put_profile(dir, &json!({ "port": port, "name": name, "secrets": secrets }));
 }
 
 fn has_died(node: &Node) -> bool {

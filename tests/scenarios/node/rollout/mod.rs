@@ -5,19 +5,13 @@ mod crash;
 mod secrets;
 mod starts;
 
-use mainstay_tests::{Node, Scratch, Setup, until};
-use serde_json::Value;
-use std::fs;
+use mainstay_tests::{Node, RolledOut, put_profile, until};
+use serde_json::{Value, json};
+use std::{fs, path::Path};
 
-const CONFIG: &str = r#"
-    [profiles.app]
-    source = "file"
-    path = "app.json"
-    [templates.conf]
-    src = "web.conf.j2"
-    dst = "out/web.conf"
-    profiles = ["app"]
-    check = ["sh", "-c", "! grep -q unfit {{ staged }}"]
+const CHECK: &str = r#"check = ["sh", "-c", "! grep -q unfit {{ staged }}"]"#;
+const TEMPLATE: &str = "port = {{ app.port }}\nname = {{ app.name }}\n";
+const WEB: &str = r#"
     [services.web]
     job = "web"
     templates = ["conf"]
@@ -29,25 +23,23 @@ const CONFIG: &str = r#"
     when = { source = "template.conf", once = "healthy" }
 "#;
 
+/// The usual configuration, with this template and a first version.
+fn usual(template: &str) -> RolledOut {
+    let usual = RolledOut::new().template("conf", "web.conf", template, CHECK).with(WEB);
+    usual.serving(&json!({ "port": 80, "name": "one" }))
+}
+
 /// A node with a first version in place.
 fn rolled_out() -> Node {
-    let scratch = Scratch::new();
-    let dir = scratch.path();
-    fs::create_dir(dir.join("out")).expect("made");
-    fs::write(dir.join("web.conf.j2"), "port = {{ app.port }}\nname = {{ app.name }}\n")
-        .expect("written");
-    put(dir, 80, "one");
-    let node = Setup::config(CONFIG).launch_in(scratch);
+    let node = usual(TEMPLATE).launch();
     node.wait_until_ready();
     node.running("web");
     node
 }
 
-/// Another version, in one piece.
-fn put(dir: &std::path::Path, port: u16, name: &str) {
-    let (new, place) = (dir.join("app.json.new"), dir.join("app.json"));
-    fs::write(&new, format!(r#"{{"port": {port}, "name": "{name}"}}"#)).expect("written");
-    fs::rename(new, place).expect("renamed");
+/// Another version.
+fn put(dir: &Path, port: u16, name: &str) {
+    put_profile(dir, &json!({ "port": port, "name": name }));
 }
 
 fn rendered(node: &Node) -> String {

@@ -1,7 +1,8 @@
 //! Secrets stay where they belong: in the file that is made of them, and in the store.
 
 use super::{rollout, until_rollout};
-use mainstay_tests::{Node, Scratch, Setup, until};
+use mainstay_tests::{Node, RolledOut, put_profile, until};
+use serde_json::json;
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
@@ -10,17 +11,10 @@ use std::{
 
 const SECRET: &str = "correct-horse-battery";
 
-const CONFIG: &str = r#"
+const CHECK: &str = r#"check = ["sh", "-c", "cat {{ staged }}; ! grep -q unfit {{ staged }}"]"#;
+const WEB: &str = r#"
     [rollout]
     on_failure = ["sh", "-c", "echo \"$MAINSTAY_NUMBER $MAINSTAY_PROFILE $MAINSTAY_FAILURE\" >> hook; cat out/web.conf; exit 9"]
-    [profiles.app]
-    source = "file"
-    path = "app.json"
-    [templates.conf]
-    src = "web.conf.j2"
-    dst = "out/web.conf"
-    profiles = ["app"]
-    check = ["sh", "-c", "cat {{ staged }}; ! grep -q unfit {{ staged }}"]
     [services.web]
     job = "web"
     templates = ["conf"]
@@ -33,23 +27,18 @@ const CONFIG: &str = r#"
 "#;
 
 fn put(dir: &Path, word: &str) {
-    let (new, place) = (dir.join("app.json.new"), dir.join("app.json"));
-    let text = format!(r#"{{"word": "{word}", "secrets": {{"db": {{"file": "secret"}}}}}}"#);
-    let text = text.replace("\"secret\"", &format!("{:?}", dir.join("secret")));
-    fs::write(&new, text).expect("written");
-    fs::rename(new, place).expect("renamed");
+    let secrets = json!({ "db": { "file": dir.join("secret") } });
+    put_profile(dir, &json!({ "word": word, "secrets": secrets }));
 }
 
 fn started() -> Node {
-    let scratch = Scratch::new();
-    let dir = scratch.path();
-    fs::create_dir(dir.join("out")).expect("made");
+    let template = "{{ app.word }} password={{ secrets.db }}\n";
+    let rolled_out = RolledOut::new().template("conf", "web.conf", template, CHECK).with(WEB);
+    let dir = rolled_out.path();
     fs::write(dir.join("secret"), format!("{SECRET}\n")).expect("written");
     fs::set_permissions(dir.join("secret"), fs::Permissions::from_mode(0o600)).expect("ours");
-    fs::write(dir.join("web.conf.j2"), "{{ app.word }} password={{ secrets.db }}\n")
-        .expect("written");
     put(dir, "one");
-    let node = Setup::config(CONFIG).launch_in(scratch);
+    let node = rolled_out.launch();
     node.wait_until_ready();
     node.running("web");
     until_rollout(&node, "running");

@@ -2,9 +2,9 @@
 //! that is so.
 
 use super::{put, rendered, rolled_out, rollout, until_rollout};
-use mainstay_tests::{Node, Scratch, Setup, signal, until};
+use mainstay_tests::{Node, RolledOut, signal, until};
 use rustix::process::Signal;
-use std::{fs, os::unix::net::UnixDatagram, path::Path, time::Duration};
+use std::{fs, os::unix::net::UnixDatagram, time::Duration};
 
 #[test]
 fn a_boot_without_its_source_keeps_what_was_applied_and_says_how_old_it_is() {
@@ -43,14 +43,11 @@ fn a_file_that_somebody_else_has_edited_is_not_overwritten() {
 }
 
 /// A node whose service manager is this test.
-fn managed(config: &str, prepare: impl FnOnce(&Path)) -> (Node, UnixDatagram) {
-    let scratch = Scratch::new();
-    let path = scratch.path().join("notify");
+fn managed(rolled_out: RolledOut) -> (Node, UnixDatagram) {
+    let path = rolled_out.path().join("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket");
     socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
-    prepare(scratch.path());
-    let node = Setup::config(config).env("NOTIFY_SOCKET", &path).launch_in(scratch);
-    (node, socket)
+    (rolled_out.launch_as(|setup| setup.env("NOTIFY_SOCKET", &path)), socket)
 }
 
 fn hears(socket: &UnixDatagram) -> String {
@@ -59,25 +56,16 @@ fn hears(socket: &UnixDatagram) -> String {
     String::from_utf8_lossy(&words[..length]).into_owned()
 }
 
-const ALONE: &str = r#"
-    [rollout]
-    failure_timeout = "40s"
-    [profiles.app]
-    source = "file"
-    path = "app.json"
-    [templates.conf]
-    src = "web.conf.j2"
-    dst = "web.conf"
-    profiles = ["app"]
-"#;
-
-fn template(dir: &Path) {
-    fs::write(dir.join("web.conf.j2"), "port = {{ app.port }}\n").expect("written");
+/// Nothing but a template, whose profile is not there yet.
+fn alone(failure_timeout: &str) -> RolledOut {
+    RolledOut::new()
+        .template("conf", "web.conf", "port = {{ app.port }}\n", "")
+        .with(&format!("[rollout]\nfailure_timeout = \"{failure_timeout}\""))
 }
 
 #[test]
 fn ready_is_said_when_the_files_are_in_place_and_the_start_takes_longer_until_then() {
-    let (node, socket) = managed(ALONE, template);
+    let (node, socket) = managed(alone("40s"));
     let first = loop {
         let words = hears(&socket);
         assert!(!words.contains("READY=1"), "{words}");
@@ -91,14 +79,11 @@ fn ready_is_said_when_the_files_are_in_place_and_the_start_takes_longer_until_th
     until("it is pending", || (rollout(&node)["state"] == "pending").then_some(()));
     put(node.path(), 80, "one");
     while !hears(&socket).contains("READY=1") {}
-    assert_eq!(fs::read_to_string(node.path().join("web.conf")).expect("there"), "port = 80\n");
+    assert_eq!(rendered(&node), "port = 80\n");
 }
 
 #[test]
 fn a_node_that_only_rolls_out_ends_with_1_when_that_has_failed() {
-    let config = ALONE.replace("40s", "300ms");
-    let scratch = Scratch::new();
-    template(scratch.path());
-    let mut node = Setup::config(config).launch_in(scratch);
+    let mut node = alone("300ms").launch();
     assert_eq!(node.wait().code(), Some(1));
 }
