@@ -343,11 +343,18 @@ impl Agent {
 
     /// One input that nobody has to be told of: what the fleet has to know it is told later.
     pub(crate) fn take_alone(&mut self, input: Input) -> Result<(), End> {
-        self.take_alone_from(input, Origin::World)
+        self.take_alone_then(input, Origin::World, |_| ())
     }
 
-    pub(crate) fn take_alone_from(&mut self, input: Input, origin: Origin) -> Result<(), End> {
+    /// As [`Agent::take_alone`]; `then` comes before whatever the input has led to by itself.
+    pub(crate) fn take_alone_then(
+        &mut self,
+        input: Input,
+        origin: Origin,
+        then: impl FnOnce(&mut Agent),
+    ) -> Result<(), End> {
         self.step(input, origin)?;
+        then(self);
         self.take_own()
     }
 

@@ -31,13 +31,13 @@ use mainstay_core::{
     clock::{Mono, Now},
     plan::RolloutPlan,
     rollout::{
-        Rollout, RolloutCommand, RolloutFacts, RolloutInput, RolloutKept, RolloutPhase,
+        ReadyHold, Rollout, RolloutCommand, RolloutFacts, RolloutInput, RolloutKept,
         RolloutRefusal, RolloutRequest,
     },
 };
 use open::OpenedStore;
 use perform::Performers;
-use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+use std::{collections::VecDeque, io, sync::Arc};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::sleep,
@@ -68,15 +68,6 @@ pub(crate) struct RolloutRoom {
     maintenance: bool,
     /// The node ends: the service that is told has until then.
     ends_by: Option<Mono>,
-}
-
-/// Whether the node is held to be starting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadyHold {
-    /// Until what is rolled out is in place; it may take until then at the least.
-    Until(Mono),
-    /// Once and for all: it was, or it has failed, or the node was ready before.
-    Over,
 }
 
 /// What a step wants, until the disk has what is kept.
@@ -232,31 +223,14 @@ impl RolloutRoom {
         }
     }
 
-    /// The node was started with it, and is not ready before the files are in place.
-    fn hold_ready(&mut self, now: Mono) {
-        self.hold = ReadyHold::Until(now.after(self.plan.failure_timeout));
-    }
-
-    /// Until when the node is not ready. An update may be under way when a failure's time is over.
+    /// Until when the node is not ready.
     pub(crate) fn held_until(&self) -> Option<Mono> {
-        let ReadyHold::Until(least) = self.hold else { return None };
-        let services = self.rollout.plan().services.iter();
-        let update: Duration = services.map(|it| it.reload_timeout + it.bake_time).sum();
-        let pending = self.rollout.kept().pending.as_ref().map(|it| it.deadline);
-        Some(pending.unwrap_or(least).max(least).after(2 * update))
-    }
-
-    /// What was pending has failed for good: the node goes on without it, or ends.
-    fn end_hold(&mut self) {
-        if self.rollout.phase() == RolloutPhase::Failed {
-            self.hold = ReadyHold::Over;
-        }
+        self.hold.bound(&self.rollout)
     }
 
     /// The node is about to end, and a service is told for which there is still time.
     fn finishes(&self, now: Mono) -> bool {
-        let tells = || matches!(self.rollout.doing(), Some((_, Some(_))));
-        self.ends_by.is_some_and(|by| now < by) && self.rollout.kept().update.is_some() && tells()
+        self.ends_by.is_some_and(|by| now < by) && self.rollout.is_telling()
     }
 
     /// Another plan is in force, or the same again.

@@ -2,8 +2,8 @@
 //! what it wants to be run becomes tasks of the keeper, and how it stands becomes events.
 
 use super::{
-    ReadyHold, RequestCaller, RolloutAction, RolloutRoom, RolloutWake,
-    job_service::{self, JobGoal, JobWait},
+    RequestCaller, RolloutAction, RolloutRoom, RolloutWake,
+    job_service::{self, JobWait},
     probe,
     tasks::{RolloutTask, TaskPurpose},
 };
@@ -16,14 +16,13 @@ use mainstay_core::{
     clock::Mono,
     event::Event,
     name::Name,
-    node::{Input, NodePhase, Request},
+    node::{Input, NodePhase},
     plan::{
-        HealthComparison, HealthSource, Reload, ServiceCheck, ServicePlan, ServiceTarget,
-        SignalTarget,
+        HealthComparison, HealthSource, ReloadMethod, ServiceCheck, ServicePlan, ServiceTarget,
     },
     rollout::{
-        FailureReport, Op, ProbeOutcome, ProbeTarget, RolloutCommand, RolloutInput, RolloutRequest,
-        ServiceAction, Trouble,
+        FailureReport, JobTelling, Op, ProbeOutcome, ProbeTarget, ReadyHold, RolloutCommand,
+        RolloutInput, RolloutRequest, ServiceAction, ServiceFacts, Trouble,
     },
     task::{TaskId, TaskOutcome, TaskOwner, TaskSpec},
 };
@@ -53,10 +52,8 @@ impl Agent {
     /// Before the first decision: whoever started the node hears that it is ready once what is rolled
     /// out is in place.
     pub(crate) fn hold_ready(&mut self, takes_over: bool) {
-        if let Some(room) = self.rollout.room_mut()
-            && !(takes_over && room.rollout.kept().booted)
-        {
-            room.hold_ready(clock::mono());
+        if let Some(room) = self.rollout.room_mut() {
+            room.hold = ReadyHold::begin(&room.rollout, clock::mono(), takes_over);
         }
     }
 
@@ -141,7 +138,7 @@ impl Agent {
                 room.ends_by = Some(now.mono.after(self.node.plan().node.stop_timeout));
                 room.step(now, RolloutInput::Ending);
             }
-            room.end_hold();
+            room.hold = room.hold.unless_failed(&room.rollout);
             if room.actions.is_empty() {
                 break;
             }
@@ -226,7 +223,7 @@ impl Agent {
         match (facts, counts, self.rollout.room()) {
             (Ok(facts), true, Some(room)) => {
                 room.performers.read_children(facts.main_pid, move |children| {
-                    let facts = mainstay_core::rollout::ServiceFacts { children, ..facts };
+                    let facts = ServiceFacts { children, ..facts };
                     RolloutInput::Inspected { op, outcome: Ok(facts) }
                 });
             }
@@ -243,7 +240,7 @@ impl Agent {
     ) -> Result<(), End> {
         let job = match (&plan.target, action) {
             (_, ServiceAction::Exec) => {
-                let mainstay_core::plan::ReloadMethod::Exec(exec) = &plan.reload else {
+                let ReloadMethod::Exec(exec) = &plan.reload else {
                     return Ok(());
                 };
                 let purpose = TaskPurpose::Reload;
@@ -253,46 +250,32 @@ impl Agent {
             (ServiceTarget::Job(job), _) => job.clone(),
             (ServiceTarget::Unit(_) | ServiceTarget::Command, _) => return Ok(()),
         };
-        let has_reload = self.node.job_plan(job.as_str()).and_then(|it| it.reload.clone());
+        let reload = self.node.job_plan(job.as_str()).and_then(|it| it.reload.as_ref());
         let before = self.node.job(job.as_str()).map_or(0, |it| it.incarnation());
-        let (request, goal) = match (action, &has_reload) {
-            (ServiceAction::Signal(signal), _) => {
-                let (job, signal) = (job.clone(), *signal);
-                (Request::Signal { job, signal, to: SignalTarget::Leader }, None)
-            }
-            (_, Some(Reload::Signal(_))) => (Request::Reload { job: job.clone() }, None),
-            (_, Some(Reload::Exec(_))) => {
-                let goal = JobGoal::TaskEnded { number: 0 };
-                (Request::Reload { job: job.clone() }, Some(goal))
-            }
-            (_, None) => {
-                let goal = JobGoal::Restarted { before };
-                (Request::Restart { jobs: vec![job.clone()], args: None }, Some(goal))
+        let telling = match JobTelling::new(action, &job, reload, before) {
+            Ok(telling) => telling,
+            Err(trouble) => {
+                self.rollout_step(RolloutInput::Told { op, outcome: Err(trouble) });
+                return Ok(());
             }
         };
         let (sender, mut answer) = oneshot::channel();
-        // Its own events are heard once it is waited for.
-        if let (Some(goal), Some(room)) = (goal, self.rollout.room_mut()) {
-            room.job_waits.add(op, JobWait { job, until: goal, deadline });
-        }
-        self.take_alone_from(Input::Request(request), Origin::Caller(sender))?;
-        let outcome = match (answer.try_recv(), goal) {
-            (Ok(Ok(accepted)), Some(JobGoal::TaskEnded { .. })) => {
-                if let (Some(number), Some(room)) = (accepted.task, self.rollout.room_mut()) {
-                    room.job_waits.expect_task(op, number);
+        let input = Input::Request(telling.request.clone());
+        self.take_alone_then(input, Origin::Caller(sender), |agent| {
+            let goal = match answer.try_recv() {
+                Ok(Ok(accepted)) => telling.accepted(accepted.task),
+                Ok(Err(refusal)) => Err(Trouble(refusal.to_string())),
+                Err(_) => Err(Trouble("the node has not answered".to_owned())),
+            };
+            let Some(room) = agent.rollout.room_mut() else { return };
+            match goal {
+                Ok(Some(until)) => room.job_waits.add(op, JobWait { job, until, deadline }),
+                Ok(None) => room.step(clock::now(), RolloutInput::Told { op, outcome: Ok(()) }),
+                Err(trouble) => {
+                    room.step(clock::now(), RolloutInput::Told { op, outcome: Err(trouble) });
                 }
-                return Ok(());
             }
-            (Ok(Ok(_)), Some(JobGoal::Restarted { .. })) => return Ok(()),
-            (Ok(Ok(_)), None) => Ok(()),
-            (Ok(Err(refusal)), _) => Err(Trouble(refusal.to_string())),
-            (Err(_), _) => Err(Trouble("the node has not answered".to_owned())),
-        };
-        if let Some(room) = self.rollout.room_mut() {
-            room.job_waits.remove(op);
-            room.step(clock::now(), RolloutInput::Told { op, outcome });
-        }
-        Ok(())
+        })
     }
 
     fn probe_job_service(

@@ -22,14 +22,17 @@
 //!   updates as well.
 //!
 //! `round` asks for profiles, `update` is an update with its way back, `service` one service in it,
-//! `failure` what is pending, `request` what people want, `replan` what a reload changes. `wave` takes a
-//! version through a fleet, node by node.
+//! `failure` what is pending, `request` what people want, `replan` what a reload changes. `job_service`
+//! is a job of this node as a service, `ready` what a service manager hears. `wave` takes a version
+//! through a fleet, node by node.
 
 mod command;
 mod facts;
 mod failure;
 mod input;
+mod job_service;
 mod kept;
+mod ready;
 mod replan;
 mod request;
 mod round;
@@ -48,10 +51,12 @@ pub use input::{
     LoadOutcome, ProbeOutcome, RequestCount, RestoreOutcome, RolloutInput, RolloutRequest,
     ServiceFacts, StageFailure, StagedSet, Trouble,
 };
+pub use job_service::{JobGoal, JobTelling};
 pub use kept::{
     AppliedVersion, HISTORY, KeptFailure, KeptProfile, RolloutKept, ServiceRecord, ToldState,
     UpdateCause, UpdateFailure, UpdateRecord,
 };
+pub use ready::ReadyHold;
 pub use request::RolloutRefusal;
 pub use sources::RolloutSources;
 pub use version::{Content, Digest, SecretValue, Version};

@@ -76,6 +76,17 @@ impl Update {
         }
     }
 
+    /// A service is told of it, or of its way back.
+    pub(super) fn is_telling(&self) -> bool {
+        match &self.stage {
+            UpdateStage::Telling { .. } | UpdateStage::Returning { .. } => true,
+            UpdateStage::Staging { .. }
+            | UpdateStage::Checking { .. }
+            | UpdateStage::Switching { .. }
+            | UpdateStage::Restoring { .. } => false,
+        }
+    }
+
     /// What it does now, for people; of a service, its place in the record.
     pub(super) fn doing(&self) -> (&'static str, Option<usize>) {
         match &self.stage {

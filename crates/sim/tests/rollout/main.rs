@@ -3,6 +3,7 @@
 
 mod exhaustive;
 mod failures;
+mod ready;
 mod services;
 mod steered;
 mod stories;

@@ -1,0 +1,69 @@
+//! Until when the node is held to be starting, and whether it may end: what a service manager is
+//! told of a rollout.
+
+use super::{Rollout, RolloutPhase, RolloutStage};
+use crate::{clock::Mono, plan::RolloutPlan};
+use std::time::Duration;
+
+/// Whether the node is held to be starting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadyHold {
+    /// Until what is rolled out is in place; it may take until then at the least.
+    Until(Mono),
+    /// Once and for all: it was, or it has failed, or the node was ready before.
+    Over,
+}
+
+impl ReadyHold {
+    /// Of an agent that takes over where everything was in place the node was ready before.
+    #[must_use]
+    pub fn begin(rollout: &Rollout, now: Mono, takes_over: bool) -> ReadyHold {
+        match takes_over && rollout.kept.booted {
+            true => ReadyHold::Over,
+            false => ReadyHold::Until(now.after(rollout.plan.failure_timeout)),
+        }
+    }
+
+    /// What was pending has failed for good: the node goes on without it, or ends.
+    #[must_use]
+    pub fn unless_failed(self, rollout: &Rollout) -> ReadyHold {
+        match rollout.phase() {
+            RolloutPhase::Failed => ReadyHold::Over,
+            RolloutPhase::Starting
+            | RolloutPhase::Running
+            | RolloutPhase::Updating
+            | RolloutPhase::RollingBack
+            | RolloutPhase::Pending
+            | RolloutPhase::Paused => self,
+        }
+    }
+
+    /// Until when the node may be starting; `None`: it is ready. An update may be under way when the
+    /// time of a failure is over, and its way back takes as long again.
+    #[must_use]
+    pub fn bound(self, rollout: &Rollout) -> Option<Mono> {
+        let ReadyHold::Until(least) = self else { return None };
+        let pending = rollout.kept.pending.as_ref().map_or(least, |it| it.deadline);
+        Some(pending.max(least).after(2 * longest_update(&rollout.plan)))
+    }
+}
+
+impl Rollout {
+    /// A service is told, which the node finishes before it ends if there is time.
+    #[must_use]
+    pub fn is_telling(&self) -> bool {
+        match &self.stage {
+            RolloutStage::Updating(update) => update.is_telling(),
+            RolloutStage::New
+            | RolloutStage::Idle
+            | RolloutStage::Finishing { .. }
+            | RolloutStage::Loading { .. }
+            | RolloutStage::Storing { .. } => false,
+        }
+    }
+}
+
+/// All services one after the other.
+fn longest_update(plan: &RolloutPlan) -> Duration {
+    plan.services.iter().map(|it| it.reload_timeout + it.bake_time).sum()
+}
