@@ -11,6 +11,7 @@ pub(crate) enum Unit {
     Milliseconds,
     Megabytes,
     PerSecond,
+    Count,
 }
 
 impl Unit {
@@ -21,6 +22,7 @@ impl Unit {
             Unit::Milliseconds => format!("{:.2} ms", value * 1e3),
             Unit::Megabytes => format!("{:.1} MB", value / 1e6),
             Unit::PerSecond => format!("{value:.1} /s"),
+            Unit::Count => format!("{value:.2}"),
         }
     }
 }
@@ -29,6 +31,8 @@ impl Unit {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
     Times(Who, f64),
+    /// So many times the peer, and so much more.
+    TimesAnd(Who, f64, f64),
     /// At least this share of what the peer does: of a rate more is better.
     Share(Who, f64),
     /// So much more than the peer, in the figure's own measure.
@@ -86,6 +90,11 @@ impl Figure {
                 let ratio = own / self.values.get(&who)?;
                 (Some(ratio), format!("{ratio:.2} × {who}"), ratio <= limit)
             }
+            Bound::TimesAnd(who, limit, more) => {
+                let peer = self.values.get(&who)?;
+                let ratio = own / peer;
+                (Some(ratio), format!("{ratio:.2} × {who}"), own <= peer * limit + more)
+            }
             Bound::Share(who, limit) => {
                 let ratio = own / self.values.get(&who)?;
                 (Some(ratio), format!("{ratio:.2} × {who}"), ratio >= limit)
@@ -102,6 +111,9 @@ impl Figure {
     pub(crate) fn target(&self, bound: Bound) -> String {
         match bound {
             Bound::Times(who, limit) => format!("≤ {limit} × {who}"),
+            Bound::TimesAnd(who, limit, more) => {
+                format!("≤ {limit} × {who} + {}", self.unit.show(more))
+            }
             Bound::Share(who, limit) => format!("≥ {limit} × {who}"),
             Bound::Over(who, limit) => format!("≤ {who} + {}", self.unit.show(limit)),
             Bound::AtMost(limit) => format!("≤ {}", self.unit.show(limit)),

@@ -9,11 +9,12 @@
 //!                 │
 //!                 ├─ peers: how each supervisor is set up, started and ended
 //!                 ├─ process: what the kernel says about execs, exits, memory and wake-ups
-//!                 ├─ web: the server that http checks ask
+//!                 ├─ web: the server that http checks ask, and `appconfig`, which profiles come from
 //!                 └─ consul: a real one, where it is installed, and a bare client of it
 //! ```
 #![forbid(unsafe_code)]
 
+mod appconfig;
 mod consul;
 mod failure;
 mod figure;

@@ -1,4 +1,4 @@
-//! The smallest web server: it says yes to everyone, one after the other, and counts them.
+//! The smallest web server: it answers everyone, one after the other, and counts them.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -23,17 +23,25 @@ struct Told {
 }
 
 impl Server {
+    /// Says yes to everyone.
     pub(crate) fn start() -> Result<Server> {
+        Server::answering(|_| YES.to_vec())
+    }
+
+    /// Gives each request, head and body, its answer.
+    pub(crate) fn answering(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Result<Server> {
         let listener = TcpListener::bind("127.0.0.1:0").doing("open a port")?;
         let address = listener.local_addr().doing("learn my own port")?;
         let told = Arc::new(Told::default());
         let shared = told.clone();
         std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
+            for mut stream in listener.incoming().flatten() {
                 if shared.over.load(Ordering::Relaxed) {
                     return;
                 }
-                if answer(stream).is_ok() {
+                let answered =
+                    request(&mut stream).and_then(|asked| stream.write_all(&answer(&asked)));
+                if answered.is_ok() {
                     shared.answered.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -58,8 +66,26 @@ impl Drop for Server {
     }
 }
 
-fn answer(mut stream: TcpStream) -> std::io::Result<()> {
+/// Read to its end: what is left unread could cost its sender the answer.
+fn request(stream: &mut TcpStream) -> std::io::Result<String> {
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-    let _request = stream.read(&mut [0; 1024])?;
-    stream.write_all(YES)
+    let mut read = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        let count = stream.read(&mut part)?;
+        read.extend_from_slice(&part[..count]);
+        let text = String::from_utf8_lossy(&read);
+        if count == 0 || is_whole(&text) {
+            return Ok(text.into_owned());
+        }
+    }
+}
+
+fn is_whole(request: &str) -> bool {
+    let Some((head, body)) = request.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+    });
+    body.len() >= length.unwrap_or(0)
 }

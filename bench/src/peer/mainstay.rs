@@ -96,9 +96,15 @@ pub(crate) struct Configured {
     pub mainstay: Mainstay,
     /// The jobs, as they stand in the configuration.
     pub text: String,
+    /// Of the node, beside what everything has.
+    pub variables: Vec<(&'static str, String)>,
 }
 
 impl Configured {
+    pub(crate) fn new(mainstay: &Mainstay, text: String) -> Configured {
+        Configured { mainstay: mainstay.clone(), text, variables: Vec::new() }
+    }
+
     pub(crate) fn rewrite(&self, place: &Place) -> Result<()> {
         let text = head(Filed::Stamped, 3) + &self.text;
         write(&place.run.join("mainstay.toml"), &text)
@@ -115,7 +121,9 @@ impl Peer for Configured {
     }
 
     fn launch(&self, place: &Place, work: &Work) -> Command {
-        self.mainstay.launch(place, work)
+        let mut command = self.mainstay.launch(place, work);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
     }
 
     fn stop(&self, root: Pid) -> Result<()> {
@@ -131,8 +139,8 @@ pub(crate) fn log_dir(place: &Place, job: &str) -> PathBuf {
     place.state.join("logs").join(job)
 }
 
-/// One GET, from connecting to the last byte of the answer.
-pub(crate) fn ask(place: &Place, route: &str) -> Result<()> {
+/// One GET, from connecting to the last byte of the answer; its body.
+pub(crate) fn ask(place: &Place, route: &str) -> Result<String> {
     let socket = run_dir(place).join("mainstay.sock");
     let doing = "ask the API";
     let mut stream = UnixStream::connect(&socket).doing(doing)?;
@@ -141,11 +149,13 @@ pub(crate) fn ask(place: &Place, route: &str) -> Result<()> {
     stream.write_all(request.as_bytes()).doing(doing)?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).doing(doing)?;
-    if answer.starts_with(b"HTTP/1.1 200") {
-        Ok(())
-    } else {
-        let start = String::from_utf8_lossy(&answer[..answer.len().min(80)]).into_owned();
-        Err(Failure::new(format!("{doing}: the answer was {start:?}")))
+    let answer = String::from_utf8_lossy(&answer);
+    match answer.split_once("\r\n\r\n") {
+        Some((head, body)) if head.starts_with("HTTP/1.1 200") => Ok(body.to_owned()),
+        _ => {
+            let start: String = answer.chars().take(80).collect();
+            Err(Failure::new(format!("{doing}: the answer was {start:?}")))
+        }
     }
 }
 

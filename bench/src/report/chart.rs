@@ -89,8 +89,13 @@ fn bars(figure: &Figure) -> Vec<Bar> {
 fn target(figure: &Figure, who: Who, value: f64) -> Option<f64> {
     figure.bounds.iter().find_map(|bound| match bound {
         Bound::Times(peer, limit) if *peer == who => Some(*limit),
+        Bound::TimesAnd(peer, limit, more) if *peer == who => Some(limit + more / value),
         Bound::Over(peer, limit) if *peer == who => Some((value + limit) / value),
-        Bound::Times(..) | Bound::Share(..) | Bound::Over(..) | Bound::AtMost(_) => None,
+        Bound::Times(..)
+        | Bound::TimesAnd(..)
+        | Bound::Share(..)
+        | Bound::Over(..)
+        | Bound::AtMost(_) => None,
     })
 }
 

@@ -64,7 +64,7 @@ fn ended_once(scene: &Scene, watch: &mut Watch, links: usize) -> Result<Option<f
              when = {{ source = \"link{before}\", once = \"exitSuccess\" }}\n"
         );
     }
-    let peer = Configured { mainstay: mainstay.clone(), text };
+    let peer = Configured::new(mainstay, text);
     let supervised = Supervised::start(scene, watch, &peer, &scene.work(1))?;
     let begun = watch.wait_for_exits(&supervised.jobs, LIMIT)?;
     let ended = watch.wait_for_jobs(supervised.root, JOB, 1, LIMIT)?.last;
@@ -120,7 +120,7 @@ fn healthy_once(scene: &Scene, watch: &mut Watch, links: usize, kind: &str) -> R
                 writeln!(text, "when = {{ source = \"link{before}\", once = \"healthy\" }}");
         }
     }
-    let peer = Configured { mainstay: mainstay.clone(), text };
+    let peer = Configured::new(mainstay, text);
     let supervised = Supervised::start(scene, watch, &peer, &scene.work(links))?;
     Ok(Some(supervised.spread / (links - 1) as f64))
 }

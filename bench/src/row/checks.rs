@@ -93,7 +93,7 @@ fn start(
             let _infallible = writeln!(text, "{}", register::ADVERTISE);
         }
     }
-    let peer = Configured { mainstay: mainstay.clone(), text };
+    let peer = Configured::new(mainstay, text);
     let supervised = Supervised::start(scene, watch, &peer, &work)?;
     // Until the first checks, which come faster than the others, are over.
     std::thread::sleep(SETTLE);

@@ -36,7 +36,7 @@ fn announced(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch, watches: usi
     for (job, _) in work.commands().take(watches) {
         let _infallible = write!(text, "\n[watches.{job}]\nservice = \"{job}\"\n");
     }
-    let peer = Configured { mainstay: mainstay.clone(), text };
+    let peer = Configured::new(mainstay, text);
     let supervised = Supervised::start(scene, watch, &peer, &work)?;
     consul.wait_for_passing(work.jobs)?;
     std::thread::sleep(BEATEN);
@@ -49,7 +49,7 @@ fn alone(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> Result<f64> {
     for (name, command) in work.commands() {
         let _infallible = write!(text, "\n[jobs.{name}]\nexec = {command:?}\n");
     }
-    let peer = Configured { mainstay: mainstay.clone(), text };
+    let peer = Configured::new(mainstay, text);
     let supervised = Supervised::start(scene, watch, &peer, &work)?;
     std::thread::sleep(SETTLE);
     Ok(tree::pss(&supervised.supervisors()))

@@ -7,6 +7,7 @@
 //! - `chain`: jobs that wait for each other, per link
 //! - `checks`: many http checks
 //! - `reload`: a reload that changes nothing
+//! - `rollout`: a file that reaches its job, many files at once, the agent's memory with it
 //! - `scrape`: reading /metrics
 //! - `step`: the longest step of the agent while all that is long comes at once
 //! - `register`, `discovery`: many jobs announced in a real Consul: how soon, and their memory
@@ -22,6 +23,7 @@ pub(crate) mod meanwhile;
 pub(crate) mod memory;
 pub(crate) mod register;
 pub(crate) mod reload;
+pub(crate) mod rollout;
 pub(crate) mod scrape;
 pub(crate) mod step;
 pub(crate) mod supervised;
@@ -161,6 +163,9 @@ pub(crate) fn measure(scene: &Scene) -> Result<Vec<Figure>> {
         }
         if wants("reload") {
             figures.extend(reload::measure(scene, mainstay, &mut watch));
+        }
+        if wants("rollout") {
+            figures.extend(rollout::measure(scene, mainstay, &mut watch));
         }
         if wants("scrape") {
             figures.extend(scrape::measure(scene, mainstay, &mut watch));

@@ -68,8 +68,7 @@ fn register(
     jobs: usize,
 ) -> Result<Registration> {
     let consul = Consul::start(&scene.place("consul")?)?;
-    let peer =
-        Configured { mainstay: mainstay.clone(), text: advertised(&consul, &scene.work(jobs)) };
+    let peer = Configured::new(mainstay, advertised(&consul, &scene.work(jobs)));
     let supervised = Supervised::start(scene, watch, &peer, &scene.work(jobs))?;
     let from_nothing = consul.wait_for_passing(jobs)?.seconds_since(supervised.begun);
     let mut times = Registration { from_nothing, own: Vec::new(), floor: Vec::new() };

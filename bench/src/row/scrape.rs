@@ -36,7 +36,7 @@ fn scrapes(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> Result<(Vec
     for (name, command) in work.commands() {
         let _infallible = write!(text, "\n[jobs.{name}]\nexec = {command:?}\n");
     }
-    let peer = Configured { mainstay: mainstay.clone(), text };
+    let peer = Configured::new(mainstay, text);
     let supervised = Supervised::start(scene, watch, &peer, &work)?;
     std::thread::sleep(SETTLE);
     let agent =

@@ -40,7 +40,7 @@ fn longest(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> Result<f64>
     fs::create_dir_all(&catalogue).doing("make a directory for instances")?;
     let work = scene.work(scene.options.jobs);
     let text = |colour: &str| configuration(&address, &catalogue, &work, colour);
-    let peer = Configured { mainstay: mainstay.clone(), text: text("green") };
+    let peer = Configured::new(mainstay, text("green"));
     let supervised = Supervised::start(scene, watch, &peer, &work)?;
     std::thread::sleep(SETTLE);
     let asked = AtomicBool::new(false);
@@ -49,10 +49,7 @@ fn longest(scene: &Scene, mainstay: &Mainstay, watch: &mut Watch) -> Result<f64>
             scope.spawn(|| ask_until(&supervised.place, &asked));
         }
         let changed = announce(&catalogue, 0)
-            .and_then(|()| {
-                Configured { mainstay: mainstay.clone(), text: text("blue") }
-                    .rewrite(&supervised.place)
-            })
+            .and_then(|()| Configured::new(mainstay, text("blue")).rewrite(&supervised.place))
             .and_then(|()| reload(mainstay, &supervised.place))
             .and_then(|()| announce(&catalogue, 1));
         std::thread::sleep(SETTLE);
