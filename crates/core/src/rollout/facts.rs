@@ -19,10 +19,37 @@ pub struct RolloutFacts {
 pub struct SourceFact {
     /// What is applied is in place.
     pub in_place: bool,
+    pub applied: AppliedContent,
+}
+
+/// What was applied of a profile or a template.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum AppliedContent {
+    /// A version, and when it was applied: wall clock, ns.
+    Profile(Version, i64),
+    Template(Digest),
+}
+
+impl AppliedContent {
     /// Another one with everything that is applied.
-    pub mark: String,
+    pub(super) fn mark(&self) -> String {
+        match self {
+            AppliedContent::Profile(version, at) => format!("{} {at}", version.digest),
+            AppliedContent::Template(digest) => digest.to_string(),
+        }
+    }
+
     /// For people.
-    pub version: String,
+    pub(super) fn version(&self) -> String {
+        match self {
+            AppliedContent::Profile(version, _) => version.to_string(),
+            AppliedContent::Template(digest) => {
+                let mut text = digest.to_string();
+                text.truncate(12);
+                text
+            }
+        }
+    }
 }
 
 /// A failure that is pending.
@@ -148,15 +175,14 @@ impl Rollout {
         let profiles = self.kept.profiles.iter().filter_map(|(name, kept)| {
             let KeptProfile { applied: Some(version), applied_at, .. } = kept else { return None };
             let in_place = booted && !is_adrift(name);
-            let mark = format!("{} {applied_at}", version.digest);
-            Some((name.clone(), SourceFact { in_place, mark, version: version.to_string() }))
+            let applied = AppliedContent::Profile(version.clone(), *applied_at);
+            Some((name.clone(), SourceFact { in_place, applied }))
         });
         let templates = self.kept.files.iter().map(|(name, digest)| {
             let uses_adrift = |profiles: &[Name]| profiles.iter().any(is_adrift);
-            let in_place =
-                booted && !self.template(name).is_some_and(|it| uses_adrift(&it.profiles));
-            let (mark, version) = (digest.to_string(), short(*digest));
-            (name.clone(), SourceFact { in_place, mark, version })
+            let is_of_adrift = || self.template(name).is_some_and(|it| uses_adrift(&it.profiles));
+            let in_place = booted && !(adrift.is_some() && is_of_adrift());
+            (name.clone(), SourceFact { in_place, applied: AppliedContent::Template(*digest) })
         });
         let failure = pending.map(|it| FailureFact {
             number: it.number,
@@ -168,10 +194,4 @@ impl Rollout {
         });
         RolloutFacts { profiles: profiles.collect(), templates: templates.collect(), failure }
     }
-}
-
-fn short(digest: Digest) -> String {
-    let mut text = digest.to_string();
-    text.truncate(12);
-    text
 }

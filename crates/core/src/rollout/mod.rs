@@ -46,7 +46,7 @@ pub use command::{
     FailureReport, InstanceNumber, OldFile, Op, ProbeTarget, RolloutCommand, ServiceAction,
     StageSet, StageTemplate, StagedFile,
 };
-pub use facts::{FailureFact, RolloutFacts, RolloutPhase, SourceFact};
+pub use facts::{AppliedContent, FailureFact, RolloutFacts, RolloutPhase, SourceFact};
 pub use input::{
     LoadOutcome, ProbeOutcome, RequestCount, RestoreOutcome, RolloutInput, RolloutRequest,
     ServiceFacts, StageFailure, StagedSet, Trouble,

@@ -87,10 +87,11 @@ impl SourceHistory {
     fn stands(&mut self, fact: &SourceFact) -> Vec<Kind> {
         let mut kinds = Vec::new();
         let known = !self.mark.is_empty();
-        if self.mark != fact.mark && fact.in_place {
-            self.mark.clone_from(&fact.mark);
+        let mark = fact.applied.mark();
+        if self.mark != mark && fact.in_place {
+            self.mark = mark;
             if known {
-                let version = Some(fact.version.clone());
+                let version = Some(fact.applied.version());
                 kinds.push(Kind::Changed { instances: None, version });
             }
         }

@@ -7,17 +7,23 @@ use mainstay_sys::{
     state_dir::{Durability, StateDir},
 };
 use std::{
+    collections::BTreeMap,
     io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
 /// The deepest directory that a template makes.
 const DEEPEST: usize = 16;
 
+/// The directories of a set of destinations, each opened once.
+#[derive(Debug, Default)]
+pub(super) struct Directories(BTreeMap<PathBuf, Rc<StateDir>>);
+
 #[derive(Debug)]
 pub(super) struct Destination {
-    pub(super) dir: StateDir,
+    pub(super) dir: Rc<StateDir>,
     pub(super) name: PathBuf,
     pub(super) path: PathBuf,
 }
@@ -37,17 +43,30 @@ pub(super) enum Found {
     },
 }
 
-impl Destination {
+impl Directories {
     /// # Errors
     /// When its directory is not there.
-    pub(super) fn open(path: &Path) -> io::Result<Destination> {
+    pub(super) fn destination(&mut self, path: &Path) -> io::Result<Destination> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no name of a file"));
         };
-        let dir = StateDir::open(parent, Durability::Machine)?;
+        let dir = match self.0.get(parent) {
+            Some(dir) => dir.clone(),
+            None => {
+                let dir = Rc::new(StateDir::open(parent, Durability::Machine)?);
+                self.0.insert(parent.to_owned(), dir.clone());
+                dir
+            }
+        };
         Ok(Destination { dir, name: name.into(), path: path.to_owned() })
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, &StateDir)> {
+        self.0.iter().map(|(path, dir)| (path.as_path(), dir.as_ref()))
+    }
+}
+
+impl Destination {
     /// A hidden name beside it.
     pub(super) fn beside(&self, suffix: &str) -> PathBuf {
         let mut name = std::ffi::OsString::from(".");

@@ -1,7 +1,7 @@
 //! What an update would change, for people to read.
 
 use super::{
-    destination::{Destination, Found},
+    destination::{Directories, Found},
     difference::difference,
     render::{Output, render},
 };
@@ -41,6 +41,7 @@ pub(super) fn preview(
         real.iter().for_each(|it| hidden.append(&it.mask));
     }
     let mut all = Vec::new();
+    let mut directories = Directories::default();
     for (real, named) in real.iter().zip(&named) {
         let plan = real.plan;
         let failed = |error: std::io::Error| {
@@ -48,7 +49,7 @@ pub(super) fn preview(
             let name = &plan.name;
             StageFailure::Disk(Trouble(format!("template '{name}': cannot read {path}: {error}")))
         };
-        let at = Destination::open(&plan.dst).map_err(failed)?;
+        let at = directories.destination(&plan.dst).map_err(failed)?;
         let found = at.found().map_err(failed)?;
         if found.digest() != Some(real.digest) {
             let difference = match &named.output {

@@ -1,11 +1,13 @@
 //! The way back: what was there before, whatever is there now.
 
-use super::{copies::CopiesOfSet, destination::Destination};
+use super::{
+    copies::CopiesOfSet,
+    destination::{Destination, Directories},
+};
 use crate::{crash, store::Store};
 use mainstay_core::rollout::{RestoreOutcome, StagedFile, Trouble};
 use mainstay_sys::state_dir::StateDir;
 use std::{
-    collections::BTreeMap,
     io,
     path::{Path, PathBuf},
 };
@@ -16,13 +18,11 @@ const MOST_ASIDE: usize = 100;
 pub(super) fn restore(store: &Store, files: &[StagedFile]) -> RestoreOutcome {
     let mut outcome = RestoreOutcome::default();
     let mut copies = CopiesOfSet::default();
-    let mut dirs: BTreeMap<PathBuf, Destination> = BTreeMap::new();
+    let mut directories = Directories::default();
     for file in files {
-        let restored = Destination::open(&file.destination).and_then(|at| {
-            let aside = put_back(store, file, &at, &mut copies)?;
-            dirs.insert(file.destination.parent().unwrap_or(Path::new("/")).to_owned(), at);
-            Ok(aside)
-        });
+        let restored = directories
+            .destination(&file.destination)
+            .and_then(|at| put_back(store, file, &at, &mut copies));
         match restored {
             Ok(None) => {}
             Ok(Some(aside)) => outcome.set_aside.push((file.destination.clone(), aside)),
@@ -33,10 +33,10 @@ pub(super) fn restore(store: &Store, files: &[StagedFile]) -> RestoreOutcome {
             }
         }
     }
-    for (path, at) in &dirs {
-        if let Err(error) = at.dir.sync().and_then(|()| crash::point()) {
+    for (path, dir) in directories.iter() {
+        if let Err(error) = dir.sync().and_then(|()| crash::point()) {
             let trouble = Trouble(format!("cannot sync {}: {error}", path.display()));
-            let here = |file: &&StagedFile| file.destination.parent() == Some(path.as_path());
+            let here = |file: &&StagedFile| file.destination.parent() == Some(path);
             let of = files.iter().filter(here).map(|it| (it.template.clone(), trouble.clone()));
             outcome.failed.extend(of);
         }

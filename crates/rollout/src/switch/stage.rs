@@ -2,7 +2,7 @@
 
 use super::{
     copies::NewCopies,
-    destination::{Destination, Found},
+    destination::{Destination, Directories, Found},
     difference::difference,
     owner::{Access, access},
     render::{Output, RenderedTemplate, render},
@@ -17,7 +17,7 @@ use mainstay_core::{
 use mainstay_sys::state_dir::StateDir;
 use serde_json::Value;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{self, Write},
     path::{Path, PathBuf},
@@ -39,10 +39,11 @@ pub(super) fn stage(
 ) -> Result<StagedSet, StageFailure> {
     let rendered = render(store, set, &BTreeMap::new(), templates, node, ShowSecrets::Values)?;
     let (mut changes, mut unchanged, mut edited) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let mut directories = Directories::default();
     for rendered in rendered {
         let plan = rendered.plan;
         let failed = |error| disk(plan, &error);
-        let at = Destination::open(&plan.dst).map_err(failed)?;
+        let at = directories.destination(&plan.dst).map_err(failed)?;
         let found = at.found().map_err(failed)?;
         let access = access(plan, &found, rendered.output.uses_secret()).map_err(failed)?;
         if is_in_place(&rendered, &found, access) {
@@ -139,13 +140,10 @@ fn list(store: &Store, entries: &[StagedEntry], open: &[StagedFile]) -> io::Resu
 }
 
 fn sync(changes: &[Change<'_>]) -> Result<(), StageFailure> {
-    let mut synced: Vec<&Path> = Vec::new();
+    let mut synced: BTreeSet<Option<&Path>> = BTreeSet::new();
     for change in changes {
-        let failed = |error| disk(change.rendered.plan, &error);
-        let parent = change.at.path.parent().unwrap_or(Path::new("/"));
-        if !synced.contains(&parent) {
-            change.at.dir.sync().map_err(failed)?;
-            synced.push(parent);
+        if synced.insert(change.at.path.parent()) {
+            change.at.dir.sync().map_err(|error| disk(change.rendered.plan, &error))?;
         }
     }
     crash::point().map_err(|error| StageFailure::Disk(Trouble(error.to_string())))

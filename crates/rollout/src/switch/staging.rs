@@ -1,7 +1,7 @@
 //! The list of what was staged where: on the disk before the first of it is, so that whatever a
 //! crash leaves beside a destination is found again.
 
-use super::destination::Destination;
+use super::destination::Directories;
 use crate::{crash, store::Store};
 use mainstay_core::{rollout::StagedFile, text};
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,7 @@ pub(super) fn retain(store: &Store, files: &[StagedFile]) -> io::Result<()> {
     let needed: BTreeSet<&Path> = files.iter().map(|file| file.staged.as_path()).collect();
     let entries = read(store)?;
     let mut left = Vec::new();
+    let mut directories = Directories::default();
     for entry in &entries {
         if needed.contains(entry.staged.as_path()) {
             left.push(entry.clone());
@@ -48,7 +49,7 @@ pub(super) fn retain(store: &Store, files: &[StagedFile]) -> io::Result<()> {
         }
         crash::point()?;
         // A directory that is gone took it along.
-        let Ok(at) = Destination::open(&entry.destination) else { continue };
+        let Ok(at) = directories.destination(&entry.destination) else { continue };
         if let Some(staged) = entry.staged.file_name() {
             at.dir.remove_all(staged)?;
         }

@@ -1,17 +1,13 @@
 //! The switch: each staged file takes the place of its destination.
 
 use super::{
-    destination::{Destination, Found},
+    destination::{Destination, Directories, Found},
     staging,
 };
 use crate::{crash, store::Store};
 use mainstay_core::rollout::{StagedFile, Trouble};
 use mainstay_sys::entries::EntryKind;
-use std::{
-    collections::BTreeMap,
-    io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, io, path::Path};
 
 pub(super) fn switch(store: &Store, files: &[StagedFile]) -> Result<(), Trouble> {
     let told = |path: &Path, error: io::Error| {
@@ -20,17 +16,14 @@ pub(super) fn switch(store: &Store, files: &[StagedFile]) -> Result<(), Trouble>
     let entries = staging::read(store).map_err(|error| told(store.path(), error))?;
     let modes: BTreeMap<&Path, u32> =
         entries.iter().map(|entry| (entry.staged.as_path(), entry.mode)).collect();
-    let mut dirs: BTreeMap<PathBuf, Destination> = BTreeMap::new();
+    let mut directories = Directories::default();
     for file in files {
         let failed = |error| told(&file.destination, error);
-        let at = Destination::open(&file.destination).map_err(failed)?;
+        let at = directories.destination(&file.destination).map_err(failed)?;
         put_in_place(file, &at, modes.get(file.staged.as_path()).copied()).map_err(failed)?;
-        let parent = file.destination.parent().unwrap_or(Path::new("/"));
-        dirs.insert(parent.to_owned(), at);
     }
-    for at in dirs.values() {
-        at.dir.sync().map_err(|error| told(&at.path, error))?;
-        crash::point().map_err(|error| told(&at.path, error))?;
+    for (path, dir) in directories.iter() {
+        dir.sync().and_then(|()| crash::point()).map_err(|error| told(path, error))?;
     }
     Ok(())
 }
