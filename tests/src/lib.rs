@@ -26,7 +26,7 @@ pub use random::Random;
 pub use rolled_out::{RolledOut, put_profile};
 pub use systemd::Systemd;
 pub use terminal::{Terminal, on_terminal};
-pub use wait::{until, within};
+pub use wait::{until, until_ok, within};
 pub use watched::{Reached, Watched};
 
 use std::path::{Path, PathBuf};

@@ -18,11 +18,14 @@ const ORDERED: &str = r#"
     when = { each = "SIGHUP" }
 "#;
 
-/// In a session of its own, whose terminal this is.
+/// In a session of its own, whose terminal this is. The tests themselves may run under nohup.
 fn at(terminal: &Terminal, setup: Setup) -> Setup {
     needs("setsid");
     let name = terminal.name();
-    setup.under(&["setsid", "--ctty"]).after(&format!("exec <>{name} >&0 2>&0"))
+    setup
+        .under(&["env", "--default-signal=HUP"])
+        .under(&["setsid", "--ctty"])
+        .after(&format!("exec <>{name} >&0 2>&0"))
 }
 
 fn started(setup: Setup) -> Node {

@@ -2,7 +2,7 @@
 //! new, whoever uses the files told, and no secret to be read.
 
 use super::until_rollout;
-use mainstay_tests::{Node, RolledOut, put_profile, until};
+use mainstay_tests::{Node, RolledOut, put_profile, until, until_ok};
 use serde_json::json;
 use std::{
     fs,
@@ -61,9 +61,12 @@ fn gets_to(node: &mut Node, state: &str, version: u16) {
         let all = retrieved.is_object() && (state == "pending" || retrieved == applied);
         let a = fs::read_to_string(node.path().join("out/a.conf")).unwrap_or_default();
         let rests = rollout["state"] == state && rollout["doing"].is_null() && all;
-        (rests && a.starts_with(&format!("a {version} "))).then_some(())
+        match rests && a.starts_with(&format!("a {version} ")) {
+            true => Ok(()),
+            false => Err(format!("{rollout:#}\n{a}\n{}", node.stderr())),
+        }
     };
-    until("the rollout gets there", || {
+    until_ok(&format!("{state} with version {version}"), || {
         if node.try_wait().is_some() {
             node.launch_again();
         }
@@ -118,8 +121,9 @@ fn story(who: &str, point: usize) -> bool {
     gets_to(&mut node, "running", 1);
     put(node.path(), 2, "two");
     gets_to(&mut node, "running", 2);
-    is_whole(&mut node, 2, "two");
+    // What was not dead before all is whole may die after it.
     let had_died = has_died(&node);
+    is_whole(&mut node, 2, "two");
     put(node.path(), 3, "broken");
     // Of a node that starts anew no job runs that could tell it from one that works.
     if who == "rollout-node" && !had_died {
