@@ -185,7 +185,8 @@ fn a_crash_that_is_mended_in_time_is_no_verdict_and_one_that_is_not_is_one() {
         [jobs.web]
         exec = ["sh", "-c", "[ ! -e broken ] || exit 1; exec sleep 1000"]
         restart = { delay = "50ms", max_delay = "50ms" }
-        health = { exec = "true", interval = "2s" }
+        # What dies at once is not to pass before.
+        health = { exec = ["sh", "-c", "[ ! -e broken ] || exec sleep 1000"], interval = "2s" }
         [jobs.follower]
         exec = ["sleep", "1000"]
         while = { source = "web" }

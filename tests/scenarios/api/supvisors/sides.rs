@@ -12,7 +12,8 @@ use std::{
 /// Where `scripts/setup-supvisors` puts it.
 const SUPVISORS: &str = "/opt/mainstay-supvisors/bin";
 
-/// Supvisors wants to find itself in its list by an address that is no loopback.
+/// Supvisors wants to find itself in its list by an address that is no loopback. A machine need not
+/// have the file that names it.
 const NETWORK: &str = "set -e
 ip link set lo up
 ip link add v0 type veth peer name v1
@@ -20,7 +21,9 @@ ip addr add 10.9.0.1/24 dev v0
 ip link set v0 up
 ip link set v1 up
 hostname nick
-mount --bind hosts /etc/hosts
+cp -a /etc etc
+cp hosts etc/hosts
+mount --bind etc /etc
 exec \"$@\"
 ";
 
