@@ -34,14 +34,14 @@ impl RolledOut {
         let table = format!(
             "[templates.{name}]\nsrc = \"{file}.j2\"\ndst = \"out/{file}\"\nprofiles = [\"app\"]\n"
         );
-        write!(self.config, "{table}{keys}\n").expect("into memory");
+        writeln!(self.config, "{table}{keys}").expect("into memory");
         self
     }
 
     /// More of the configuration.
     #[must_use]
     pub fn with(mut self, tables: &str) -> RolledOut {
-        write!(self.config, "{tables}\n").expect("into memory");
+        writeln!(self.config, "{tables}").expect("into memory");
         self
     }
 
