@@ -11,6 +11,7 @@ pub(crate) enum Unit {
     Milliseconds,
     Megabytes,
     PerSecond,
+    KilobytesPerSecond,
     Count,
 }
 
@@ -22,6 +23,7 @@ impl Unit {
             Unit::Milliseconds => format!("{:.2} ms", value * 1e3),
             Unit::Megabytes => format!("{:.1} MB", value / 1e6),
             Unit::PerSecond => format!("{value:.1} /s"),
+            Unit::KilobytesPerSecond => format!("{:.1} KB/s", value / 1e3),
             Unit::Count => format!("{value:.2}"),
         }
     }

@@ -18,8 +18,8 @@ mainstay-bench: Mainstay beside its peers and the floor, in one run
   --megabytes N     how much output (500)
   --samples N       how many crashes per peer (200)
   --only ROW        start memory crash idle lines meanwhile agent upgrade
-                    chain checks reload rollout scrape step register
-                    discovery frozen; may be repeated; the last three need consul
+                    chain checks reload fleet rollout scrape step
+                    register discovery frozen; may be repeated; the last three need consul
   --peer NAME       mainstay s6 runit supervisord pm2 horust floor; may be repeated
 ";
 
@@ -46,7 +46,7 @@ pub(crate) struct Options {
     pub publish: bool,
 }
 
-const ROWS: [&str; 17] = [
+const ROWS: [&str; 18] = [
     "start",
     "memory",
     "crash",
@@ -58,6 +58,7 @@ const ROWS: [&str; 17] = [
     "chain",
     "checks",
     "reload",
+    "fleet",
     "rollout",
     "scrape",
     "step",

@@ -7,6 +7,7 @@
 //! - `chain`: jobs that wait for each other, per link
 //! - `checks`: many http checks
 //! - `reload`: a reload that changes nothing
+//! - `fleet`: three nodes, their loss, and what they cost at rest
 //! - `rollout`: a file that reaches its job, many files at once, the agent's memory with it
 //! - `scrape`: reading /metrics
 //! - `step`: the longest step of the agent while all that is long comes at once
@@ -17,6 +18,7 @@ pub(crate) mod chain;
 pub(crate) mod checks;
 pub(crate) mod crash;
 pub(crate) mod discovery;
+pub(crate) mod fleet;
 pub(crate) mod idle;
 pub(crate) mod lines;
 pub(crate) mod meanwhile;
@@ -163,6 +165,9 @@ pub(crate) fn measure(scene: &Scene) -> Result<Vec<Figure>> {
         }
         if wants("reload") {
             figures.extend(reload::measure(scene, mainstay, &mut watch));
+        }
+        if wants("fleet") {
+            figures.extend(fleet::measure(scene, mainstay));
         }
         if wants("rollout") {
             figures.extend(rollout::measure(scene, mainstay, &mut watch));
