@@ -1,6 +1,7 @@
 //! Fleets in virtual time.
 
 mod elsewhere;
+mod found;
 mod hazards;
 mod seeds;
 mod sent;

@@ -16,6 +16,8 @@ enum OrderProgress {
     Done(JobStanding),
     /// It was given up.
     Failed,
+    /// It was taken, and a reload has taken the job from its node since.
+    Gone,
 }
 
 impl Master {
@@ -60,6 +62,18 @@ impl Master {
             (Some(_), OrderProgress::Done(standing)) => {
                 self.close_order(ctx, key);
                 self.stands(&key.job, standing);
+            }
+            (Some(_), OrderProgress::Gone) => {
+                let starts = match order.what {
+                    OrderKind::Start { fails_over, .. } => Some(fails_over),
+                    OrderKind::Stop => None,
+                };
+                self.close_order(ctx, key);
+                self.stands(&key.job, JobStanding::Rest);
+                let wanted = ctx.wishes.is_wanted(&key.job) && !self.stage.is_ending();
+                if let Some(fails_over) = starts.filter(|_| wanted) {
+                    self.start(ctx, &key.job, fails_over, Some(AskedBy::Rule), None);
+                }
             }
         }
     }
@@ -267,7 +281,9 @@ fn progress(
     node: &Name,
 ) -> OrderProgress {
     let late = if overdue && !order.taken { OrderProgress::Failed } else { OrderProgress::Open };
-    let (Some(facts), Some(copy)) = (facts, copy) else { return late };
+    let (Some(facts), Some(copy)) = (facts, copy) else {
+        return if order.taken { OrderProgress::Gone } else { late };
+    };
     // A higher one is of another master: this one is given again under a higher term.
     let taken = copy.order.as_ref() == Some(&order.number);
     match (&order.what, copy.state) {

@@ -165,6 +165,7 @@ impl FleetWorld {
         }
         it.file = Arc::new(file);
         let file = it.file.clone();
+        self.tell(node, FleetInput::Known(file));
         if to == Written::Not
             && let Some(running) = self.running(node)
         {
@@ -173,7 +174,6 @@ impl FleetWorld {
             running.again.remove(job);
             self.tell_jobs(node);
         }
-        self.tell(node, FleetInput::Known(file));
     }
 
     /// What the nodes that run have said last.

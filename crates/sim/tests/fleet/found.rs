@@ -1,0 +1,51 @@
+//! What played seeds have found, each in the smallest story that shows it.
+
+use crate::shop::{
+    ask, assert_settled, await_that, is_up, runs, runs_nowhere, world as shop,
+};
+use mainstay_core::{
+    fleet::{CopyState, FleetRequest},
+    plan::OnFailure,
+};
+use mainstay_sim::fleet::{Fault, FleetWorld, Observation, Written, scenario::name};
+use std::time::Duration;
+
+fn is(seen: &Observation, job: &str, node: &str, state: CopyState) -> bool {
+    seen.nodes.get(&name(node)).and_then(|it| it.jobs.get(&name(job))) == Some(&state)
+}
+
+fn pass_ms(world: &mut FleetWorld, ms: u64) {
+    let end = world.now() + Duration::from_millis(ms);
+    world.run_until(end);
+}
+
+fn reload(job: &str, node: &str, to: Written) -> Fault {
+    Fault::Reload { node: name(node), job: name(job), to }
+}
+
+/// The node that was to stop it has taken the order, and says nothing of the job any more.
+#[test]
+fn seed_68582_a_reload_takes_a_job_from_its_node_while_it_stops() {
+    let mut world = shop(OnFailure::Continue);
+    await_that(&mut world, "it runs", is_up);
+    ask(&mut world, "a", FleetRequest::StopJob { job: name("web") });
+    await_that(&mut world, "it stops", |seen| is(seen, "web", "b", CopyState::Stopping));
+    pass_ms(&mut world, 15);
+    world.inflict(reload("web", "b", Written::Not));
+    assert_settled(&mut world);
+    world.inflict(reload("web", "b", Written::AsElsewhere));
+    assert_settled(&mut world);
+    assert!(runs_nowhere(&world.observe(), "web"), "{}", world.trace);
+}
+
+#[test]
+fn a_reload_takes_a_job_from_its_node_while_it_starts() {
+    let mut world = shop(OnFailure::Continue);
+    await_that(&mut world, "it runs", is_up);
+    ask(&mut world, "a", FleetRequest::RestartJob { job: name("web"), args: None });
+    await_that(&mut world, "it starts", |seen| is(seen, "web", "b", CopyState::Starting));
+    pass_ms(&mut world, 10);
+    world.inflict(reload("web", "b", Written::Not));
+    await_that(&mut world, "it runs where it is known", |seen| runs(seen, "web", "c"));
+    assert_settled(&mut world);
+}
