@@ -249,7 +249,7 @@ impl Fleet {
                 if let FleetRequest::Readmit { node } = &request {
                     self.peers.readmit(node);
                 }
-                let id = self.requests.take(&self.me.name, &self.me.run, request);
+                let id = self.requests.take(now, &self.me.name, &self.me.run, request);
                 out.request = Some(id);
             }
             FleetInput::Readmit { node } => self.peers.readmit(&node),

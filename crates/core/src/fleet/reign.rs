@@ -10,7 +10,7 @@ use super::{
     RequestId, Work, master::MasterCtx,
 };
 use crate::{clock::Mono, name::Name};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 /// All that take part follow a new master in this time.
 const GATHER: Duration = Duration::from_secs(1);
@@ -78,8 +78,7 @@ impl Fleet {
         if self.known.update(&self.catalogue, catalogues) {
             master.count_anew();
         }
-        let requests: BTreeMap<RequestId, FleetRequest> =
-            self.roster.values().flat_map(|facts| facts.requests.clone()).collect();
+        let requests = self.open_requests(now);
         let mut ctx = MasterCtx {
             now,
             me: &self.me.name,
@@ -114,6 +113,21 @@ impl Fleet {
                 (false, message) => out.engine.push(EngineCommand::Send { to, message }),
             }
         }
+    }
+
+    /// What users have asked for, in the order of asking: each node tells by its own clock how long
+    /// ago that was.
+    fn open_requests(&self, now: Mono) -> Vec<(RequestId, FleetRequest)> {
+        let of_node = |(node, facts): (&Name, &Arc<NodeFacts>)| {
+            let said = self.peers.age(node, now);
+            let asked = |(id, request): (&RequestId, &FleetRequest)| {
+                (Reverse(id.age(facts.now) + said), (id.clone(), request.clone()))
+            };
+            facts.requests.iter().map(asked).collect::<Vec<_>>()
+        };
+        let mut open: Vec<_> = self.roster.iter().flat_map(of_node).collect();
+        open.sort_by(|(one, (id, _)), (other, (other_id, _))| (one, id).cmp(&(other, other_id)));
+        open.into_iter().map(|(_, request)| request).collect()
     }
 
     /// The rules of this node hold, for jobs that only others know theirs.

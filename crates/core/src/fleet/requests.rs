@@ -7,13 +7,21 @@
 use super::{Conciliation, NotPlaced, RunId};
 use crate::{clock::Mono, name::Name};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RequestId {
     pub node: Name,
     pub run: RunId,
+    /// Rises with the time of asking.
     pub number: u64,
+}
+
+impl RequestId {
+    /// How long ago it was asked, as its node says at this time of its clock.
+    pub(super) fn age(&self, now: Mono) -> Duration {
+        now.since(Mono(self.number))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,8 +136,15 @@ impl OpenRequests {
         OpenRequests { last: now.0, open: BTreeMap::new() }
     }
 
-    pub fn take(&mut self, node: &Name, run: &RunId, request: FleetRequest) -> RequestId {
-        self.last += 1;
+    /// Its number is the time of asking, by the clock of this node.
+    pub fn take(
+        &mut self,
+        now: Mono,
+        node: &Name,
+        run: &RunId,
+        request: FleetRequest,
+    ) -> RequestId {
+        self.last = now.0.max(self.last + 1);
         let id = RequestId { node: node.clone(), run: run.clone(), number: self.last };
         self.open.insert(id.clone(), request);
         id

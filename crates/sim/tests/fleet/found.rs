@@ -1,7 +1,8 @@
 //! What played seeds have found, each in the smallest story that shows it.
 
 use crate::shop::{
-    ask, assert_settled, await_that, is_up, runs, runs_nowhere, world as shop,
+    ask, assert_settled, await_that, is_up, pass, quiet, runs, runs_nowhere,
+    scenario, world as shop,
 };
 use mainstay_core::{
     fleet::{CopyState, FleetRequest},
@@ -48,4 +49,27 @@ fn a_reload_takes_a_job_from_its_node_while_it_starts() {
     world.inflict(reload("web", "b", Written::Not));
     await_that(&mut world, "it runs where it is known", |seen| runs(seen, "web", "c"));
     assert_settled(&mut world);
+}
+
+/// They wait for the first master together, and no node knows the clock of another.
+#[test]
+fn seed_3670_requests_that_wait_for_a_master_are_taken_in_the_order_of_asking() {
+    let app = || name("shop");
+    for stops_last in [false, true] {
+        let mut scenario = scenario(OnFailure::Continue);
+        scenario.rules.nodes.clear();
+        scenario.skew = 100;
+        let mut world = FleetWorld::new(scenario, quiet());
+        let (stop, start) =
+            (FleetRequest::StopApp { app: app() }, FleetRequest::StartApp { app: app() });
+        let (first, last) = if stops_last { (start, stop) } else { (stop, start) };
+        pass(&mut world, 4);
+        ask(&mut world, "c", first);
+        pass(&mut world, 5);
+        ask(&mut world, "b", last);
+        await_that(&mut world, "both are answered", |seen| seen.replies.len() == 2);
+        assert_settled(&mut world);
+        let seen = world.observe();
+        assert_eq!(runs_nowhere(&seen, "db"), stops_last, "{}", world.trace);
+    }
 }

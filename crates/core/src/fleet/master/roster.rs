@@ -118,7 +118,7 @@ impl Roster {
         self.position(node).is_some()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &Arc<NodeFacts>)> {
+    pub(in crate::fleet) fn iter(&self) -> impl Iterator<Item = (&Name, &Arc<NodeFacts>)> {
         self.nodes.iter().map(|(node, facts)| (node, facts))
     }
 
