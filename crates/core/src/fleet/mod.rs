@@ -479,7 +479,9 @@ impl Fleet {
         let all = !nodes.is_empty() && nodes.iter().all(is_there);
         let core = &self.rules.core;
         let core = !core.is_empty() && core.iter().all(|node| state(node) == PeerState::Running);
-        let core = core && now >= self.meets_until;
+        // Whoever is there is met before: it may have what this node would start.
+        let meets = self.peers.iter().any(|(_, state)| state == PeerState::Checking);
+        let core = core && now >= self.meets_until && !meets;
         // Somebody is in sync already, with nobody whom this node has not met.
         let late = self.peers.running().any(|(_, facts)| {
             let met = || facts.peers.iter().all(|node| state(node) == PeerState::Running);

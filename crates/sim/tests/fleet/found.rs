@@ -1,14 +1,14 @@
 //! What played seeds have found, each in the smallest story that shows it.
 
 use crate::shop::{
-    ask, assert_settled, await_that, is_up, pass, quiet, runs, runs_nowhere,
+    ask, assert_settled, await_that, is_in_operation, is_up, pass, quiet, runs, runs_nowhere,
     scenario, world as shop,
 };
 use mainstay_core::{
     fleet::{CopyState, FleetRequest},
     plan::OnFailure,
 };
-use mainstay_sim::fleet::{Fault, FleetWorld, Observation, Written, scenario::name};
+use mainstay_sim::fleet::{Fault, FleetWorld, Observation, Written, invariants, scenario::name};
 use std::time::Duration;
 
 fn is(seen: &Observation, job: &str, node: &str, state: CopyState) -> bool {
@@ -71,5 +71,24 @@ fn seed_3670_requests_that_wait_for_a_master_are_taken_in_the_order_of_asking() 
         assert_settled(&mut world);
         let seen = world.observe();
         assert_eq!(runs_nowhere(&seen, "db"), stops_last, "{}", world.trace);
+    }
+}
+
+/// Both core nodes are back, one of them with a new run, before they have heard of the third, which
+/// takes part with the run before and has the jobs.
+#[test]
+fn seed_3014_core_nodes_meet_whoever_is_there_before_they_begin() {
+    for (phase, gap) in (0..25).flat_map(|phase| [200, 400].map(|gap| (phase, gap))) {
+        let mut scenario = scenario(OnFailure::Continue);
+        scenario.rules.core = ["b", "c"].map(name).into();
+        let mut world = FleetWorld::new(scenario, quiet());
+        await_that(&mut world, "it runs", |seen| is_in_operation(seen) && runs(seen, "db", "a"));
+        pass_ms(&mut world, 3_000 + 40 * phase);
+        world.inflict(Fault::Reboot(name("b")));
+        pass_ms(&mut world, gap);
+        world.inflict(Fault::NewAgent(name("c")));
+        pass(&mut world, 10);
+        let broken = invariants::always(&world.observe());
+        assert_eq!(broken, Vec::<String>::new(), "{phase} {gap}\n{}", world.trace);
     }
 }
