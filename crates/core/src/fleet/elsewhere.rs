@@ -186,8 +186,10 @@ impl Fleet {
         if self.met_all || !self.in_sync || self.resuming_until.is_some() {
             return;
         }
-        let is_missing =
-            |node: &Name| *node != self.me.name && self.peers.state(node) != PeerState::Running;
+        let is_missing = |node: &Name| match self.peers.state(node) {
+            PeerState::Running | PeerState::Isolated => false,
+            PeerState::Unknown | PeerState::Checking | PeerState::Silent => *node != self.me.name,
+        };
         // As long as the same one is missing there is no need to look at all.
         let still = |(by, node): &(Name, Name)| {
             self.peers.facts(by).is_some_and(|it| it.peers.contains(node)) && is_missing(node)

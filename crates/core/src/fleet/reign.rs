@@ -14,6 +14,8 @@ use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 /// All that take part follow a new master in this time.
 const GATHER: Duration = Duration::from_secs(1);
+/// Those that the others take part with are met in this time, or given up by them.
+const MEET: Duration = Duration::from_secs(3);
 /// Of two masters the one that is to yield does so in this time.
 const YIELD: Duration = Duration::from_secs(2);
 
@@ -22,7 +24,8 @@ impl Fleet {
     pub(super) fn gathers(&mut self, now: Mono) -> bool {
         let Some(since) = self.gathers_since else { return false };
         let all = self.peers.running().all(|(_, facts)| facts.term == self.term);
-        if !all && now.since(since) < GATHER {
+        let over = now >= since.after(self.gather_time());
+        if !(over || all && self.has_met_all()) {
             return true;
         }
         self.gathers_since = None;
@@ -33,7 +36,13 @@ impl Fleet {
     }
 
     pub(super) fn gathers_until(&self) -> Option<Mono> {
-        self.gathers_since.map(|since| since.after(GATHER))
+        self.gathers_since.map(|since| since.after(self.gather_time()))
+    }
+
+    /// An agent that takes over may lead before it has met all that are there: of those it knows
+    /// nothing yet, and they are not lost.
+    fn gather_time(&self) -> Duration {
+        if self.has_met_all() { GATHER } else { MEET }
     }
 
     /// Another master has had its time to yield by then.

@@ -92,3 +92,23 @@ fn seed_3014_core_nodes_meet_whoever_is_there_before_they_begin() {
         assert_eq!(broken, Vec::<String>::new(), "{phase} {gap}\n{}", world.trace);
     }
 }
+
+/// The next agent of the master has heard of an order for a node that it has not met yet: that node is
+/// slow, and not lost.
+#[test]
+fn seed_82881_an_agent_that_takes_over_meets_all_before_it_leads() {
+    for phase in 0..30 {
+        let mut world = shop(OnFailure::Continue);
+        await_that(&mut world, "it runs", is_up);
+        world.inflict(Fault::Reboot(name("b")));
+        pass_ms(&mut world, 900);
+        world.inflict(Fault::Slow { node: name("b"), by: 720 });
+        pass_ms(&mut world, 700 + 40 * phase);
+        world.inflict(Fault::NewAgent(name("a")));
+        pass(&mut world, 10);
+        let broken = invariants::always(&world.observe());
+        assert_eq!(broken, Vec::<String>::new(), "{phase}\n{}", world.trace);
+        world.inflict(Fault::Slow { node: name("b"), by: 0 });
+        assert_settled(&mut world);
+    }
+}
