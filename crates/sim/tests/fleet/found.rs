@@ -112,3 +112,15 @@ fn seed_82881_an_agent_that_takes_over_meets_all_before_it_leads() {
         assert_settled(&mut world);
     }
 }
+
+/// The stop is done, and what runs there now is somebody else's.
+#[test]
+fn seed_10862_what_is_started_by_hand_while_it_stops_ends_the_stop() {
+    let mut world = shop(OnFailure::Continue);
+    await_that(&mut world, "it runs", is_up);
+    ask(&mut world, "a", FleetRequest::StopJob { job: name("web") });
+    await_that(&mut world, "it stops", |seen| is(seen, "web", "b", CopyState::Stopping));
+    world.inflict(Fault::StartHere { job: name("web"), node: name("b") });
+    assert_settled(&mut world);
+    assert!(runs(&world.observe(), "web", "b"), "{}", world.trace);
+}

@@ -294,6 +294,11 @@ fn progress(
         (OrderKind::Stop, CopyState::Fatal) if taken => {
             OrderProgress::Done(JobStanding::Ended { well: false })
         }
+        // It has stopped, and somebody has started it there since.
+        (
+            OrderKind::Stop,
+            CopyState::Waiting | CopyState::Starting | CopyState::Running | CopyState::Backoff,
+        ) if taken && copy.by_hand => OrderProgress::Done(up(node, facts, copy, now)),
         (OrderKind::Start { .. }, CopyState::Running) if taken => {
             OrderProgress::Done(up(node, facts, copy, now))
         }
