@@ -3,7 +3,9 @@
 //! One record a job, written by the master, kept by every node. Of two records the one wins that
 //! comes later from the latest thing a user has said: so a later record of the same side replaces an
 //! earlier one, and when a cut heals what a user wanted on one side beats what the other did by
-//! itself. That is an order of all records: it does not matter who hears which first.
+//! itself. That is an order of all records: it does not matter who hears which first. Arguments have
+//! an order of their own, by who has given them or taken them away: a start on the one side without
+//! any leaves those that were given on the other.
 
 use super::{Number, Shared};
 use crate::{job::Desired, name::Name};
@@ -18,6 +20,9 @@ pub struct JobWish {
     pub desired: Desired,
     /// Behind the plan's arguments, until it is stopped on purpose.
     pub args: Vec<String>,
+    /// Where they were given, or taken away by a stop on purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    args_by: Option<Number>,
     /// The node that it waits for, while it does.
     pub waits_for: Option<Name>,
 }
@@ -43,6 +48,14 @@ impl JobWish {
 
     fn beats(&self, other: &JobWish) -> bool {
         (&self.user, &self.number) > (&other.user, &other.number)
+    }
+
+    /// What follows from both.
+    fn joined(&self, other: &JobWish) -> JobWish {
+        let (last, before) = if other.beats(self) { (other, self) } else { (self, other) };
+        let args_of = if before.args_by > last.args_by { before } else { last };
+        let (args, args_by) = (args_of.args.clone(), args_of.args_by.clone());
+        JobWish { args, args_by, ..last.clone() }
     }
 }
 
@@ -85,13 +98,15 @@ impl Wishes {
             AskedBy::User => Some(number.clone()),
             AskedBy::Rule => before.and_then(|it| it.user.clone()),
         };
-        let kept = || before.map(|it| it.args.clone()).unwrap_or_default();
-        let args = match (args, asked, desired) {
-            (Some(args), _, _) => args,
-            (None, AskedBy::User, Desired::Rest | Desired::Disabled) => Vec::new(),
+        let kept = || before.map(|it| (it.args.clone(), it.args_by.clone())).unwrap_or_default();
+        let (args, args_by) = match (args, asked, desired) {
+            (Some(args), _, _) => (args, Some(number.clone())),
+            (None, AskedBy::User, Desired::Rest | Desired::Disabled) => {
+                (Vec::new(), Some(number.clone()))
+            }
             (None, AskedBy::User, Desired::Run) | (None, AskedBy::Rule, _) => kept(),
         };
-        let wish = JobWish { user, number, desired, args, waits_for: None };
+        let wish = JobWish { user, number, desired, args, args_by, waits_for: None };
         self.0.edit().insert(job.clone(), wish);
     }
 
@@ -110,13 +125,18 @@ impl Wishes {
         if self.0.is(&other.0) {
             return false;
         }
-        let beaten =
-            |(job, wish): &(&Name, &JobWish)| self.of(job).is_none_or(|mine| wish.beats(mine));
-        let new: Vec<_> = other.iter().filter(beaten).collect();
+        let news = |(job, wish): (&Name, &JobWish)| {
+            let joined = match self.of(job) {
+                Some(mine) if mine == wish => return None,
+                Some(mine) => Some(mine.joined(wish)).filter(|joined| joined != mine)?,
+                None => wish.clone(),
+            };
+            Some((job.clone(), joined))
+        };
+        let new: Vec<_> = other.iter().filter_map(news).collect();
         if new.is_empty() {
             return false;
         }
-        let new = new.into_iter().map(|(job, wish)| (job.clone(), wish.clone()));
         self.0.edit().extend(new);
         self.0.share(&other.0);
         true
@@ -179,6 +199,28 @@ mod tests {
         one.merge(&other);
         assert_eq!(merged, one, "whoever hears whom first");
         assert_eq!(one.of(&job()).map(|it| it.desired), Some(Desired::Rest));
+    }
+
+    #[test]
+    fn arguments_of_the_one_side_outlive_a_start_on_the_other() {
+        let mut one = Wishes::default();
+        one.write(number(1, "a", 1), &job(), AskedBy::User, Desired::Run, None);
+        let mut other = one.clone();
+        one.write(number(1, "a", 2), &job(), AskedBy::User, Desired::Run, args("-v"));
+        other.write(number(2, "b", 1), &job(), AskedBy::User, Desired::Run, None);
+        let mut merged = other.clone();
+        merged.merge(&one);
+        let before = one.clone();
+        one.merge(&other);
+        assert_eq!(merged, one, "whoever hears whom first");
+        let wish = one.of(&job()).expect("a wish");
+        assert_eq!((&wish.number, wish.args.join(" ").as_str()), (&number(2, "b", 1), "-v"));
+        // A stop on purpose takes them away on both sides.
+        other.write(number(2, "b", 2), &job(), AskedBy::User, Desired::Rest, None);
+        other.write(number(2, "b", 3), &job(), AskedBy::User, Desired::Run, None);
+        let mut merged = before;
+        merged.merge(&other);
+        assert_eq!(merged, other);
     }
 
     #[test]

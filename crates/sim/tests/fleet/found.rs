@@ -124,3 +124,25 @@ fn seed_10862_what_is_started_by_hand_while_it_stops_ends_the_stop() {
     assert_settled(&mut world);
     assert!(runs(&world.observe(), "web", "b"), "{}", world.trace);
 }
+
+/// A node that is away is asked to start the app: that says nothing of the arguments that a user has
+/// given meanwhile.
+#[test]
+fn seed_7920_arguments_outlive_a_start_on_the_other_side_of_a_cut() {
+    let mut world = shop(OnFailure::RestartProcess);
+    await_that(&mut world, "it runs", is_up);
+    let (one, other) = (vec![name("a"), name("b")], vec![name("c")]);
+    world.inflict(Fault::Cut { one, other, one_way: false });
+    pass(&mut world, 5);
+    let args = Some(vec!["-v".to_owned()]);
+    ask(&mut world, "a", FleetRequest::RestartJob { job: name("web"), args });
+    ask(&mut world, "c", FleetRequest::StartApp { app: name("shop") });
+    pass(&mut world, 5);
+    // The other copy is gone before the cut heals.
+    world.inflict(Fault::Reboot(name("c")));
+    world.inflict(Fault::Heal);
+    assert_settled(&mut world);
+    let seen = world.observe();
+    assert!(runs(&seen, "web", "b"), "{}", world.trace);
+    assert_eq!(seen.nodes[&name("b")].args[&name("web")], ["-v"]);
+}
