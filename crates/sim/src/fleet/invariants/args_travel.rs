@@ -1,6 +1,6 @@
 //! Once nothing disturbs it a job runs with the arguments that are wanted for it, wherever it has got
 //! to; unless somebody has started it by hand, or a user has given others on a side of a cut on which
-//! it did not run.
+//! it did not run, or to nodes that were off while one whose disk was torn started it.
 
 use crate::fleet::Observation;
 use mainstay_core::fleet::FleetRequest;
@@ -12,7 +12,8 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
         for job in it.jobs.iter().filter(|(_, state)| state.is_active()).map(|(job, _)| job) {
             let wanted = master.wishes.of(job).map(|wish| wish.args.clone()).unwrap_or_default();
             let args = it.args.get(job).cloned().unwrap_or_default();
-            let elsewhere = seen.divided && was_given(seen, &wanted);
+            let unheard = seen.divided || !seen.torn.is_empty();
+            let elsewhere = unheard && was_given(seen, &wanted);
             if args != wanted && !it.by_hand.contains(job) && !elsewhere {
                 broken.push(format!("{job} runs on {node} with {args:?} instead of {wanted:?}"));
             }

@@ -1,6 +1,7 @@
 //! What a user has said last of a job is what is wanted of it: one that was stopped or disabled rests
 //! and has lost its arguments; one that was started is not at rest by a user's will; one that was restarted
-//! with arguments has them. Where the fleet was divided, or a disk torn, that may be another user's
+//! with arguments has them, unless somebody has started another copy by hand since: of two copies the
+//! arguments of the one that stays count. Where the fleet was divided, or a disk torn, that may be another user's
 //! word; of two that come at the same time either may be the last.
 
 use crate::fleet::{Observation, history::AskedRequest};
@@ -39,7 +40,10 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
             Meaning::Started => {
                 wanted || wish.is_some_and(|it| !it.is_by_user() || it.desired == Desired::Disabled)
             }
-            Meaning::Restarted(Some(given)) => !wanted || args == *given,
+            Meaning::Restarted(Some(given)) => {
+                let by_hand = seen.by_hand.iter().any(|(at, it)| it == job && *at >= last.at);
+                !wanted || args == *given || by_hand
+            }
             Meaning::Restarted(None) | Meaning::Other => true,
         };
         if !holds {

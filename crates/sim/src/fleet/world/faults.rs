@@ -74,6 +74,8 @@ impl FleetWorld {
                 let known = self.nodes.get(&node).is_some_and(|it| it.file.jobs.contains_key(&job));
                 let ends = self.running(&node).is_none_or(|it| it.ends);
                 if known && !ends {
+                    let at = self.now();
+                    self.history().by_hand.push((at, job.clone()));
                     self.start_there(&node, None, job, Vec::new());
                 }
             }
