@@ -228,11 +228,14 @@ impl Fleet {
         let begun = Instant::now();
         let output = command.output().doing("run mainstay app move")?;
         let seconds = Instant::now().seconds_since(begun);
-        if output.status.success() {
-            return Ok(seconds);
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(Failure::new(format!("mainstay app move: {said}")));
         }
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(Failure::new(format!("mainstay app move: {said}")))
+        // What nobody knows yet to have run there would not be missed.
+        let known = |number| self.seen_by(number).as_ref().and_then(moved_home) == Some(to);
+        self.until("the job where it was moved to", || (0..NODES).all(known))?;
+        Ok(seconds)
     }
 
     /// Kills a node with all that it has, waits for the others, and brings it back.
