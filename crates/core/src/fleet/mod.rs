@@ -381,7 +381,9 @@ impl Fleet {
     fn ordered(&mut self, out: &mut FleetOutcome, from: &Name, order: &JobOrder) {
         let takes_part = *from == self.me.name || self.peers.state(from) == PeerState::Running;
         let known = self.catalogue.jobs.contains_key(&order.job);
-        let older = self.term.as_ref().is_some_and(|term| order.number.term.number < term.number);
+        // A master that comes back from a cut has not seen what was decided under a later term.
+        let seen = self.highest_term.as_ref().max(self.term.as_ref());
+        let older = seen.is_some_and(|term| order.number.term.number < term.number);
         if !takes_part || !known || older || !self.orders.take(order) {
             return;
         }

@@ -79,8 +79,8 @@ pub struct TakenOrder {
     pub run: RunId,
     pub job: Name,
     pub number: Number,
-    /// The term that the node follows.
-    pub follows: Option<Term>,
+    /// The highest term that the node has seen.
+    pub highest: Option<Term>,
     pub from_isolated: bool,
 }
 

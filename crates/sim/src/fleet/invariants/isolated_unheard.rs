@@ -27,7 +27,7 @@ mod tests {
             run: RunId::new("b"),
             job: name("web"),
             number: Number { term, counter: 1 },
-            follows: None,
+            highest: None,
             from_isolated: true,
         };
         assert_eq!(broken(&example::with(|it| it.taken.push(taken))), ["b took an order of a"]);

@@ -1,5 +1,5 @@
-//! Of the orders for a job a node takes only higher ones, and none of a term before the one that it
-//! follows.
+//! Of the orders for a job a node takes only higher ones, and none of a term before the highest that it
+//! has seen.
 
 use crate::fleet::Observation;
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
         if before.is_some_and(|before| number <= before) {
             broken.push(format!("{node} took {number} for {job} after {before:?}"));
         }
-        let follows = it.follows.as_ref().map(|term| term.number);
-        if follows.is_some_and(|follows| number.term.number < follows) {
-            broken.push(format!("{node} took {number} for {job} and follows {:?}", it.follows));
+        let highest = it.highest.as_ref().map(|term| term.number);
+        if highest.is_some_and(|highest| number.term.number < highest) {
+            broken.push(format!("{node} took {number} for {job} and has seen {:?}", it.highest));
         }
     }
     broken
@@ -29,12 +29,12 @@ mod tests {
 
     #[test]
     fn it_can_fail() {
-        let order = |number, counter, follows| TakenOrder {
+        let order = |number, counter, highest| TakenOrder {
             node: name("b"),
             run: RunId::new("b"),
             job: name("web"),
             number: Number { term: example::term(number, "a"), counter },
-            follows: Some(example::term(follows, "a")),
+            highest: Some(example::term(highest, "a")),
             from_isolated: false,
         };
         let count = |orders: Vec<TakenOrder>| broken(&example::with(|it| it.taken = orders)).len();

@@ -168,14 +168,6 @@ impl FleetWorld {
         it.file = Arc::new(file);
         let file = it.file.clone();
         self.tell(node, FleetInput::Known(file));
-        if to == Written::Not
-            && let Some(running) = self.running(node)
-        {
-            // Nothing is said of it any more, and its process ends.
-            running.jobs.remove(job);
-            running.again.remove(job);
-            self.tell_jobs(node);
-        }
     }
 
     /// What the nodes that run have said last.

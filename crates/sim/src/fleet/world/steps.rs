@@ -10,8 +10,8 @@ use crate::fleet::{
 use mainstay_core::{
     clock::Mono,
     fleet::{
-        EngineCommand, EngineEvent, FleetCommand, FleetEvent, FleetInput, Message, NodeFacts,
-        Number, PeerState, Role,
+        Catalogue, EngineCommand, EngineEvent, FleetCommand, FleetEvent, FleetInput, Message,
+        NodeFacts, Number, PeerState, Role,
     },
     name::Name,
 };
@@ -69,6 +69,10 @@ impl FleetWorld {
             _ => None,
         };
         let said = running.fleet.said().cloned();
+        let known = match &input {
+            FleetInput::Known(file) => Some(file.clone()),
+            _ => None,
+        };
         let outcome = running.fleet.step(clock.shows(now), input);
         let kept = running.fleet.kept();
         let wake = outcome.wake.map(|at| clock.at(at));
@@ -99,6 +103,20 @@ impl FleetWorld {
             self.obey(node, command, sender.as_ref());
         }
         self.look_at_term(node);
+        if let Some(file) = known {
+            self.keep_known(node, &file);
+        }
+    }
+
+    /// Of what a reload has taken from its file a node says nothing any more, and its process ends.
+    fn keep_known(&mut self, node: &Name, file: &Catalogue) {
+        let Some(running) = self.running(node) else { return };
+        if running.jobs.keys().all(|job| file.jobs.contains_key(job)) {
+            return;
+        }
+        running.jobs.retain(|job, _| file.jobs.contains_key(job));
+        running.again.retain(|job, _| file.jobs.contains_key(job));
+        self.tell_jobs(node);
     }
 
     /// `said`: what the node had said before it decided that.
@@ -253,14 +271,14 @@ impl FleetWorld {
         sender: Option<&(Number, PeerState)>,
     ) {
         let Some(run) = self.run_id(node) else { return };
-        let follows = self.running(node).and_then(|it| it.fleet.term().cloned());
+        let highest = self.nodes.get(node).and_then(|it| it.disk.highest_term.clone());
         let isolated = |it: &&(Number, PeerState)| it.0 == *number && it.1 == PeerState::Isolated;
         let taken = TakenOrder {
             node: node.clone(),
             run,
             job: job.clone(),
             number: number.clone(),
-            follows,
+            highest,
             from_isolated: sender.filter(isolated).is_some(),
         };
         self.history().taken.push(taken);
