@@ -15,6 +15,11 @@ pub enum Fault {
     NewAgent(Name),
     /// A user ends the node.
     Shutdown(Name),
+    /// A user is about to end the node once others have what it runs; or does not want that any more.
+    HandOver {
+        node: Name,
+        on: bool,
+    },
     /// What is on its disk is torn: the next run finds nothing there.
     Tear(Name),
     /// Agent and mesh stand still; the jobs go on.
@@ -86,6 +91,7 @@ impl Fault {
             | Fault::Reboot(_)
             | Fault::NewAgent(_)
             | Fault::Shutdown(_)
+            | Fault::HandOver { .. }
             | Fault::Tear(_)
             | Fault::Thaw(_)
             | Fault::Slow { .. }
@@ -110,6 +116,8 @@ impl fmt::Display for Fault {
             Fault::Reboot(node) => write!(f, "{node} loses its power and is back at once"),
             Fault::NewAgent(node) => write!(f, "the agent of {node} dies and is replaced"),
             Fault::Shutdown(node) => write!(f, "{node} is shut down"),
+            Fault::HandOver { node, on: true } => write!(f, "{node} hands over what it runs"),
+            Fault::HandOver { node, on: false } => write!(f, "{node} hands over nothing more"),
             Fault::Tear(node) => write!(f, "what is on the disk of {node} is torn"),
             Fault::Freeze(node) => write!(f, "{node} freezes"),
             Fault::Thaw(node) => write!(f, "{node} thaws"),

@@ -67,6 +67,7 @@ pub struct Placing {
     pub takes_part: bool,
     pub is_drained: bool,
     pub is_ending: bool,
+    pub hands_over: bool,
     /// Its file has the same table for the job as the master's.
     pub is_known: bool,
     /// What its machine bears with the job.

@@ -93,11 +93,7 @@ impl ScriptDraft {
                 let node = self.node();
                 self.push(at, Fault::NewAgent(node));
             }
-            4 => {
-                let node = self.node();
-                self.push(at, Fault::Shutdown(node.clone()));
-                self.push(later, Fault::Boot(node));
-            }
+            4 => self.end(at, later),
             5 => {
                 let (node, by) = (self.node(), 20 + self.dice.below(700));
                 self.push(at, Fault::Slow { node: node.clone(), by });
@@ -142,6 +138,22 @@ impl ScriptDraft {
                 self.push(later, Fault::Thaw(node));
             }
         }
+    }
+
+    /// A user ends a node; some hand over before what it runs, and some of those think better of it.
+    fn end(&mut self, at: Duration, later: Duration) {
+        let node = self.node();
+        let hands_over = self.dice.chance(400);
+        let mut off = at;
+        if hands_over {
+            off += Duration::from_millis(self.dice.below(4_000));
+            self.push(at, Fault::HandOver { node: node.clone(), on: true });
+        }
+        if hands_over && self.dice.chance(250) {
+            return self.push(off, Fault::HandOver { node, on: false });
+        }
+        self.push(off, Fault::Shutdown(node.clone()));
+        self.push(off + (later - at), Fault::Boot(node));
     }
 
     fn sides(&mut self) -> (Vec<Name>, Vec<Name>) {
@@ -232,6 +244,7 @@ impl ScriptDraft {
             self.push(CALM, Fault::Thaw(node.clone()));
             self.push(CALM, Fault::Slow { node: node.clone(), by: 0 });
             self.push(CALM, Fault::Boot(node.clone()));
+            self.push(CALM, Fault::HandOver { node: node.clone(), on: false });
             for job in self.jobs.clone() {
                 let (node, to) = (node.clone(), Written::AsElsewhere);
                 self.push(CALM, Fault::Reload { node, job, to });
@@ -282,6 +295,7 @@ impl fmt::Display for Script {
                     | Fault::JobBreaks { on: false, .. }
                     | Fault::Thaw(_)
                     | Fault::Slow { by: 0, .. }
+                    | Fault::HandOver { on: false, .. }
             );
             if *at == CALM && mends {
                 if std::mem::take(&mut calm) {

@@ -1,5 +1,5 @@
 //! A master gives a job only to a node that takes part, knows it, is neither drained nor about to
-//! end, and whose machine can bear it, by all that the master knows then.
+//! end, does not hand over what it runs, and whose machine can bear it, by all that the master knows then.
 
 use crate::fleet::Observation;
 use mainstay_core::fleet::placement::FULL;
@@ -12,6 +12,7 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
             (!it.is_known, "does not know it"),
             (it.is_drained, "is drained"),
             (it.is_ending, "is about to end"),
+            (it.hands_over, "hands over what it runs"),
             (it.load > FULL, "is full"),
         ] {
             if wrong {
@@ -35,6 +36,7 @@ mod tests {
             takes_part: true,
             is_drained: false,
             is_ending: false,
+            hands_over: false,
             is_known: true,
             load: 100,
         };
@@ -44,6 +46,7 @@ mod tests {
             Placing { takes_part: false, ..well.clone() },
             Placing { is_drained: true, ..well.clone() },
             Placing { is_ending: true, ..well.clone() },
+            Placing { hands_over: true, ..well.clone() },
             Placing { is_known: false, ..well.clone() },
             Placing { load: 101, ..well.clone() },
         ] {

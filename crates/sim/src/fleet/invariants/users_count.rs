@@ -94,7 +94,9 @@ fn meaning(seen: &Observation, job: &Name, asked: &AskedRequest) -> Option<Meani
         FleetRequest::Conciliate { job: it, .. } if it.as_ref().is_none_or(|it| it == job) => {
             Some(Meaning::Other)
         }
-        FleetRequest::Drain { on: true, .. } => Some(Meaning::Other),
+        FleetRequest::Drain { on: true, .. } | FleetRequest::HandOver { .. } => {
+            Some(Meaning::Other)
+        }
         _ => None,
     }
 }

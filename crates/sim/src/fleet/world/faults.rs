@@ -6,7 +6,7 @@ use crate::fleet::{
     net::Happening,
 };
 use mainstay_core::{
-    fleet::{Catalogue, FleetInput, Kept, NodeFacts},
+    fleet::{Catalogue, FleetInput, FleetRequest, Kept, NodeFacts},
     name::Name,
 };
 use std::{sync::Arc, time::Duration};
@@ -27,6 +27,13 @@ impl FleetWorld {
             }
             Fault::NewAgent(node) => self.replace_agent(&node),
             Fault::Shutdown(node) => self.shut_down(&node, false),
+            Fault::HandOver { node, on } => {
+                self.hand_over(&node, on);
+                if on {
+                    let request = FleetRequest::HandOver { node: node.clone() };
+                    self.tell(&node, FleetInput::Asked(request));
+                }
+            }
             Fault::Tear(node) => {
                 self.history().torn.insert(node.clone());
                 if let Some(it) = self.nodes.get_mut(&node) {

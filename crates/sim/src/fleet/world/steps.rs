@@ -212,6 +212,7 @@ impl FleetWorld {
             takes_part: target.state == PeerState::Running,
             is_drained: drains.unwrap_or(drained) && is_drained,
             is_ending,
+            hands_over: facts.hands_over,
             is_known: placed.known_by.contains(&node),
             load: jobs.values().sum(),
             job,
