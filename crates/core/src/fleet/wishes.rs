@@ -53,7 +53,9 @@ impl JobWish {
     /// What follows from both.
     fn joined(&self, other: &JobWish) -> JobWish {
         let (last, before) = if other.beats(self) { (other, self) } else { (self, other) };
-        let args_of = if before.args_by > last.args_by { before } else { last };
+        // A stop that does not count takes no arguments away.
+        let gives = before.args_by > last.args_by && !before.args.is_empty();
+        let args_of = if gives { before } else { last };
         let (args, args_by) = (args_of.args.clone(), args_of.args_by.clone());
         JobWish { args, args_by, ..last.clone() }
     }
@@ -221,6 +223,19 @@ mod tests {
         let mut merged = before;
         merged.merge(&other);
         assert_eq!(merged, other);
+    }
+
+    #[test]
+    fn a_stop_on_the_side_that_does_not_count_takes_no_arguments_away() {
+        let mut one = Wishes::default();
+        one.write(number(1, "a", 1), &job(), AskedBy::User, Desired::Run, args("-v"));
+        let mut other = one.clone();
+        one.write(number(1, "a", 2), &job(), AskedBy::User, Desired::Rest, None);
+        other.write(number(2, "b", 1), &job(), AskedBy::User, Desired::Run, None);
+        let mut merged = other.clone();
+        merged.merge(&one);
+        one.merge(&other);
+        assert_eq!((&merged, &one), (&other, &other), "whoever hears whom first");
     }
 
     #[test]
