@@ -1,6 +1,6 @@
 //! `mainstay check`: is this configuration valid?
 
-use super::{machine, templates};
+use super::{machine, templates, units};
 use crate::{
     args::CheckArgs,
     context::context,
@@ -61,7 +61,8 @@ fn with_what_is_here(mut loaded: Loaded) -> Result<Loaded, Errors> {
     if !errors.is_empty() {
         return Err(Errors::of_file(errors));
     }
-    loaded.warnings.extend(machine::warnings(&loaded).into_iter().chain(warnings));
+    let units = units::diagnostics(&loaded);
+    loaded.warnings.extend(machine::warnings(&loaded).into_iter().chain(warnings).chain(units));
     Ok(loaded)
 }
 

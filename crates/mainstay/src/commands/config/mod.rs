@@ -5,3 +5,4 @@ pub(crate) mod import;
 mod machine;
 pub(crate) mod reload;
 mod templates;
+mod units;
