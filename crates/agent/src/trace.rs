@@ -215,6 +215,9 @@ pub(crate) fn event(event: &Event, cause: EndCause, early: bool) {
             tracing::info!("{source}: version {version} is applied");
         }
         Kind::RolledBack { failure, .. } => tracing::error!("{source}: rolled back: {failure}"),
+        Kind::UpdateFailed { failure, .. } => {
+            tracing::error!("{source}: nothing is changed: {failure}");
+        }
         Kind::RolloutFailed { failure, .. } => tracing::error!("{source}: failed: {failure}"),
         _ => tracing::debug!("{source}: {:?}", event.kind),
     }

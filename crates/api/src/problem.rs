@@ -178,8 +178,10 @@ impl From<WaitError> for Problem {
             WaitError::Gone(gone) => return gone.into(),
             WaitError::Failed(job) | WaitError::Hopeless(job) => (StatusCode::CONFLICT, job),
             WaitError::TimeOver { job, .. } => (StatusCode::GATEWAY_TIMEOUT, job),
-            WaitError::TaskFailed { .. } => return Problem::conflict(detail),
-            WaitError::TaskTimeOver { .. } => {
+            WaitError::TaskFailed { .. } | WaitError::RolloutFailed(_) => {
+                return Problem::conflict(detail);
+            }
+            WaitError::TaskTimeOver { .. } | WaitError::RolloutTimeOver { .. } => {
                 return Problem::new(StatusCode::GATEWAY_TIMEOUT, detail);
             }
         };

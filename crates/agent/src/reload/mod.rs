@@ -1,9 +1,9 @@
 //! The one reload: whoever asks for it, it goes this way, and changes nothing before it can have all.
 //!
 //! ```text
-//!  load the configuration ─► open its listeners ─► apply the plan ─► wait for the jobs it touches
-//!        │ Invalid                 │ Listeners           │ Refused           │ Unreached
-//!        └─────────────── nothing is changed ────────────┘                   └─ it is in force
+//!  load the configuration ─► open its listeners ─► apply the plan ─► wait for the jobs it touches, and
+//!        │ Invalid                 │ Listeners           │ Refused     for the update of what it rolls out
+//!        └─────────────── nothing is changed ────────────┘                   └─ Unreached: it is in force
 //! ```
 //!
 //! One goes on at a time up to the point where its plan is in force, so that the listeners that are
@@ -21,7 +21,10 @@ use mainstay_core::{
 use mainstay_wire::api::{Changes, Goal, Incarnations, JobStatus, ReloadError, Selection};
 use previews::PreviewError;
 use std::{collections::BTreeMap, fmt::Display, time::Duration};
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout},
+};
 
 /// A file system that takes longer than that holds up no answer.
 const TO_WRITE: Duration = Duration::from_secs(2);
@@ -88,8 +91,9 @@ impl Handle {
         listeners: &L,
         patience: Duration,
     ) -> Result<Changes, ReloadError> {
-        let wait = Wait::begin(self, patience);
-        let Applied { changes, before, .. } = self.bring_into_force(listeners).await?;
+        let (wait, deadline) = (Wait::begin(self, patience), Instant::now() + patience);
+        let (applied, rolls_out) = self.bring_into_force(listeners).await?;
+        let Applied { changes, before, .. } = applied;
         let goals: BTreeMap<Name, Goal> = changes
             .jobs
             .iter()
@@ -98,7 +102,11 @@ impl Handle {
         let touched = changes.jobs.iter().map(|change| &change.job);
         let touched = touched.filter(|job| goals.contains_key(*job)).cloned().collect();
         let goal = |job: &JobStatus| goals.get(&job.name)?.after(&before, job);
-        match wait.wait(Selection::These(touched), goal).await {
+        let mut reached = wait.wait(Selection::These(touched), goal).await;
+        if reached.is_ok() && rolls_out && !patience.is_zero() {
+            reached = self.rollout_settles(patience, deadline).await;
+        }
+        match reached {
             Ok(()) => Ok(changes),
             Err(error) => Err(ReloadError::Unreached { changes: Box::new(changes), error }),
         }
@@ -129,12 +137,14 @@ impl Handle {
         Ok(applied.changes)
     }
 
+    /// Also: whether it is another rollout.
     async fn bring_into_force<L: PrepareListeners + Sync>(
         &self,
         listeners: &L,
-    ) -> Result<Applied, ReloadError> {
+    ) -> Result<(Applied, bool), ReloadError> {
         let _one_at_a_time = self.reloads().lock().await;
         let loaded = self.load().await?;
+        let rolls_out = self.plan().await?.rollout != loaded.plan.rollout;
         let prepared = listeners.prepare(&loaded.plan.api).await;
         prepared.map_err(|error| ReloadError::Listeners(error.to_string()))?;
         let applied = self.apply(loaded.plan).await;
@@ -144,7 +154,7 @@ impl Handle {
         let mut applied = applied??;
         applied.is_written().await;
         applied.changes.warnings = loaded.warnings;
-        Ok(applied)
+        Ok((applied, rolls_out))
     }
 }
 

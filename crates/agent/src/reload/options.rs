@@ -3,7 +3,9 @@
 use mainstay_config::Context;
 use mainstay_core::environ::Environ;
 use mainstay_import::{Loaded, PlanSource};
+use mainstay_rollout::switch::source_digest;
 use mainstay_wire::{api::Invalid, run_dir::Dirs};
+use std::sync::Arc;
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -19,6 +21,12 @@ impl Options {
     pub(crate) fn load(&self, environ: &Environ) -> Result<Loaded, Invalid> {
         let mut context = (self.context)();
         environ.lay_over(&mut context.env);
-        self.source.load(&context).map_err(Invalid)
+        let mut loaded = self.source.load(&context).map_err(Invalid)?;
+        if let Some(rollout) = &mut loaded.plan.rollout {
+            for template in &mut Arc::make_mut(rollout).templates {
+                template.source = source_digest(&template.src);
+            }
+        }
+        Ok(loaded)
     }
 }

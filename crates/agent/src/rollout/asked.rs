@@ -9,12 +9,16 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    rollout::{RolloutRefusal, RolloutRequest},
+    rollout::{RolloutRefusal, RolloutRequest, Trouble},
 };
 use mainstay_wire::api::{
-    EarlierVersion, Gone, PreviewSubject, RolloutError, RolloutPreview, RolloutStatus,
+    EarlierVersion, Gone, PreviewSubject, RolloutError, RolloutPreview, RolloutStatus, WaitError,
 };
-use tokio::sync::{oneshot, watch};
+use std::time::Duration;
+use tokio::{
+    sync::{oneshot, watch},
+    time::{Instant, timeout_at},
+};
 
 impl Handle {
     /// How the rollout stands.
@@ -119,6 +123,31 @@ impl Handle {
 }
 
 impl Handle {
+    /// Returns when the update that a plan has led to is over.
+    ///
+    /// # Errors
+    /// It has failed, or takes too long.
+    pub(crate) async fn rollout_settles(
+        &self,
+        patience: Duration,
+        deadline: Instant,
+    ) -> Result<(), WaitError> {
+        let mut changes = self.rollout_changes();
+        loop {
+            changes.mark_unchanged();
+            match self.look(Agent::rollout_outcome).await? {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(Trouble(why))) => return Err(WaitError::RolloutFailed(why)),
+                None => {}
+            }
+            match timeout_at(deadline, changes.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(Gone.into()),
+                Err(_) => return Err(WaitError::RolloutTimeOver { patience }),
+            }
+        }
+    }
+
     async fn ask_rollout(&self, request: RolloutRequest) -> Result<Result<(), RolloutError>, Gone> {
         let (caller, answer) = oneshot::channel();
         self.calls().send(Call::AskRollout(request, caller)).await.map_err(|_| Gone)?;
@@ -131,6 +160,16 @@ impl Handle {
 }
 
 impl Agent {
+    /// What the plan in force has led to; `None`: that is not known yet.
+    fn rollout_outcome(&self) -> Option<Result<(), Trouble>> {
+        match (self.rollout.room(), &self.node.plan().rollout) {
+            (None, None) => Some(Ok(())),
+            (Some(room), Some(plan)) if room.plan == *plan => room.rollout.plan_outcome().cloned(),
+            // It is told, opened or closed.
+            (Some(_), Some(_)) | (None, Some(_)) | (Some(_), None) => None,
+        }
+    }
+
     fn rollout_room(&self) -> Result<&RolloutRoom, RolloutError> {
         self.rollout.room().ok_or(RolloutError::NotConfigured)
     }

@@ -216,6 +216,7 @@ impl Performers {
                 ServiceTarget::Unit(unit),
                 ServiceAction::ReloadOrRestart
                 | ServiceAction::Signal(_)
+                | ServiceAction::BringUp
                 | ServiceAction::Start(_)
                 | ServiceAction::Stop(_),
             ) => {

@@ -274,6 +274,11 @@ events! {
     RolledBack { failure: String; version: String } = "rolledBack" {
         by: &[Rollout, Node], tone: Tone::Bad,
     }
+    /// An update of it has failed before any file was replaced. Of the node: an update that a reload
+    /// has made.
+    UpdateFailed { failure: String; version: String } = "updateFailed" {
+        by: &[Rollout, Node], tone: Tone::Bad,
+    }
     /// A failure has stayed pending for `failure_timeout`.
     RolloutFailed { failure: String; version: String } = "rolloutFailed" {
         by: &[Rollout, Node], tone: Tone::Bad,

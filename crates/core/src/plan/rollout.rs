@@ -1,7 +1,7 @@
 //! What is rolled out: profiles, the templates made of them, and the services that are told.
 
 use super::Http;
-use crate::{name::Name, signal::Signal};
+use crate::{name::Name, rollout::Digest, signal::Signal};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
@@ -86,6 +86,10 @@ pub struct TemplatePlan {
     pub name: Name,
     #[serde(with = "crate::text::path")]
     pub src: PathBuf,
+    /// Of what `src` was when the configuration was read: another one is another template. `None`:
+    /// it could not be read.
+    #[serde(default)]
+    pub source: Option<Digest>,
     #[serde(with = "crate::text::path")]
     pub dst: PathBuf,
     /// Those that it may use.

@@ -122,6 +122,9 @@ pub enum ServiceAction {
     Signal(Signal),
     /// The command of its `reload`.
     Exec,
+    /// Start it again: it has died of an update that is taken back. Done when it runs, of a job when
+    /// it is healthy.
+    BringUp,
     /// Of flip-flop. Done when it is active.
     Start(InstanceNumber),
     /// Of flip-flop. Done when it is gone.

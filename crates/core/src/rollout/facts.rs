@@ -62,6 +62,8 @@ pub struct FailureFact {
     pub failure: String,
     /// An update has failed, and what was there before is in place.
     pub came_back: bool,
+    /// That update had begun to switch files.
+    pub switched: bool,
     pub failed: bool,
 }
 
@@ -190,6 +192,7 @@ impl Rollout {
             version: it.version.clone(),
             failure: it.failure.clone(),
             came_back: it.came_back,
+            switched: it.switched,
             failed: it.failed,
         });
         RolloutFacts { profiles: profiles.collect(), templates: templates.collect(), failure }

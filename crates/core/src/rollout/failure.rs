@@ -16,6 +16,17 @@ pub(super) enum Blame {
     Update,
 }
 
+/// How far what has failed had got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// A profile could not be had.
+    Loading,
+    /// Nothing that can be seen has changed.
+    Staging,
+    /// Files were switched, and are back unless that has failed as well.
+    Switched { adrift: bool },
+}
+
 impl Rollout {
     /// The profile that a failure is blamed on: of several that change, the last one that the failed
     /// template or service uses.
@@ -53,7 +64,7 @@ impl Rollout {
         profile: Option<Name>,
         version: Option<Version>,
         Trouble(failure): Trouble,
-        adrift: bool,
+        reached: Reached,
     ) {
         if let Some(profile) = &profile {
             self.kept_profile(profile).refused.clone_from(&version);
@@ -62,16 +73,16 @@ impl Rollout {
                 boot.got.remove(profile);
             }
         }
-        self.keep_failure(step, profile.clone(), version.clone(), failure.clone(), adrift, true);
+        self.keep_failure(step, profile.clone(), version.clone(), failure.clone(), reached);
         self.report(profile, version, failure);
         // Its source is asked in its time.
         self.kept.booted |= self.plan.profiles.iter().all(|it| self.applied(&it.name).is_some());
     }
 
     /// A profile cannot be had: nothing was changed.
-    pub(super) fn pend(&mut self, step: &mut RolloutStep, missed: MissedProfile, adrift: bool) {
+    pub(super) fn pend(&mut self, step: &mut RolloutStep, missed: MissedProfile) {
         let MissedProfile { profile, version, trouble: Trouble(failure) } = missed;
-        self.keep_failure(step, Some(profile), version, failure, adrift, false);
+        self.keep_failure(step, Some(profile), version, failure, Reached::Loading);
     }
 
     fn keep_failure(
@@ -80,9 +91,13 @@ impl Rollout {
         profile: Option<Name>,
         version: Option<Version>,
         failure: String,
-        adrift: bool,
-        came_back: bool,
+        reached: Reached,
     ) {
+        let (came_back, switched, adrift) = match reached {
+            Reached::Loading => (false, false, false),
+            Reached::Staging => (true, false, false),
+            Reached::Switched { adrift } => (true, true, adrift),
+        };
         // What could not be had before and still cannot be goes on being pending.
         if let Some(pending) = &mut self.kept.pending
             && !came_back
@@ -100,6 +115,7 @@ impl Rollout {
             since: step.now.wall,
             adrift,
             came_back,
+            switched,
             deadline: step.now.mono.after(self.plan.failure_timeout),
             failed: false,
         });
@@ -118,6 +134,22 @@ impl Rollout {
         if let Some(failure) = self.kept.hook.clone().filter(|_| self.hook.is_none()) {
             let op = self.ask(step, |op| RolloutCommand::RunHook { op, failure });
             self.hook = Some(op);
+        }
+    }
+
+    /// FAILED ends the node, once `on_failure` has been told of it.
+    pub(super) fn exit_if_failed(&self, step: &mut RolloutStep) {
+        let failed = self.kept.pending.as_ref().is_some_and(|it| it.failed);
+        if failed && self.plan.exit_on_failure && self.kept.hook.is_none() {
+            step.commands.push(RolloutCommand::Exit);
+        }
+    }
+
+    /// What has failed in an earlier run is pending in this one, with all of its time.
+    pub(super) fn pend_anew(&mut self, now: Mono) {
+        let deadline = now.after(self.plan.failure_timeout);
+        if let Some(pending) = &mut self.kept.pending {
+            (pending.failed, pending.deadline) = (false, deadline);
         }
     }
 
@@ -154,9 +186,7 @@ impl Rollout {
         let (profile, version) = (pending.profile.clone(), pending.version.clone());
         let failure = pending.failure.clone();
         self.report(profile, version, failure);
-        if self.plan.exit_on_failure {
-            step.commands.push(RolloutCommand::Exit);
-        }
+        self.exit_if_failed(step);
         true
     }
 }

@@ -129,6 +129,8 @@ pub struct ServiceFacts {
     pub running: bool,
     /// Nothing speaks against it: of a job, its checks do not fail; of a unit, it has not failed.
     pub healthy: bool,
+    /// It has ended by itself, and nothing starts it again.
+    pub died: bool,
     /// Of flip-flop: the instances that are active, activating or reloading.
     pub instances: BTreeSet<InstanceNumber>,
     pub main_pid: Option<u32>,

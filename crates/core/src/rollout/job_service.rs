@@ -19,7 +19,8 @@ impl ServiceFacts {
     #[must_use]
     pub fn of_job(job: &Job) -> ServiceFacts {
         let (running, healthy) = stands(job.phase(), job.health());
-        ServiceFacts { running, healthy, main_pid: job.pid(), ..ServiceFacts::default() }
+        let (died, main_pid) = (has_died(job.phase()), job.pid());
+        ServiceFacts { running, healthy, died, main_pid, ..ServiceFacts::default() }
     }
 
     /// Of a service of which only its command knows anything.
@@ -41,6 +42,19 @@ fn stands(phase: Phase, health: Health) -> (bool, bool) {
         Phase::Stopped | Phase::Stopping | Phase::Exited | Phase::Fatal | Phase::Unknown => {
             (false, false)
         }
+    }
+}
+
+/// Whether it has ended by itself, and stays so. One that was stopped is what somebody wants.
+fn has_died(phase: Phase) -> bool {
+    match phase {
+        Phase::Exited | Phase::Fatal => true,
+        Phase::Stopped
+        | Phase::Starting
+        | Phase::Running
+        | Phase::Backoff
+        | Phase::Stopping
+        | Phase::Unknown => false,
     }
 }
 
@@ -87,6 +101,10 @@ impl JobTelling {
                     (Request::Restart { jobs: vec![job], args: None }, confirmed)
                 }
             },
+            ServiceAction::BringUp => {
+                let confirmed = Confirmed::ByProcess { before: incarnation };
+                (Request::Start { jobs: vec![job], args: None, now: true }, confirmed)
+            }
             ServiceAction::Exec | ServiceAction::Start(_) | ServiceAction::Stop(_) => {
                 return Err(Trouble(format!("job '{job}' cannot be told so")));
             }
@@ -191,6 +209,8 @@ mod tests {
             PHASES.into_iter().filter(|it| stands(*it, Health::Unknown).1).collect();
         assert_eq!(healthy, [Phase::Starting, Phase::Running]);
         assert!(PHASES.iter().all(|it| !stands(*it, Health::Unhealthy).1));
+        let died: Vec<Phase> = PHASES.into_iter().filter(|it| has_died(*it)).collect();
+        assert_eq!(died, [Phase::Exited, Phase::Fatal], "one that was stopped is left alone");
     }
 
     #[test]
@@ -236,6 +256,10 @@ mod tests {
 
         let told = tell(&ServiceAction::ReloadOrRestart, None).expect("told");
         assert!(matches!(told.request, Request::Restart { .. }));
+        assert_eq!(told.accepted(None), Ok(Some(JobGoal::Restarted { before: 7 })));
+
+        let told = tell(&ServiceAction::BringUp, Some(&by_task)).expect("told");
+        assert!(matches!(told.request, Request::Start { now: true, .. }));
         assert_eq!(told.accepted(None), Ok(Some(JobGoal::Restarted { before: 7 })));
 
         for action in [

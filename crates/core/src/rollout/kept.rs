@@ -27,6 +27,8 @@ pub struct RolloutKept {
     pub paused: bool,
     /// The first update of the run was made, or was not needed.
     pub booted: bool,
+    /// A plan has changed what is rolled out, and its update has not begun to switch files.
+    pub plan_due: bool,
     /// Of the last failure.
     pub failures: u64,
     /// `on_failure` is to be run for this.
@@ -109,6 +111,10 @@ pub struct ServiceRecord {
     /// The instance that flip-flop has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<InstanceNumber>,
+    /// It was told, by this agent or one before, and ran then: if it does not when the update is taken
+    /// back, it has died of it.
+    #[serde(default)]
+    pub ran: bool,
 }
 
 /// How far a service is in an update or on its way back.
@@ -142,6 +148,9 @@ pub struct KeptFailure {
     /// An update has failed; else something could not be had.
     #[serde(default)]
     pub came_back: bool,
+    /// That update had begun to switch files.
+    #[serde(default)]
+    pub switched: bool,
     /// When its time is over, in the run that `booted` belongs to.
     pub deadline: Mono,
     /// Its time is over.

@@ -70,7 +70,7 @@ use crate::{
     name::Name,
     plan::{ProfilePlan, RolloutPlan, ServicePlan, TemplatePlan},
 };
-use round::Round;
+use round::{Round, RoundPurpose};
 use std::{
     collections::{BTreeMap, VecDeque},
     hash::{Hash, Hasher},
@@ -91,6 +91,10 @@ pub struct Rollout {
     boot: Option<Round>,
     /// A plan that waits for the update under way.
     next_plan: Option<Arc<RolloutPlan>>,
+    /// The update of the plan in force, still to come.
+    plan_round: Option<Round>,
+    /// What that has led to; `None`: it is still to come, or under way.
+    plan_outcome: Option<Result<(), Trouble>>,
     requests: VecDeque<RolloutRequest>,
     maintenance: bool,
     ending: bool,
@@ -168,6 +172,8 @@ impl Rollout {
             sources: BTreeMap::new(),
             boot: None,
             next_plan: None,
+            plan_round: None,
+            plan_outcome: None,
             requests: VecDeque::new(),
             maintenance: false,
             ending: false,
@@ -218,6 +224,7 @@ impl Rollout {
             RolloutInput::HookDone { op, outcome: _ } => {
                 if self.hook == Some(op) {
                     (self.hook, self.kept.hook) = (None, None);
+                    self.exit_if_failed(&mut step);
                 }
             }
             RolloutInput::Noticed { profile } => {
@@ -226,7 +233,7 @@ impl Rollout {
                 }
             }
             RolloutInput::Asked(request) => answer = Some(self.asked(&mut step, request)),
-            RolloutInput::Planned(plan) => self.next_plan = Some(plan),
+            RolloutInput::Planned(plan) => (self.next_plan, self.plan_outcome) = (Some(plan), None),
             RolloutInput::Maintenance { on } => {
                 self.maintenance = on;
                 self.grant_time(now.mono);
@@ -253,8 +260,12 @@ impl Rollout {
             self.sources.insert(profile.name.clone(), SourceState::default());
         }
         if !takes_over {
-            self.kept.booted = false;
-            self.grant_time(step.now.mono);
+            (self.kept.booted, self.kept.plan_due) = (false, false);
+            self.pend_anew(step.now.mono);
+        }
+        self.exit_if_failed(step);
+        if self.kept.plan_due {
+            self.plan_round = Some(Round::new(RoundPurpose::Plan, VecDeque::new()));
         }
         self.retain(step);
         match &self.kept.update {
@@ -291,6 +302,10 @@ impl Rollout {
         }
         if self.is_resting() {
             return false;
+        }
+        if let Some(round) = self.plan_round.take() {
+            self.go_round(step, round);
+            return true;
         }
         if let Some(request) = self.requests.pop_front() {
             self.begin_request(step, request);
@@ -377,6 +392,7 @@ impl Hash for Rollout {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         (&self.kept, &self.stage, self.ops, &self.sources, &self.boot).hash(hasher);
         (self.maintenance, self.ending, self.is_ready, self.hook).hash(hasher);
+        (&self.plan_round, &self.plan_outcome).hash(hasher);
         self.requests.hash(hasher);
     }
 }

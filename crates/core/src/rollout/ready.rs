@@ -24,10 +24,12 @@ impl ReadyHold {
         }
     }
 
-    /// What was pending has failed for good: the node goes on without it, or ends.
+    /// What was pending has failed for good, and the node goes on without it. One that ends of it was
+    /// never ready.
     #[must_use]
     pub fn unless_failed(self, rollout: &Rollout) -> ReadyHold {
         match rollout.phase() {
+            RolloutPhase::Failed if rollout.plan.exit_on_failure => self,
             RolloutPhase::Failed => ReadyHold::Over,
             RolloutPhase::Starting
             | RolloutPhase::Running

@@ -1,7 +1,7 @@
 //! Another plan: only what it changes is touched, as one update.
 
 use super::{
-    Rollout, RolloutStep, SourceState,
+    Rollout, RolloutStep, SourceState, Trouble,
     round::{Round, RoundPurpose},
 };
 use crate::{
@@ -29,10 +29,36 @@ impl Rollout {
         let forced = services_to_tell(&before, &self.plan);
         let templates = changed_templates(&before, &self.plan);
         let changes = !sources.is_empty() || !forced.is_empty() || templates;
-        if changes && self.kept.booted && !self.is_resting() {
-            let round = Round { forced, ..Round::new(RoundPurpose::Plan, sources) };
-            self.go_round(step, round);
+        if !changes && self.plan_round.is_none() {
+            self.plan_outcome = Some(Ok(()));
+        } else if self.kept.booted {
+            self.kept.plan_due = true;
+            // One that waits for a resume comes to be a part of it.
+            let none = || Round::new(RoundPurpose::Plan, VecDeque::new());
+            let mut round = self.plan_round.take().unwrap_or_else(none);
+            round.forced.extend(forced);
+            round.rest.retain(|it| !sources.contains(it) && self.profile(it).is_some());
+            round.rest.extend(sources);
+            self.plan_round = Some(round);
+            if self.is_resting() {
+                self.plan_outcome = Some(Ok(()));
+            }
         }
+    }
+
+    /// The update that a plan or a boot has led to is over.
+    pub(super) fn end_plan(&mut self, outcome: Result<(), Trouble>) {
+        if self.next_plan.is_none() && self.plan_round.is_none() {
+            self.kept.plan_due = false;
+            self.plan_outcome.get_or_insert(outcome);
+        }
+    }
+
+    /// What the plan in force has led to; `None`: that is not known yet. One that nothing follows
+    /// from, or not before somebody resumes it, is well.
+    #[must_use]
+    pub fn plan_outcome(&self) -> Option<&Result<(), Trouble>> {
+        self.plan_outcome.as_ref()
     }
 }
 

@@ -297,7 +297,7 @@ impl Rollout {
                 let stays = self.kept.pending.is_some();
                 // A version that was rolled back by hand is not wanted: nothing is wrong.
                 if !stays && missed.version.is_none() {
-                    return self.pend(step, missed, false);
+                    return self.pend(step, missed);
                 }
                 self.go_round(step, round);
             }
@@ -353,7 +353,8 @@ impl Rollout {
             let missed = round.missed.take();
             self.boot = Some(round);
             if let Some(missed) = missed {
-                self.pend(step, missed, false);
+                self.end_plan(Err(missed.trouble.clone()));
+                self.pend(step, missed);
             }
             return;
         }

@@ -1,7 +1,7 @@
 //! One service in an update, or on its way back: told, confirmed, baked.
 //!
 //! ```text
-//!            not running: confirmed
+//!            not running: confirmed; on the way back, one that has died is brought up
 //!  Inspecting ──────────────────────────────────────────────────────────────────► done
 //!      │ running                                                                   ▲
 //!      ▼            each passes            time is over         flip-flop          │
@@ -15,7 +15,7 @@
 
 use super::{
     InstanceNumber, Op, ProbeOutcome, ProbeTarget, RequestCount, RolloutCommand, ServiceAction,
-    ServiceFacts, Trouble,
+    ServiceFacts, ToldState, Trouble,
 };
 use crate::{
     clock::Mono,
@@ -38,6 +38,10 @@ pub(super) struct ServiceCtx<'a> {
     pub(super) commands: &'a mut Vec<RolloutCommand>,
     /// The instance that the record says we have started.
     pub(super) started: &'a mut Option<InstanceNumber>,
+    /// Whether the record says that it ran.
+    pub(super) ran: &'a mut bool,
+    /// How far the record says that it is.
+    pub(super) told: &'a mut ToldState,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -120,6 +124,11 @@ impl ServiceCtx<'_> {
     }
 
     fn tell(&mut self, action: ServiceAction, deadline: Mono) -> Op {
+        // What is never told needs no way back.
+        *self.ran = true;
+        if *self.told == ToldState::Untold {
+            *self.told = ToldState::Telling;
+        }
         let service = self.plan.name.clone();
         self.ask(|op| RolloutCommand::Tell { op, service, action, deadline })
     }
@@ -200,6 +209,10 @@ impl ServiceUpdate {
             },
             ServiceStage::Baking { until, asked: Some((mine, None)), .. } if mine == op => {
                 match outcome {
+                    // The old one may well be.
+                    Ok(facts) if self.new.is_some_and(|it| !facts.instances.contains(&it)) => {
+                        self.fail(ctx, Trouble("its new instance has ended".to_owned()))
+                    }
                     Ok(facts) if facts.running && facts.healthy => self.bake_on(ctx, until),
                     Ok(facts) if facts.running => {
                         self.fail(ctx, Trouble("it has become unhealthy".to_owned()))
@@ -221,7 +234,15 @@ impl ServiceUpdate {
 
     fn tell(&mut self, ctx: &mut ServiceCtx<'_>, facts: ServiceFacts) -> ServiceProgress {
         if !facts.running {
-            return Confirmed;
+            return match (facts.died && *ctx.ran, self.back) {
+                (false, _) => Confirmed,
+                (true, false) => Failed(Trouble("it has ended".to_owned())),
+                (true, true) => {
+                    let op = ctx.tell(ServiceAction::BringUp, self.deadline);
+                    self.stage = ServiceStage::Telling { op };
+                    GoesOn
+                }
+            };
         }
         let compares_children = |check: &ServiceCheck| match check {
             ServiceCheck::ChangeChildPid { .. } => true,
@@ -251,6 +272,8 @@ impl ServiceUpdate {
     fn flip(&mut self, ctx: &mut ServiceCtx<'_>) -> ServiceProgress {
         let active = |it| self.before.instances.contains(&it);
         let new = match (active(InstanceNumber::One), active(InstanceNumber::Two), *ctx.started) {
+            // The new one was stopped again: the old one has never heard of the update.
+            (_, _, None) if self.back => return Confirmed,
             (true, true, Some(ours)) if self.back => {
                 // The old one has never stopped.
                 let op = ctx.tell(ServiceAction::Stop(ours), self.deadline);
@@ -271,7 +294,10 @@ impl ServiceUpdate {
             (false, false, _) => return Confirmed,
         };
         self.new = Some(new);
-        *ctx.started = Some(new);
+        // On the way back it stays who has the new files: the one to be stopped.
+        if !self.back {
+            *ctx.started = Some(new);
+        }
         let op = ctx.tell(ServiceAction::Start(new), self.deadline);
         self.stage = ServiceStage::Telling { op };
         GoesOn

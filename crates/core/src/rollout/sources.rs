@@ -122,10 +122,11 @@ fn failed(fact: &FailureFact) -> Option<(Source, Kind)> {
     let mut failure = fact.failure.clone();
     cut(&mut failure);
     let version = fact.version.as_ref().map(ToString::to_string);
-    match (fact.failed, fact.came_back) {
-        (true, _) => Some((source, Kind::RolloutFailed { failure, version })),
-        (false, true) => Some((source, Kind::RolledBack { failure, version })),
+    match (fact.failed, fact.came_back, fact.switched) {
+        (true, _, _) => Some((source, Kind::RolloutFailed { failure, version })),
+        (false, true, true) => Some((source, Kind::RolledBack { failure, version })),
+        (false, true, false) => Some((source, Kind::UpdateFailed { failure, version })),
         // Its source does not answer: nothing has changed.
-        (false, false) => None,
+        (false, false, _) => None,
     }
 }

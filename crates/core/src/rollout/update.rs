@@ -15,7 +15,7 @@ use super::{
     AppliedVersion, Digest, HISTORY, Op, RestoreOutcome, Rollout, RolloutCommand, RolloutStage,
     RolloutStep, ServiceRecord, StageFailure, StageSet, StageTemplate, StagedFile, StagedSet,
     ToldState, Trouble, UpdateCause, UpdateFailure, UpdateRecord, Version,
-    failure::Blame,
+    failure::{Blame, Reached},
     round::{MissedProfile, Round, RoundPurpose},
     service::{ServiceCtx, ServiceProgress, ServiceUpdate},
 };
@@ -265,9 +265,11 @@ impl Rollout {
                 service: service.name.clone(),
                 told: ToldState::Untold,
                 started: earlier(&service.name).and_then(|it| it.started),
+                ran: earlier(&service.name).is_some_and(|it| it.ran),
             })
             .collect();
         let (cause, versions) = (update.cause.clone(), update.versions.clone());
+        self.kept.plan_due &= update.round.purpose == RoundPurpose::Refresh;
         let record = UpdateRecord {
             cause,
             versions,
@@ -365,21 +367,24 @@ impl Rollout {
         let record = self.kept.update.as_mut()?;
         let services = &self.plan.services;
         for (at, entry) in record.services.iter_mut().enumerate().skip(from) {
-            let concerned = match entry.told {
-                ToldState::Untold | ToldState::Back => !back,
-                ToldState::Telling | ToldState::Confirmed => back,
+            let concerned = match (entry.told, back) {
+                (ToldState::Untold | ToldState::Back, false) => true,
+                (ToldState::Telling | ToldState::Confirmed, false) => false,
+                (ToldState::Telling | ToldState::Confirmed, true) => true,
+                // An agent before has told it.
+                (ToldState::Untold, true) => entry.ran,
+                (ToldState::Back, true) => false,
             };
             let plan = services.iter().find(|it| it.name == entry.service);
             let Some(plan) = plan.filter(|_| concerned) else { continue };
-            if !back {
-                entry.told = ToldState::Telling;
-            }
             let ctx = &mut ServiceCtx {
                 now: step.now.mono,
                 plan,
                 ops: &mut self.ops,
                 commands: &mut step.commands,
                 started: &mut entry.started,
+                ran: &mut entry.ran,
+                told: &mut entry.told,
             };
             return Some((at, ServiceUpdate::begin(ctx, back)));
         }
@@ -413,6 +418,8 @@ impl Rollout {
             ops: &mut self.ops,
             commands: &mut step.commands,
             started: &mut entry.started,
+            ran: &mut entry.ran,
+            told: &mut entry.told,
         };
         let name = plan.name.clone();
         match (input(service, ctx), back) {
@@ -476,6 +483,8 @@ impl Rollout {
         match round.purpose {
             RoundPurpose::Boot | RoundPurpose::Plan => {
                 (self.kept.booted, self.boot, self.kept.pending) = (true, None, None);
+                let missed = round.missed.as_ref().map(|it| it.trouble.clone());
+                self.end_plan(missed.map_or(Ok(()), Err));
             }
             RoundPurpose::Refresh => {
                 let versions = &update.versions;
@@ -486,7 +495,7 @@ impl Rollout {
         }
         self.retain(step);
         match round.missed.take() {
-            Some(missed) => self.pend(step, missed, false),
+            Some(missed) => self.pend(step, missed),
             None if self.next_plan.is_some() => {}
             None => match round.purpose {
                 RoundPurpose::Boot | RoundPurpose::Plan => {}
@@ -537,8 +546,12 @@ impl Rollout {
         let Some(record) = self.kept.update.take() else { return };
         let Some(UpdateFailure { profile, failure, adrift }) = record.failure else { return };
         self.retain(step);
+        match record.cause {
+            UpdateCause::Boot | UpdateCause::Plan => self.end_plan(Err(Trouble(failure.clone()))),
+            UpdateCause::Profile(_) | UpdateCause::Rollback(_) => {}
+        }
         let version = profile.as_ref().and_then(|it| record.versions.get(it)).cloned();
-        self.came_back(step, profile, version, Trouble(failure), adrift);
+        self.came_back(step, profile, version, Trouble(failure), Reached::Switched { adrift });
     }
 
     /// Something has failed. With a record the way back begins; without one nothing has changed.
@@ -556,15 +569,19 @@ impl Rollout {
         }
         let version = profile.as_ref().and_then(|it| update.versions.get(it)).cloned();
         let version = version.filter(|_| *blame != Blame::Disk);
+        let purpose = update.round.purpose;
         self.stage = RolloutStage::Idle;
         self.retain(step);
+        if purpose != RoundPurpose::Refresh {
+            self.end_plan(Err(Trouble(why.clone())));
+        }
         match (&version, profile) {
             // It is tried again: it is not the version's fault.
             (None, Some(profile)) => {
                 let missed = MissedProfile { profile, version: None, trouble: Trouble(why) };
-                self.pend(step, missed, false);
+                self.pend(step, missed);
             }
-            (_, profile) => self.came_back(step, profile, version, Trouble(why), false),
+            (_, profile) => self.came_back(step, profile, version, Trouble(why), Reached::Staging),
         }
     }
 }

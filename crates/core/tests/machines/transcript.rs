@@ -364,6 +364,7 @@ fn event_line(event: &Event) -> String {
         }
         Kind::WavesStopped { app } => format!("{source} wavesStopped {app}"),
         Kind::RolledBack { failure, .. } => format!("{source} rolledBack {failure}"),
+        Kind::UpdateFailed { failure, .. } => format!("{source} updateFailed {failure}"),
         Kind::RolloutFailed { failure, .. } => format!("{source} rolloutFailed {failure}"),
         Kind::Startup => format!("{source} startup"),
         Kind::Healthy => format!("{source} healthy"),

@@ -75,9 +75,14 @@ impl SignalFiles {
                  [Path]\nPathModified={directory}/%i.{word}\n\n\
                  [Install]\nWantedBy=multi-user.target\n"
             );
+            // It may have been started too often for systemd's taste.
+            let before = match verb {
+                Verb::Start => "ExecStartPre=-systemctl reset-failed %I\n",
+                Verb::Reload | Verb::Stop => "",
+            };
             let service = format!(
                 "[Unit]\nDescription=Mainstay: {word} %I\nStartLimitIntervalSec=0\n\n\
-                 [Service]\nType=oneshot\nExecStart=systemctl {command} %I\n"
+                 [Service]\nType=oneshot\n{before}ExecStart=systemctl {command} %I\n"
             );
             units.push((format!("mainstay-{word}@.path"), path));
             units.push((format!("mainstay-{word}@.service"), service));
@@ -90,14 +95,17 @@ impl SignalFiles {
     pub fn path_units(unit: &str, reload: &ReloadMethod) -> Vec<String> {
         let both = [InstanceNumber::One, InstanceNumber::Two];
         let told: Vec<(Verb, String)> = match reload {
-            ReloadMethod::TryReloadOrRestart => vec![(Verb::Reload, unit_name(unit))],
+            // Started if it has died of an update that is taken back.
+            ReloadMethod::TryReloadOrRestart => {
+                [Verb::Reload, Verb::Start].map(|verb| (verb, unit_name(unit))).into()
+            }
             ReloadMethod::FlipFlop => {
                 let instance = |number| instance_unit(unit, number);
                 let of = |verb| both.into_iter().map(move |it| (verb, instance(it)));
                 of(Verb::Start).chain(of(Verb::Stop)).collect()
             }
             // Told by the node itself.
-            ReloadMethod::Signal(_) | ReloadMethod::Exec(_) => Vec::new(),
+            ReloadMethod::Signal(_) | ReloadMethod::Exec(_) => vec![(Verb::Start, unit_name(unit))],
         };
         let name = |(verb, unit): (Verb, String)| {
             format!("mainstay-{}@{}.path", verb.as_str(), escape(&unit))
@@ -170,6 +178,7 @@ fn escape(unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainstay_core::signal::Signal;
 
     #[test]
     fn a_name_is_escaped_as_systemd_does() {
@@ -182,7 +191,10 @@ mod tests {
     fn each_unit_has_path_units_for_what_it_is_told() {
         let of = SignalFiles::path_units;
         let reload = of("nginx", &ReloadMethod::TryReloadOrRestart);
-        assert_eq!(reload, ["mainstay-reload@nginx.service.path"]);
+        let both = ["mainstay-reload@nginx.service.path", "mainstay-start@nginx.service.path"];
+        assert_eq!(reload, both, "it may have to be brought up again");
+        let hup = ReloadMethod::Signal(Signal::from_number(1).expect("SIGHUP"));
+        assert_eq!(of("nginx", &hup), both[1..]);
         let flip_flop = of("web@.service", &ReloadMethod::FlipFlop);
         assert_eq!(flip_flop.len(), 4);
         assert_eq!(flip_flop[3], "mainstay-stop@web\\x402.service.path");

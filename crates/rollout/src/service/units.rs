@@ -130,6 +130,7 @@ impl Units {
     ) -> Result<(), UnitError> {
         let (name, verb) = match action {
             ServiceAction::ReloadOrRestart => (unit_name(unit), Verb::Reload),
+            ServiceAction::BringUp => (unit_name(unit), Verb::Start),
             ServiceAction::Start(number) => (instance_unit(unit, *number), Verb::Start),
             ServiceAction::Stop(number) => (instance_unit(unit, *number), Verb::Stop),
             ServiceAction::Signal(signal) => return self.signal(&unit_name(unit), *signal).await,
@@ -200,7 +201,12 @@ impl Units {
         })?;
         let queued = match verb {
             Verb::Reload => manager.reload_or_try_restart_unit(unit, MODE).await,
-            Verb::Start => manager.start_unit(unit, MODE).await,
+            Verb::Start => {
+                // It may have been started too often for systemd's taste. What was never tried is
+                // refused, which means nothing.
+                let _ = manager.reset_failed_unit(unit).await;
+                manager.start_unit(unit, MODE).await
+            }
             Verb::Stop => manager.stop_unit(unit, MODE).await,
         };
         let job = queued.map_err(|error| refused(unit, error))?;
@@ -292,6 +298,7 @@ fn service_facts(facts: &UnitFacts, instances: BTreeSet<InstanceNumber>) -> Serv
     ServiceFacts {
         running: facts.is_running() || !instances.is_empty(),
         healthy: facts.active != "failed" && facts.result == "success",
+        died: facts.active == "failed",
         instances,
         main_pid: facts.main_pid,
         children: facts.main_pid.map(children).unwrap_or_default(),

@@ -26,6 +26,7 @@ mod tests;
 
 pub use difference::difference;
 pub use preview::Preview;
+pub use render::source_digest;
 
 use crate::store::Store;
 use mainstay_core::{

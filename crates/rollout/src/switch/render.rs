@@ -7,7 +7,9 @@ use super::destination::digest_of_parts;
 use crate::{
     profile,
     store::Store,
-    template::{Cause, Mask, ProfileScope, Rendered, Scope, ShowSecrets, Template, TemplateError},
+    template::{
+        Cause, Mask, ProfileScope, Rendered, Scope, ShowSecrets, Template, TemplateError, source,
+    },
 };
 use mainstay_core::{
     name::Name,
@@ -131,6 +133,22 @@ fn render_one(
         }
     };
     Ok((output, scope.mask().clone()))
+}
+
+/// Of the text of a template, or of all files of a directory; what they include from beside them is
+/// not part of it. `None`: it cannot be read.
+#[must_use]
+pub fn source_digest(src: &Path) -> Option<Digest> {
+    let one = |path: &Path| Some(profile::digest(&[source::read(path).ok()?.as_bytes()]));
+    if !fs::metadata(src).is_ok_and(|it| it.is_dir()) {
+        return one(src);
+    }
+    let mut paths = Vec::new();
+    list(src, Path::new(""), DEEPEST, &mut paths).ok()?;
+    paths.sort();
+    let parts: Option<Vec<(PathBuf, Digest)>> =
+        paths.into_iter().map(|path| Some((path.clone(), one(&src.join(path))?))).collect();
+    Some(digest_of_parts(parts?.iter().map(|(path, digest)| (path.as_path(), *digest))))
 }
 
 fn list(root: &Path, below: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> io::Result<()> {

@@ -46,6 +46,7 @@ impl Place {
             owner: None,
             mode: None,
             check: None,
+            source: None,
             check_timeout: Duration::from_secs(1),
         };
         let templates = vec![

@@ -12,7 +12,7 @@ mod error;
 mod mask;
 mod render;
 mod scope;
-mod source;
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 

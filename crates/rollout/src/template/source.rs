@@ -13,7 +13,7 @@ const LARGEST: u64 = 2 << 20;
 
 /// # Errors
 /// As open(2) and read(2), and when it is no regular file, too large or not UTF-8.
-pub(super) fn read(path: &Path) -> io::Result<String> {
+pub(crate) fn read(path: &Path) -> io::Result<String> {
     let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     let mut bytes = Vec::new();
     File::from(open_file(path)?).take(LARGEST + 1).read_to_end(&mut bytes)?;

@@ -35,6 +35,7 @@ impl Draft {
         let template = |(it, profiles): &(&str, &str)| TemplatePlan {
             name: name(it),
             src: PathBuf::from(it),
+            source: None,
             dst: PathBuf::from(it),
             profiles: names(profiles),
             owner: None,

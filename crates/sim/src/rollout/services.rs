@@ -22,6 +22,9 @@ pub struct SimService {
     pub deaf: bool,
     /// Its unit is not there.
     pub missing: bool,
+    /// It ends when it is told of what it cannot use, and nothing starts it again.
+    pub mortal: bool,
+    pub died: bool,
     pub told: u64,
     pub instances: Instances,
     pub children: BTreeSet<u32>,
@@ -48,6 +51,8 @@ impl Default for SimService {
             cannot: BTreeSet::new(),
             deaf: false,
             missing: false,
+            mortal: false,
+            died: false,
             told: 0,
             instances: Instances::default(),
             children: BTreeSet::new(),
@@ -79,6 +84,7 @@ impl RolloutWorld {
                     false => Ok(ServiceFacts {
                         running: it.running,
                         healthy: it.healthy,
+                        died: it.died,
                         instances: it.instances.active.clone(),
                         main_pid: Some(1),
                         children: it.children.clone(),
@@ -130,6 +136,11 @@ impl RolloutWorld {
                 }
                 "reload".to_owned()
             }
+            ServiceAction::BringUp => {
+                service.has.clone_from(&files);
+                (service.running, service.died) = (true, false);
+                "bring up".to_owned()
+            }
             ServiceAction::Start(number) => {
                 let starts = !service.instances.do_not_start;
                 if starts {
@@ -148,13 +159,19 @@ impl RolloutWorld {
         let fails = match action {
             ServiceAction::Stop(number) => service.instances.active.contains(number),
             ServiceAction::Start(number) => !service.instances.active.contains(number),
-            ServiceAction::ReloadOrRestart | ServiceAction::Signal(_) | ServiceAction::Exec => {
+            ServiceAction::ReloadOrRestart
+            | ServiceAction::Signal(_)
+            | ServiceAction::Exec
+            | ServiceAction::BringUp => {
                 let cannot = |content: &Option<u8>| {
                     content.is_some_and(|content| service.cannot.contains(&content))
                 };
                 service.deaf || files.iter().any(cannot)
             }
         };
+        if fails && service.mortal {
+            (service.running, service.died) = (false, true);
+        }
         let shown: Vec<String> =
             files.iter().map(|it| it.map_or("-".to_owned(), |it| it.to_string())).collect();
         let failed = if fails { " fails" } else { "" };

@@ -312,6 +312,7 @@ impl Seen {
             | Kind::Conflict { .. }
             | Kind::WavesStopped { .. }
             | Kind::RolledBack { .. }
+            | Kind::UpdateFailed { .. }
             | Kind::RolloutFailed { .. }
             | Kind::StrayKilled { .. } => {}
         }

@@ -113,7 +113,7 @@ impl Model for Rollouts {
                     Forgets::WhoWasTold => {
                         let record = state.world.kept.update.as_mut();
                         let services = record.into_iter().flat_map(|it| &mut it.services);
-                        services.for_each(|it| it.told = ToldState::Untold);
+                        services.for_each(|it| (it.told, it.ran) = (ToldState::Untold, false));
                     }
                 }
                 state.world.start(choice != Choice::EndRun);

@@ -3,7 +3,7 @@
 use super::{applied, booted, file, serve, silence, small, spoil, told};
 use mainstay_core::{
     plan::RolloutPlan,
-    rollout::{RolloutPhase, RolloutRequest},
+    rollout::{RolloutCommand, RolloutPhase, RolloutRequest},
 };
 use mainstay_sim::rollout::{Draft, RolloutWorld, name};
 
@@ -236,4 +236,110 @@ fn a_source_that_answers_again_ends_what_was_pending() {
     world.run_for(31);
     assert_eq!(world.phase(), RolloutPhase::Running);
     assert!(told(&mut world).iter().all(|it| it == "load app"));
+}
+
+#[test]
+fn a_service_that_has_died_of_a_version_is_brought_up_with_the_old_one() {
+    let mut world = booted(plan());
+    spoil(&mut world, "web", 2);
+    world.services.get_mut(&name("web")).expect("a service").mortal = true;
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    let back = ["reload web with 2 fails", "file conf back to Some(1)", "bring up web with 1"];
+    assert_eq!(told(&mut world)[2..], back);
+    assert!(world.services[&name("web")].running);
+}
+
+#[test]
+fn a_service_that_had_died_before_is_left_alone() {
+    let mut world = booted(Draft::new("a", &[("t", "a")], &[("x", "t"), ("y", "t")]).0);
+    let x = world.services.get_mut(&name("x")).expect("a service");
+    (x.running, x.died) = (false, true);
+    spoil(&mut world, "y", 2);
+    serve(&mut world, "a", 2);
+    world.run_for(31);
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+    assert_eq!(world.services[&name("x")].told, 1, "at the boot");
+}
+
+#[test]
+fn a_service_that_dies_together_with_the_agent_fails_the_update_and_is_brought_up() {
+    let mut world = booted(plan());
+    serve(&mut world, "app", 2);
+    world.tick();
+    while !matches!(world.open.front(), Some(RolloutCommand::Tell { .. })) {
+        assert!(world.carry_out(), "it is told");
+    }
+    let web = world.services.get_mut(&name("web")).expect("a service");
+    (web.running, web.died) = (false, true);
+    world.kill();
+    world.start(true);
+    world.run();
+    assert_eq!((world.phase(), file(&world, "conf")), (RolloutPhase::Pending, Some(1)));
+    assert!(world.services[&name("web")].running);
+}
+
+#[test]
+fn an_update_that_has_switched_nothing_has_not_come_back_from_anything() {
+    let failure = |world: &RolloutWorld| {
+        world.machine.as_ref().and_then(|it| it.facts().failure).expect("pending")
+    };
+    let mut world = booted(plan());
+    world.unrenderable.insert(2);
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    assert!(failure(&world).came_back && !failure(&world).switched);
+    spoil(&mut world, "web", 3);
+    serve(&mut world, "app", 3);
+    world.run_for(31);
+    assert!(failure(&world).came_back && failure(&world).switched);
+}
+
+#[test]
+fn what_an_agent_before_has_told_is_told_of_the_way_back_as_well() {
+    let three = Draft::new("a", &[("t", "a")], &[("x", "t"), ("y", "t"), ("z", "t")]);
+    let mut world = booted(three.0);
+    serve(&mut world, "a", 2);
+    world.tick();
+    let tells_last = |command: Option<&RolloutCommand>| match command {
+        Some(RolloutCommand::Tell { service, .. }) => *service == name("z"),
+        _ => false,
+    };
+    while !tells_last(world.open.front()) {
+        assert!(world.carry_out(), "all are told");
+    }
+    world.kill();
+    told(&mut world);
+    spoil(&mut world, "x", 2);
+    world.start(true);
+    world.run();
+    let said = told(&mut world);
+    // The last one may have heard of it.
+    let back = ["reload x with 1", "reload y with 1", "reload z with 1"];
+    assert_eq!(said[said.len() - 3..], back, "{said:?}");
+}
+
+#[test]
+fn on_failure_has_run_when_the_node_ends_and_another_run_has_all_of_its_time() {
+    let failing = Draft(plan()).with(|plan| {
+        plan.exit_on_failure = true;
+        plan.on_failure = Some(vec!["tell".to_owned()]);
+    });
+    let mut world = booted(failing.0);
+    silence(&mut world, "app");
+    while world.phase() != RolloutPhase::Failed {
+        world.run();
+        world.tick();
+    }
+    assert!(!world.open.contains(&RolloutCommand::Exit), "not before somebody was told");
+    world.run();
+    assert!(world.has_exited && world.hooks.len() == 1);
+    world.has_exited = false;
+    world.kill();
+    world.start(false);
+    world.run();
+    assert_eq!(world.phase(), RolloutPhase::Pending, "in this run it has not failed yet");
+    assert!(!world.has_exited);
+    world.run_for(1000);
+    assert!(world.has_exited);
 }

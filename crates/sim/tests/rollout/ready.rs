@@ -39,6 +39,18 @@ fn a_start_may_take_until_a_failure_has_had_its_time_and_an_update_its_way_back(
 }
 
 #[test]
+fn a_node_that_ends_because_it_has_failed_was_never_ready() {
+    let plan = Draft::new("a", &[("t", "a")], &[]).with(|plan| plan.exit_on_failure = true);
+    let mut world = world(plan.0);
+    silence(&mut world, "a");
+    world.start(false);
+    let begun = hold(&world, false);
+    world.run_for(1000);
+    assert_eq!(world.phase(), RolloutPhase::Failed);
+    assert_eq!(begun.unless_failed(machine(&world)), begun);
+}
+
+#[test]
 fn an_agent_that_takes_over_holds_nothing_unless_the_start_was_still_under_way() {
     let mut world = booted(Draft::new("app", &[("conf", "app")], &[("web", "conf")]).0);
     assert_eq!(hold(&world, true), ReadyHold::Over);

@@ -2,11 +2,11 @@
 
 use super::{applied, booted, serve, told};
 use mainstay_core::{
-    plan::{HealthComparison, HealthSource, ReloadMethod, RolloutPlan, ServiceCheck},
+    plan::{HealthComparison, HealthSource, ReloadMethod, RolloutPlan, ServiceCheck, ServicePlan},
     rollout::{InstanceNumber, RequestCount, RolloutInput, RolloutPhase},
 };
 use mainstay_sim::rollout::{Draft, RolloutWorld, SimService, name};
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 fn plan() -> RolloutPlan {
     Draft::new("app", &[("conf", "app")], &[("web", "conf")]).0
@@ -175,4 +175,62 @@ fn a_unit_that_is_not_there_is_a_failure() {
     serve(&mut world, "app", 2);
     world.run_for(31);
     assert_eq!(world.phase(), RolloutPhase::Pending);
+}
+
+#[test]
+fn a_new_instance_that_ends_while_it_bakes_has_failed_whichever_it_is() {
+    for old in [InstanceNumber::One, InstanceNumber::Two] {
+        let plan = Draft(plan()).with(|it| {
+            it.services[0].reload = ReloadMethod::FlipFlop;
+            it.services[0].bake_time = Duration::from_secs(20);
+        });
+        let mut world = booted(plan.0);
+        service(&mut world).instances.active = BTreeSet::from([old]);
+        serve(&mut world, "app", 2);
+        world.run_for(35);
+        assert_eq!(service(&mut world).instances.active.len(), 2, "it bakes");
+        service(&mut world).instances.active.remove(&old.other());
+        world.run_for(10);
+        assert_eq!(world.phase(), RolloutPhase::Pending);
+        assert_eq!(service(&mut world).instances.active, BTreeSet::from([old]));
+    }
+}
+
+#[test]
+fn an_old_instance_whose_successor_was_stopped_again_stays_as_it_is() {
+    let mut world = flip_flop(&[InstanceNumber::One]);
+    world.plan = Arc::new(RolloutPlan {
+        services: vec![ServicePlan {
+            checks: vec![ServiceCheck::ChangeChildPid { strict: false }],
+            ..world.plan.services[0].clone()
+        }],
+        ..(*world.plan).clone()
+    });
+    let service = service(&mut world);
+    // A check that the new instance never passes.
+    service.children = BTreeSet::from([7]);
+    world.kill();
+    world.start(true);
+    world.run_for(120);
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+    let said = told(&mut world);
+    let starts: Vec<&String> = said.iter().filter(|it| it.starts_with("st")).collect();
+    assert_eq!(starts, ["start @2 web with 2", "stop @2 web with 2"], "{said:?}");
+}
+
+#[test]
+fn an_instance_that_took_over_gives_way_when_a_later_service_fails() {
+    let plan = Draft::new("app", &[("conf", "app")], &[("web", "conf"), ("last", "conf")]);
+    let plan = plan.with(|it| it.services[0].reload = ReloadMethod::FlipFlop);
+    let mut world = booted(plan.0);
+    service(&mut world).instances.active = BTreeSet::from([InstanceNumber::One]);
+    world.services.get_mut(&name("last")).expect("a service").cannot.insert(2);
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    let said = told(&mut world);
+    let turns: Vec<&String> = said.iter().filter(|it| it.starts_with("st")).collect();
+    let expected = ["start @2 web with 2", "stop @1 web with 2", "start @1 web with 1"];
+    assert_eq!(turns[..3], expected, "{said:?}");
+    assert_eq!(turns[3..], ["stop @2 web with 1"], "{said:?}");
+    assert_eq!(service(&mut world).instances.active, BTreeSet::from([InstanceNumber::One]));
 }

@@ -6,7 +6,7 @@ use mainstay_core::{
     rollout::{RolloutInput, RolloutPhase, RolloutRefusal, RolloutRequest},
 };
 use mainstay_sim::rollout::{Draft, RolloutWorld, name};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 fn plan() -> RolloutPlan {
     Draft::new("app", &[("conf", "app")], &[("web", "conf")]).0
@@ -157,4 +157,63 @@ fn a_node_that_ends_finishes_the_service_it_tells_and_the_next_start_goes_on() {
     world.run();
     assert_eq!(told(&mut world), ["load a", "reload x with 2", "reload y with 2"]);
     assert_eq!(applied(&world, "a"), Some(2));
+}
+
+fn outcome(world: &RolloutWorld) -> Option<Result<(), String>> {
+    let outcome = world.machine.as_ref().and_then(|it| it.plan_outcome().cloned());
+    outcome.map(|it| it.map_err(|trouble| trouble.to_string()))
+}
+
+fn replan(world: &mut RolloutWorld, plan: RolloutPlan) {
+    world.plan = Arc::new(plan);
+    world.step(RolloutInput::Planned(world.plan.clone()));
+}
+
+fn with_templates(templates: &[(&str, &str)]) -> RolloutPlan {
+    Draft::new("a b", templates, &[("r", "t")]).0
+}
+
+#[test]
+fn what_a_plan_has_led_to_is_known_when_its_update_is_over() {
+    let mut world = booted(with_templates(&[("t", "a")]));
+    replan(&mut world, with_templates(&[("t", "a b")]));
+    assert_eq!(outcome(&world), None, "it has just begun");
+    world.run();
+    assert_eq!(outcome(&world), Some(Ok(())));
+    spoil(&mut world, "r", 3);
+    replan(&mut world, with_templates(&[("t", "a b b")]));
+    world.run();
+    let failed = outcome(&world).expect("known").expect_err("it went back");
+    assert!(failed.contains("service 'r'"), "{failed}");
+    world.unrenderable.insert(4);
+    replan(&mut world, with_templates(&[("t", "a b a b")]));
+    world.run();
+    let failed = outcome(&world).expect("known").expect_err("it never began");
+    assert!(failed.contains("template 't'"), "{failed}");
+    let same = (*world.plan).clone();
+    replan(&mut world, RolloutPlan { refresh_interval: Duration::from_secs(7), ..same });
+    assert_eq!(outcome(&world), Some(Ok(())), "nothing follows from that");
+}
+
+#[test]
+fn a_plan_that_comes_while_the_rollout_is_paused_is_applied_when_it_is_resumed() {
+    let mut world = booted(with_templates(&[("t", "a")]));
+    world.ask(RolloutRequest::Pause).expect("taken");
+    replan(&mut world, with_templates(&[("t", "a b")]));
+    world.run();
+    assert_eq!((outcome(&world), file(&world, "t")), (Some(Ok(())), Some(1)));
+    world.ask(RolloutRequest::Resume).expect("taken");
+    world.run();
+    assert_eq!(file(&world, "t"), Some(2));
+}
+
+#[test]
+fn a_plan_whose_update_had_not_begun_when_the_agent_died_is_applied_by_the_next() {
+    let mut world = booted(with_templates(&[("t", "a")]));
+    replan(&mut world, with_templates(&[("t", "a b")]));
+    world.kill();
+    world.start(true);
+    world.run();
+    assert_eq!(file(&world, "t"), Some(2));
+    assert!(!world.kept.plan_due);
 }

@@ -54,6 +54,11 @@ pub enum WaitError {
     TaskFailed { job: Name, exit: Exit, output: String },
     #[error("{}", explain::reload_too_slow(.job, *.patience))]
     TaskTimeOver { job: Name, patience: Duration },
+    /// An update of what is rolled out has failed.
+    #[error("its rollout has failed, and what was there before is in place: {0}")]
+    RolloutFailed(String),
+    #[error("its rollout is not done after {patience:?}; it goes on")]
+    RolloutTimeOver { patience: Duration },
 }
 
 /// What keeps a job that runs from being healthy.

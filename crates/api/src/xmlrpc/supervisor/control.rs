@@ -170,7 +170,9 @@ impl Supervisor {
             error @ (WaitError::Hopeless(_)
             | WaitError::TimeOver { .. }
             | WaitError::TaskFailed { .. }
-            | WaitError::TaskTimeOver { .. }) => Fault::about(Code::AbnormalTermination, error),
+            | WaitError::TaskTimeOver { .. }
+            | WaitError::RolloutFailed(_)
+            | WaitError::RolloutTimeOver { .. }) => Fault::about(Code::AbnormalTermination, error),
         })
     }
 

@@ -111,6 +111,7 @@ impl TemplateKeys {
         let plan = TemplatePlan {
             name,
             src,
+            source: None,
             dst,
             profiles: Vec::new(),
             owner: self.owner,
