@@ -20,10 +20,15 @@ impl Default for RolledOut {
 impl RolledOut {
     #[must_use]
     pub fn new() -> RolledOut {
+        RolledOut::of_profile("source = \"file\"\npath = \"app.json\"")
+    }
+
+    /// With a profile `app` that comes from elsewhere.
+    #[must_use]
+    pub fn of_profile(keys: &str) -> RolledOut {
         let scratch = Scratch::new();
         fs::create_dir(scratch.path().join("out")).expect("a directory of our own");
-        let config = "[profiles.app]\nsource = \"file\"\npath = \"app.json\"\n".to_owned();
-        RolledOut { scratch, config }
+        RolledOut { scratch, config: format!("[profiles.app]\n{keys}\n") }
     }
 
     /// A template that makes `out/FILE` of this text; `keys` are further lines of its table.

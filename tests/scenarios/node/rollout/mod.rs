@@ -2,8 +2,12 @@
 
 mod checked;
 mod crash;
+mod ends;
+mod reloaded;
 mod secrets;
 mod starts;
+mod units;
+mod web;
 
 use mainstay_tests::{Node, RolledOut, put_profile, until};
 use serde_json::{Value, json};
