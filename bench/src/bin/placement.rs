@@ -128,6 +128,7 @@ fn facts(
         failures: mainstay_core::fleet::FailureQueue::default(),
         requests: BTreeMap::new(),
         departed: mainstay_core::fleet::Departed::default(),
+        waves: Default::default(),
         work: None,
     }
 }

@@ -225,7 +225,10 @@ impl From<RolloutError> for Problem {
                 | RolloutRefusal::NoEarlier(_)
                 | RolloutRefusal::NotInHistory(..)
                 | RolloutRefusal::IsApplied(..)
-                | RolloutRefusal::NotBooted,
+                | RolloutRefusal::NotBooted
+                | RolloutRefusal::AskedElsewhere(..)
+                | RolloutRefusal::NobodyAsks(_)
+                | RolloutRefusal::InWaves(_),
             )
             | RolloutError::Impossible(_) => StatusCode::CONFLICT,
             RolloutError::Unserved(_) => StatusCode::SERVICE_UNAVAILABLE,

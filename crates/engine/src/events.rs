@@ -1,7 +1,7 @@
 //! What an engine has to say to core, until core has the time: a queue that does not grow, since of
 //! what is said again only the last counts.
 
-use mainstay_core::fleet::EngineEvent;
+use mainstay_core::fleet::{EngineEvent, Message};
 use std::{
     collections::VecDeque,
     mem::discriminant,
@@ -11,6 +11,8 @@ use tokio::sync::Notify;
 
 /// Beyond that the oldest goes: orders are given again.
 const SENT: usize = 1024;
+/// Contents of profiles are large, and are asked for again.
+const DELIVERIES: usize = 16;
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -67,17 +69,26 @@ fn add(events: &mut VecDeque<EngineEvent>, event: EngineEvent) {
             events.retain(|it| discriminant(it) != discriminant(&event));
             events.push_back(event);
         }
-        EngineEvent::Sent { .. } => {
-            let is_sent = |it: &EngineEvent| matches!(it, EngineEvent::Sent { .. });
-            if events.iter().filter(|it| is_sent(it)).count() >= SENT
-                && let Some(oldest) = events.iter().position(is_sent)
-            {
-                events.remove(oldest);
+        EngineEvent::Sent { message, .. } => {
+            if let Message::Profile(_) = message {
+                drop_oldest(events, DELIVERIES, |it| {
+                    matches!(it, EngineEvent::Sent { message: Message::Profile(_), .. })
+                });
             }
+            drop_oldest(events, SENT, |it| matches!(it, EngineEvent::Sent { .. }));
             events.push_back(event);
         }
     }
     drop_outdated_members(events);
+}
+
+/// Makes room for one more of those of which there are so many at most.
+fn drop_oldest(events: &mut VecDeque<EngineEvent>, most: usize, is: fn(&EngineEvent) -> bool) {
+    if events.iter().filter(|it| is(it)).count() >= most
+        && let Some(oldest) = events.iter().position(is)
+    {
+        events.remove(oldest);
+    }
 }
 
 /// Of members that follow each other the last count.
@@ -111,8 +122,9 @@ fn replaces(later: &EngineEvent, earlier: &EngineEvent) -> bool {
 mod tests {
     use super::*;
     use mainstay_core::{
-        fleet::{FleetMember, JobOrder, MemberId, Message, Number, OrderKind, Role, RunId, Term},
+        fleet::{FleetMember, JobOrder, MemberId, Number, OrderKind, Role, RunId, Term},
         name::Name,
+        rollout::{Content, Digest, ProfileDelivery, Version},
     };
 
     fn name(text: &str) -> Name {
@@ -152,5 +164,16 @@ mod tests {
         (0..3000).for_each(|counter| sink.push(sent(counter)));
         assert_eq!(sink.0.lock().len(), SENT);
         assert_eq!(sink.events().next().await, sent(3000 - SENT as u64));
+        let version = Version { label: None, digest: Digest([1; 32]), secrets: None };
+        let content = Content {
+            content_type: "text/plain".to_owned(),
+            body: b"x".to_vec(),
+            secrets: Default::default(),
+        };
+        let message = Message::Profile(ProfileDelivery::new(name("app"), version, content));
+        let delivery = EngineEvent::Sent { from: name("a"), message };
+        (0..100).for_each(|_| sink.push(delivery.clone()));
+        let waits = sink.0.lock().iter().filter(|it| **it == delivery).count();
+        assert_eq!(waits, DELIVERIES);
     }
 }

@@ -6,6 +6,7 @@ mod elsewhere;
 mod ends;
 mod keys;
 mod masters;
+mod rollout;
 mod twenty;
 mod waves;
 mod xmlrpc;
@@ -30,13 +31,20 @@ struct TestFleet {
 impl TestFleet {
     /// `n1`, `n2`, … on loopback, all with these apps and jobs.
     fn launch(count: u32, jobs: &str) -> TestFleet {
-        // Tests run side by side, in one process or several: each has addresses of its own.
-        static FLEETS: AtomicU32 = AtomicU32::new(0);
-        let (pid, fleet) = (std::process::id(), FLEETS.fetch_add(10, Ordering::Relaxed));
-        let address =
-            |n: u32| format!("127.{}.{}.{}", 1 + (pid >> 8 & 0x7f), pid & 0xff, fleet + n);
-        let addresses: Vec<String> = (1..=count).map(address).collect();
-        let fleet = TestFleet::prepare(&addresses, "", jobs, |_, setup| setup);
+        let addresses = own_addresses(count);
+        let fleet = TestFleet::prepare(&addresses, "", jobs, |_, setup| setup.launch());
+        fleet.nodes.iter().for_each(Node::wait_until_ready);
+        fleet
+    }
+
+    /// As [`TestFleet::launch`]: each in a directory that is filled first.
+    fn launch_with(count: u32, jobs: &str, fill: impl Fn(u8, &Path)) -> TestFleet {
+        let addresses = own_addresses(count);
+        let fleet = TestFleet::prepare(&addresses, "", jobs, |n, setup| {
+            let scratch = Scratch::new();
+            fill(n, scratch.path());
+            setup.launch_in(scratch)
+        });
         fleet.nodes.iter().for_each(Node::wait_until_ready);
         fleet
     }
@@ -44,7 +52,8 @@ impl TestFleet {
     /// `n1`, `n2`, … on the hosts of a network, with these keys in `[fleet]` beside the usual ones.
     fn launch_on(network: &Network, keys: &str, jobs: &str) -> TestFleet {
         let addresses: Vec<String> = network.hosts().map(Network::address).collect();
-        let fleet = TestFleet::prepare(&addresses, keys, jobs, |n, setup| network.on(n, setup));
+        let place = |n, setup| network.on(n, setup).launch();
+        let fleet = TestFleet::prepare(&addresses, keys, jobs, place);
         fleet.nodes.iter().for_each(Node::wait_until_ready);
         fleet
     }
@@ -53,7 +62,7 @@ impl TestFleet {
         addresses: &[String],
         keys: &str,
         jobs: &str,
-        place: impl Fn(u8, Setup) -> Setup,
+        launch: impl Fn(u8, Setup) -> Node,
     ) -> TestFleet {
         let scratch = Scratch::new();
         let key = scratch.path().join("fleet.key");
@@ -69,7 +78,7 @@ impl TestFleet {
             )
         };
         let numbers = (1..).take(addresses.len());
-        let nodes = numbers.map(|n| place(n, Setup::config(config(n))).launch()).collect();
+        let nodes = numbers.map(|n| launch(n, Setup::config(config(n)))).collect();
         TestFleet { nodes, key, _scratch: scratch }
     }
 
@@ -79,6 +88,14 @@ impl TestFleet {
             until("the fleet is in OPERATION", || is_whole(node).then_some(()));
         }
     }
+}
+
+/// Tests run side by side, in one process or several: each has addresses of its own.
+fn own_addresses(count: u32) -> Vec<String> {
+    static FLEETS: AtomicU32 = AtomicU32::new(0);
+    let (pid, fleet) = (std::process::id(), FLEETS.fetch_add(10, Ordering::Relaxed));
+    let address = |n: u32| format!("127.{}.{}.{}", 1 + (pid >> 8 & 0x7f), pid & 0xff, fleet + n);
+    (1..=count).map(address).collect()
 }
 
 fn write_key(path: &Path, text: &str) {

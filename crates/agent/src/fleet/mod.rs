@@ -32,12 +32,14 @@ use mainstay_core::{
     fleet::{
         Catalogue, EngineEvent, Fleet, FleetCommand, FleetEvent, FleetInput, FleetOutcome,
         FleetRequest, FleetRules, Identity, JobCopy, JobSaid, Number, OrderKind, RemoteCopy,
-        RequestAnswer, RequestId,
+        RequestAnswer, RequestId, WaveProfile,
     },
     name::Name,
     node::Node,
     plan::{FleetPlan, Plan},
+    rollout::{ProfileDelivery, Version, WaveFeed, WaveReport},
 };
+use mainstay_engine::Engine;
 use std::{
     collections::{BTreeMap, VecDeque},
     io,
@@ -62,6 +64,8 @@ pub(crate) struct FleetRoom {
     /// The last copies of its jobs that the fleet was told of.
     copies: BTreeMap<Name, JobCopy>,
     catalogue: Arc<Catalogue>,
+    /// How the rollout of this node stands, as the fleet was told last.
+    waves: Option<WaveReport>,
     rules: FleetRules,
     ending: bool,
     /// What the node has to do, and has not done.
@@ -86,6 +90,8 @@ pub(crate) enum FleetAction {
     Order { job: Name, order: Number, what: OrderKind, said: JobSaid },
     EndRun { again: bool },
     Tell(FleetEvent),
+    Give { to: Name, profile: Name, version: Version },
+    Take(ProfileDelivery),
 }
 
 impl FleetRoom {
@@ -107,6 +113,7 @@ impl FleetRoom {
             callers: BTreeMap::new(),
             copies: BTreeMap::new(),
             catalogue,
+            waves: None,
             rules,
             ending: false,
             actions: VecDeque::new(),
@@ -156,6 +163,30 @@ impl FleetRoom {
             self.copies = copies.clone();
             self.step(now, FleetInput::Jobs(copies));
         }
+    }
+
+    /// How profiles that go in waves stand here. Whether that is news.
+    pub(crate) fn tell_waves(&mut self, now: Mono, report: Option<&WaveReport>) -> bool {
+        let is_news = self.waves.as_ref() != report;
+        if is_news {
+            self.waves = report.cloned();
+            self.step(now, FleetInput::Waves(report.cloned()));
+        }
+        is_news
+    }
+
+    /// What the fleet serves here in place of the sources of profiles.
+    pub(crate) fn wave_feeds(&self) -> BTreeMap<Name, WaveFeed> {
+        self.fleet.wave_feeds()
+    }
+
+    /// How a profile goes through the fleet.
+    pub(crate) fn wave_profile(&self, profile: &Name) -> Option<WaveProfile> {
+        self.fleet.wave_profile(profile)
+    }
+
+    pub(crate) fn engine(&self) -> Option<Arc<Engine>> {
+        self.carrier.engine()
     }
 
     /// A plan is in force, another one or the same again.
@@ -274,5 +305,9 @@ fn action(command: FleetCommand) -> FleetAction {
             FleetAction::Order { job, order, what: OrderKind::Stop, said: JobSaid::default() }
         }
         FleetCommand::EndRun { again } => FleetAction::EndRun { again },
+        FleetCommand::GiveProfile { to, profile, version } => {
+            FleetAction::Give { to, profile, version }
+        }
+        FleetCommand::TakeProfile(delivery) => FleetAction::Take(delivery),
     }
 }

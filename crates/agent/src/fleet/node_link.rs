@@ -48,8 +48,14 @@ impl Agent {
         self.tell_fleet()
     }
 
-    /// Does what the fleet wants, and tells it what has changed here, until both are done.
+    /// Does what the fleet wants, and tells it what has changed here, until both are done; then the
+    /// rollout hears what the fleet serves.
     pub(crate) fn tell_fleet(&mut self) -> Result<(), End> {
+        self.do_for_fleet()?;
+        self.feed_rollout()
+    }
+
+    fn do_for_fleet(&mut self) -> Result<(), End> {
         loop {
             // Before any order: it may be for one who waits for that.
             self.hear_elsewhere()?;
@@ -79,6 +85,14 @@ impl Agent {
 
     fn do_fleet_action(&mut self, action: FleetAction) -> Result<(), End> {
         self.take_alone(match action {
+            FleetAction::Give { to, profile, version } => {
+                self.give_profile(to, profile, version);
+                return Ok(());
+            }
+            FleetAction::Take(delivery) => {
+                self.take_profile(delivery);
+                return Ok(());
+            }
             FleetAction::Order { job, order, what, said } => {
                 Input::Ordered { job, order, what, said }
             }

@@ -5,8 +5,8 @@ use super::{kept_file, *};
 use crate::clock;
 use mainstay_core::{
     fleet::{
-        Conciliation, CopyState, Election, EngineCommand, FleetMember, MemberId, Message, Role,
-        RunId, Strategy,
+        Conciliation, CopyState, Election, EngineCommand, FleetMember, MemberId, Role, RunId,
+        Strategy,
     },
     plan::{AppPlan, ExitRule, FleetEngine, FleetNode, JobPlan, NodePlan, OnFailure},
 };
@@ -165,11 +165,8 @@ impl TestFleet {
                     let node = self.nodes.iter().find(|it| it.member.node == to);
                     let from = from.clone();
                     node.into_iter().for_each(|it| {
-                        let Message::Order(order) = message.clone();
-                        it.send(EngineEvent::Sent {
-                            from: from.clone(),
-                            message: Message::Order(order),
-                        });
+                        let (from, message) = (from.clone(), message.clone());
+                        it.send(EngineEvent::Sent { from, message });
                     });
                 }
             }

@@ -141,7 +141,7 @@ impl Agent {
             watches: view::watches(&self.node, &self.discovery),
             discovery: view::discovery(plan, &self.discovery),
             fleet: self.fleet.as_ref().map(FleetRoom::status),
-            rollout: self.rollout.room().map(|room| Box::new(room.status(clock::now()))),
+            rollout: self.rollout_status(clock::now()).map(Box::new),
             strays: None,
         }
     }

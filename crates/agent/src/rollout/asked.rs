@@ -26,7 +26,8 @@ impl Handle {
     /// # Errors
     /// [`Gone`], or inside: [`RolloutError::NotConfigured`].
     pub async fn rollout(&self) -> Result<Result<RolloutStatus, RolloutError>, Gone> {
-        self.look(|agent| Ok(agent.rollout_room()?.status(clock::now()))).await
+        self.look(|agent| agent.rollout_status(clock::now()).ok_or(RolloutError::NotConfigured))
+            .await
     }
 
     /// Changes with everything that happens to the rollout, for those who wait for a status.

@@ -20,6 +20,7 @@ mod preview;
 mod probe;
 mod tasks;
 mod view;
+mod waves;
 mod why;
 
 pub(crate) use open::{OpenError, RolloutSlot};
@@ -29,15 +30,20 @@ use job_service::JobWaits;
 use keeping::RolloutKeeping;
 use mainstay_core::{
     clock::{Mono, Now},
+    name::Name,
     plan::RolloutPlan,
     rollout::{
         ReadyHold, Rollout, RolloutCommand, RolloutFacts, RolloutInput, RolloutKept,
-        RolloutRefusal, RolloutRequest,
+        RolloutRefusal, RolloutRequest, WaveFeed, WaveReport,
     },
 };
 use open::OpenedStore;
 use perform::Performers;
-use std::{collections::VecDeque, io, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    sync::Arc,
+};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::sleep,
@@ -61,6 +67,9 @@ pub(crate) struct RolloutRoom {
     job_waits: JobWaits,
     /// What the node was told last.
     facts: RolloutFacts,
+    /// What the fleet serves, and what it may know of how profiles stand here.
+    fed: BTreeMap<Name, WaveFeed>,
+    report: Option<WaveReport>,
     /// Counts the steps, for those who wait for what comes of one.
     changes: watch::Sender<u64>,
     /// The service manager hears that the node is ready once that is so.
@@ -129,6 +138,8 @@ impl RolloutRoom {
             actions: VecDeque::new(),
             job_waits: JobWaits::default(),
             facts: RolloutFacts::default(),
+            fed: BTreeMap::new(),
+            report: None,
             changes,
             hold: ReadyHold::Over,
             maintenance: false,
@@ -215,6 +226,7 @@ impl RolloutRoom {
             }
         }
         if self.held.is_empty() {
+            self.report = self.rollout.wave_report();
             let facts = self.rollout.facts();
             if facts != self.facts {
                 self.facts = facts.clone();

@@ -114,7 +114,8 @@ impl Agent {
             }
             (Some(_), None) => {
                 self.rollout.clear();
-                return self.take_alone(Input::Rollout(Box::default()));
+                self.take_alone(Input::Rollout(Box::default()))?;
+                return self.report_waves();
             }
         }
         loop {
@@ -144,7 +145,8 @@ impl Agent {
             }
         }
         self.tell_progress();
-        Ok(self.link.flush()?)
+        self.link.flush()?;
+        self.report_waves()
     }
 
     fn do_rollout_action(&mut self, action: RolloutAction) -> Result<(), End> {

@@ -41,7 +41,7 @@ pub(super) struct Performers {
     signal_files: Option<PathBuf>,
     /// Facts of the node, for templates.
     node: Arc<Value>,
-    report: mpsc::UnboundedSender<RolloutInput>,
+    pub(super) report: mpsc::UnboundedSender<RolloutInput>,
     /// What tasks of the keeper are run for.
     pub(super) tasks: BTreeMap<RolloutTask, TaskPurpose>,
     /// What one of two instances has counted, until the other has.

@@ -1,16 +1,18 @@
 //! The rollout as people and programs see it.
 
 use super::RolloutRoom;
+use crate::agent::Agent;
 use mainstay_core::{
     clock::Now,
+    fleet::{WaveAnswer, WaveNode, WaveProfile},
     name::Name,
     plan::{ProfilePlan, ProfileSource, ServicePlan, ServiceTarget, TemplatePlan},
-    rollout::{KeptProfile, ToldState, UpdateCause, UpdateRecord, Version},
+    rollout::{KeptProfile, ToldState, UpdateCause, UpdateRecord, Version, WaveRecord, WaveStage},
 };
 use mainstay_wire::{
     api::{
         EarlierVersion, ProfileStatus, ProfileVersion, RolloutFailureStatus, RolloutStatus,
-        ServiceStatus, TemplateStatus, UpdateStatus, VersionStatus,
+        ServiceStatus, TemplateStatus, UpdateStatus, VersionStatus, WaveNodeStatus, WaveStatus,
     },
     stamp::rfc3339,
 };
@@ -67,6 +69,7 @@ impl RolloutRoom {
             next_in: rollout.next_load(name.as_str()).map(|at| at.since(now.mono).as_secs()),
             error: rollout.source_trouble(name.as_str()).map(ToString::to_string),
             history: kept.history.iter().map(earlier).collect(),
+            waves: None,
         }
     }
 
@@ -118,6 +121,58 @@ impl RolloutRoom {
             templates: plan.templates.clone(),
             state: state.to_owned(),
         }
+    }
+}
+
+impl Agent {
+    /// With how its profiles go through the fleet.
+    pub(crate) fn rollout_status(&self, now: Now) -> Option<RolloutStatus> {
+        let mut status = self.rollout.room()?.status(now);
+        if let Some(fleet) = &self.fleet {
+            for profile in &mut status.profiles {
+                profile.waves = fleet.wave_profile(&profile.name).map(waves);
+            }
+        }
+        Some(status)
+    }
+}
+
+fn waves(profile: WaveProfile) -> WaveStatus {
+    let record = profile.record.as_ref();
+    let stage = record.map(|it| &it.stage);
+    let (state, wave, failure) = match stage {
+        None => ("none", None, None),
+        Some(WaveStage::Storing) => ("storing", None, None),
+        Some(WaveStage::Wave { at }) => ("wave", Some(at + 1), None),
+        Some(WaveStage::Resting { next }) => ("resting", Some(next + 1), None),
+        Some(WaveStage::Applied) => ("applied", None, None),
+        Some(WaveStage::Back(failure)) => ("back", None, Some(failure)),
+    };
+    WaveStatus {
+        state: state.to_owned(),
+        wave,
+        waves: record.map_or(0, |it| it.waves.len()),
+        version: record.map(|it| version(&it.version)),
+        before: record.and_then(|it| it.before.as_ref()).map(version),
+        failed_on: failure.map(|it| it.node.clone()),
+        failure: failure.and_then(|it| it.failure.clone()),
+        minority: !profile.has_majority,
+        nodes: profile.nodes.iter().map(|it| wave_node(it, record)).collect(),
+        conductor: profile.conductor,
+    }
+}
+
+fn wave_node(node: &WaveNode, record: Option<&WaveRecord>) -> WaveNodeStatus {
+    let state = node.answer(record);
+    let copy = &node.copy;
+    let failed = copy.failed.as_ref().filter(|_| state == WaveAnswer::Failed);
+    let failure = failed.map(|it| &it.failure).or(copy.pending.as_ref());
+    WaveNodeStatus {
+        name: node.name.clone(),
+        wave: node.wave.map(|at| at + 1),
+        state: state.as_str().to_owned(),
+        applied: copy.applied.as_ref().map(version),
+        failure: failure.cloned(),
     }
 }
 

@@ -21,7 +21,17 @@ impl Handle {
     ) -> Result<Result<Option<Vec<String>>, RolloutError>, Gone> {
         self.look(move |agent| {
             let room = agent.rollout.room().ok_or(RolloutError::NotConfigured)?;
-            Ok(room.why(&agent.node, clock::now(), &subject))
+            let mut why = room.why(&agent.node, clock::now(), &subject);
+            if let (Some(lines), RolledOut::Profile(profile), Some(fleet)) =
+                (&mut why, &subject, &agent.fleet)
+                && let Some(waves) = fleet.wave_profile(profile)
+            {
+                // Behind how it stands here.
+                let waves = explain::in_waves(&waves, fleet.me());
+                lines.splice(1..1, waves);
+                lines.truncate(explain::LINES);
+            }
+            Ok(why)
         })
         .await
     }

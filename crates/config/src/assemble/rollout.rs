@@ -17,7 +17,7 @@ use crate::{
 };
 use mainstay_core::{
     name::Name,
-    plan::{ProfilePlan, RolloutPlan, ServicePlan, ServiceTarget, TemplatePlan},
+    plan::{ProfilePlan, RolloutPlan, ServicePlan, ServiceTarget, TemplatePlan, WavePlan},
 };
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -58,6 +58,7 @@ pub(super) fn rollout(
         });
     }
     one_template_for_each_file(r, &templates);
+    let wave = wave(r, &keys);
     let profiles: Vec<ProfilePlan> = profiles.into_iter().map(|(plan, _)| plan).collect();
     let templates = with_profiles(r, templates, &profiles);
     let services = with_templates(r, services, &templates, jobs);
@@ -67,10 +68,23 @@ pub(super) fn rollout(
         on_failure: keys.on_failure,
         signal_files: keys.signal_files,
         exit_on_failure: keys.exit_on_failure.unwrap_or(jobs.is_empty()),
+        wave,
         profiles,
         templates,
         services,
     })
+}
+
+/// `None`: each node goes by itself.
+fn wave(r: &mut Reader<'_>, keys: &RolloutKeys) -> Option<WavePlan> {
+    if let (None, Some(at)) = (keys.wave, keys.pause_at) {
+        r.file = at.file;
+        r.within("rollout.pause", |r| {
+            r.warn(at.span, "it does nothing without wave", "add wave, or remove it")
+        });
+    }
+    let (size, pause) = (keys.wave?, keys.pause);
+    r.in_fleet.then_some(WavePlan { size, pause })
 }
 
 /// Reads every table of one kind, in the order of the files.

@@ -79,6 +79,8 @@ pub enum Kind {
     Texts,
     /// An event by name, or a signal.
     Event,
+    /// A number of things, or so many of a hundred: `"10%"`.
+    Share,
     /// HTTP status codes: a number, `"2xx"`, `"200-299"`, or a list of these.
     Statuses,
     /// A table of names that the user chooses, to strings.
@@ -109,6 +111,7 @@ impl Kind {
             Kind::TextOrTable => "a string or a table",
             Kind::Texts => "a string or a list of strings",
             Kind::Event => "an event",
+            Kind::Share => "a number or a percentage",
             Kind::Statuses => "a status code, a range of them, or a list",
             Kind::Map => "a table of strings",
         }

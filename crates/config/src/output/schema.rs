@@ -131,6 +131,9 @@ fn kind(key: &Key) -> Value {
             // A signal may be written in other ways.
             either(&[json!({ "enum": words }), pattern("^((SIG)?[A-Za-z0-9]+|[0-9]+)$")])
         }
+        Kind::Share => {
+            either(&[json!({ "type": "integer", "minimum": 1 }), pattern("^([1-9][0-9]?|100)%$")])
+        }
         Kind::Statuses => {
             let one = either(&[
                 json!({ "type": "integer", "minimum": 100, "maximum": 599 }),

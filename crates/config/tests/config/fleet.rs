@@ -5,7 +5,8 @@ use mainstay_config::{Kind, Loaded, keys, load};
 use mainstay_core::{
     fleet::{Catalogue, Conciliation, FleetRules, Strategy},
     name::Name,
-    plan::{ExitRule, Spread},
+    plan::{ExitRule, Spread, WavePlan},
+    rollout::WaveSize,
 };
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
@@ -151,4 +152,40 @@ fn whoever_may_join_says_where_it_listens() {
     let fleet = loaded.plan.fleet.unwrap();
     assert_eq!(fleet.join, ["web-1:7071"]);
     assert_eq!((fleet.name.as_str(), fleet.core), ("fleet", vec![name("far")]));
+}
+
+#[test]
+fn waves_of_a_rollout_are_a_number_or_a_share_and_mean_nothing_without_a_fleet() {
+    let fleet = |rollout: &str| {
+        format!(
+            "[fleet]\njoin = [\"web-1\"]\nkey_file = \"fleet.key\"\nlisten = \"127.0.0.1:7071\"\n\
+             [rollout]\n{rollout}\n[profiles.app]\nsource = \"file\"\npath = \"/app\"\n\
+             [templates.conf]\nsrc = \"/x.j2\"\ndst = \"/x\"\nprofiles = [\"app\"]\n"
+        )
+    };
+    let wave =
+        |rollout: &str| load_from(&dir("wave", 0o600, &fleet(rollout))).plan.rollout.unwrap().wave;
+    let plan =
+        |size: WaveSize, seconds: u64| Some(WavePlan { size, pause: Duration::from_secs(seconds) });
+    assert_eq!(wave("wave = \"10%\""), plan(WaveSize::Percent(10), 30));
+    assert_eq!(wave("wave = 3\npause = \"0s\""), plan(WaveSize::Nodes(3), 0));
+    assert_eq!(wave("failure_timeout = \"1m\""), None);
+    for wrong in ["wave = 0", "wave = \"0%\"", "wave = \"101%\"", "wave = \"ten\"", "wave = true"] {
+        let told = dir("bad-wave", 0o600, &fleet(wrong)).refused();
+        assert!(told.contains("rollout.wave"), "{wrong}: {told}");
+    }
+    let alone = fleet("wave = 2\npause = \"1m\"");
+    let alone = &alone[alone.find("[rollout]").unwrap()..];
+    let warned = |text: &str| {
+        let loaded = load_from(&dir("lonely-wave", 0o600, text));
+        let told: Vec<String> = loaded.warnings.iter().map(|it| it.message.clone()).collect();
+        (loaded.plan.rollout.unwrap().wave, told.join("\n"))
+    };
+    let (wave, told) = warned(alone);
+    assert!(
+        wave.is_none() && told.contains("rollout.wave: it does nothing without [fleet]"),
+        "{told}"
+    );
+    let (_, told) = warned(&fleet("pause = \"1m\""));
+    assert!(told.contains("rollout.pause: it does nothing without wave"), "{told}");
 }

@@ -318,7 +318,7 @@ fn other_value(key: &Key) -> String {
             let other = words.iter().map(|word| format!("\"{word}\""));
             other.into_iter().find(|word| word != key.default).unwrap()
         }
-        (_, Kind::Integer | Kind::Number | Kind::Limit) => "7".to_owned(),
+        (_, Kind::Integer | Kind::Number | Kind::Limit | Kind::Share) => "7".to_owned(),
         _ => "\"other\"".to_owned(),
     }
 }

@@ -16,11 +16,13 @@ mod placement;
 mod reload;
 mod request;
 mod rollout;
+mod waves;
 mod why;
 
 pub use reload::{effect, moved_by};
 pub use request::{failed, hopeless, reload_failed, reload_too_slow, too_slow, waits};
-pub use rollout::{RolledOut, why_rolled_out};
+pub use rollout::{LINES, RolledOut, why_rolled_out};
+pub use waves::in_waves;
 pub use why::{Calendar, why};
 
 use crate::{

@@ -10,7 +10,8 @@ use crate::{
 };
 use std::time::Duration;
 
-const LINES: usize = 5;
+/// So many lines are said of one thing.
+pub const LINES: usize = 5;
 
 /// Something of a rollout, by what it is called: `profile.app`, `template.web`, `service.web`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,11 @@ use super::{
     Catalogue, EngineCommand, EngineEvent, FailureKey, FailureQueue, FleetRequest, FleetRules,
     FleetStage, JobCopy, JobSaid, NotPlaced, Number, RequestAnswer, RequestId, RunId, Term, Wishes,
 };
-use crate::{clock::Mono, name::Name};
+use crate::{
+    clock::Mono,
+    name::Name,
+    rollout::{ProfileDelivery, Version, WaveRecords, WaveReport},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,6 +35,8 @@ pub enum FleetInput {
     HandOver {
         on: bool,
     },
+    /// How its rollout stands; `None`: nothing of it goes in waves.
+    Waves(Option<WaveReport>),
     /// This node is about to end, on purpose.
     Ending,
     /// Time has passed: at the time of [`FleetOutcome::wake`], at the latest.
@@ -56,6 +62,14 @@ pub enum FleetCommand {
     EndRun {
         again: bool,
     },
+    /// Send the content of a version that is on the disk here.
+    GiveProfile {
+        to: Name,
+        profile: Name,
+        version: Version,
+    },
+    /// Put the content of a version on the disk here.
+    TakeProfile(ProfileDelivery),
 }
 
 /// For observers.
@@ -125,6 +139,8 @@ pub struct Kept {
     pub drained: bool,
     pub wishes: Wishes,
     pub failures: FailureQueue,
+    #[serde(skip_serializing_if = "crate::rollout::are_none")]
+    pub waves: WaveRecords,
 }
 
 /// Who a node is.

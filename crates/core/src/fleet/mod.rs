@@ -29,9 +29,9 @@ pub mod placement;
 mod reign;
 pub mod requests;
 pub mod rules;
-mod shared;
 pub mod stage;
 mod view;
+mod waves;
 pub mod wishes;
 
 pub use conciliation::{Afterwards, Conciliation, Settlement, conciliate};
@@ -39,7 +39,7 @@ pub use election::Election;
 pub(crate) use elsewhere::LastEvents;
 pub use elsewhere::{Departed, JobSaid, RemoteCopy};
 pub use engine::{EngineCommand, EngineEvent, FleetMember, MemberId, Role};
-pub use facts::{CopyState, JobCopy, JobOrder, Message, NodeFacts, OrderKind};
+pub use facts::{CopyState, JobCopy, JobOrder, Message, NodeFacts, OrderKind, Shared};
 pub use failures::{Answered, FailureKey, FailureQueue};
 pub use input::{FleetCommand, FleetEvent, FleetInput, FleetOutcome, Identity, Kept};
 pub use master::{JobStanding, OpenOrder, OpenOrders, PlannedFate, PlannedJob, Work};
@@ -49,9 +49,9 @@ pub use peers::{PeerChange, PeerState, Peers};
 pub use placement::{Loads, NotPlaced, Seat, Strategy};
 pub use requests::{FleetRequest, OpenRequests, RequestAnswer, RequestId};
 pub use rules::{Catalogue, FleetRules, JobRules};
-pub use shared::Shared;
 pub use stage::FleetStage;
 pub use view::{AppView, NodeView, PlacedView};
+pub use waves::{WaveAnswer, WaveNode, WaveProfile};
 pub use wishes::{AskedBy, JobWish, Wishes};
 
 use crate::{app::AppPhase, clock::Mono, name::Name};
@@ -62,6 +62,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use waves::Waves;
 
 /// An agent that takes over meets those that are there in this time, in which nobody gives it up.
 const RESUME: Duration = Duration::from_millis(700);
@@ -100,6 +101,8 @@ pub struct Fleet {
     ending: bool,
     /// The last copies of nodes that are gone.
     departed: Departed,
+    /// Profiles that go through the fleet in waves.
+    waves: Waves,
     met_all: bool,
     /// A node that takes part, and one that it has met and this one has not.
     unmet: Option<(Name, Name)>,
@@ -151,6 +154,7 @@ impl Fleet {
             hands_over: false,
             ending: false,
             departed: Departed::default(),
+            waves: Waves::new(kept.waves),
             met_all: false,
             unmet: None,
             rival_since: None,
@@ -181,6 +185,7 @@ impl Fleet {
             drained: self.drained,
             wishes: self.wishes.clone(),
             failures: self.failures.clone(),
+            waves: self.waves.facts().records.clone(),
         }
     }
 
@@ -254,6 +259,7 @@ impl Fleet {
             }
             FleetInput::Readmit { node } => self.peers.readmit(&node),
             FleetInput::HandOver { on } => self.hands_over = on,
+            FleetInput::Waves(report) => self.waves.report_is(report),
             FleetInput::Ending => self.ending = true,
             FleetInput::Tick => {}
         }
@@ -280,6 +286,7 @@ impl Fleet {
             | FleetInput::Asked(_)
             | FleetInput::Readmit { .. }
             | FleetInput::HandOver { .. }
+            | FleetInput::Waves(_)
             | FleetInput::Ending
             | FleetInput::Tick => false,
         }
@@ -304,6 +311,12 @@ impl Fleet {
             EngineEvent::Sent { from, message: Message::Order(order) } => {
                 self.ordered(out, &from, &order);
             }
+            EngineEvent::Sent { from, message: Message::WantProfile { profile, version } } => {
+                self.profile_wanted(&from, profile, version);
+            }
+            EngineEvent::Sent { from, message: Message::Profile(delivery) } => {
+                self.profile_arrived(out, &from, delivery);
+            }
             EngineEvent::Leader { role: Role::Master, term } => self.follow_master(now, out, term),
         }
     }
@@ -316,6 +329,7 @@ impl Fleet {
                         self.failures.cancel(&node, &facts.run);
                     }
                     self.master.iter_mut().for_each(Master::joined);
+                    self.waves.joined(&node);
                     out.events.push(FleetEvent::Joined { node });
                 }
                 PeerChange::Lost { node, facts } => {
@@ -324,6 +338,7 @@ impl Fleet {
                         self.failures.add(lost_with(&node, &facts));
                     }
                     self.departed.add(&facts);
+                    self.waves.lost(&node, facts.ending || facts.stage.is_ending());
                     self.remember_work(facts.work.as_ref());
                     if self.term.as_ref().is_some_and(|term| term.master == node) {
                         self.term = None;
@@ -353,6 +368,7 @@ impl Fleet {
         let Some(facts) = self.peers.facts(node).cloned() else { return };
         self.wishes.merge(&facts.wishes);
         self.departed.merge(&facts.departed);
+        self.merge_waves(&facts);
         self.see_term(facts.highest_term.as_ref());
         self.remember_work(facts.work.as_ref());
     }
@@ -437,6 +453,7 @@ impl Fleet {
             }
             self.lead(now, out);
             self.follow_work(out);
+            self.go_on_in_waves(now, out);
             self.say(now, out);
         }
         let sync = [self.meets_until, self.sync_until].into_iter().find(|at| now < *at);
@@ -444,7 +461,7 @@ impl Fleet {
         let work = self.master.as_ref().and_then(|it| it.next_wake(now));
         let wakes = sync.into_iter().chain(work).chain(self.resuming_until);
         let reign = self.gathers_until().into_iter().chain(self.yields_until(now));
-        out.wake = wakes.chain(reign).min();
+        out.wake = wakes.chain(reign).chain(self.waves.wake()).min();
     }
 
     /// It has met all those that there are, or had the time to.
@@ -530,43 +547,6 @@ impl Fleet {
             self.ending = true;
             out.commands.push(FleetCommand::EndRun { again });
         }
-    }
-
-    fn facts(&self, now: Mono, work: Option<Arc<Work>>) -> NodeFacts {
-        NodeFacts {
-            run: self.me.run.clone(),
-            version: self.said.as_ref().map_or(self.version_before, |said| said.version) + 1,
-            now,
-            machine: self.me.machine.clone(),
-            in_sync: self.in_sync,
-            peers: self.peers.taking_part().clone(),
-            accepts: self.peers.accepts().clone(),
-            term: self.term.clone(),
-            highest_term: self.highest_term.clone(),
-            stage: self.stage,
-            isolates: self.peers.isolates().clone(),
-            drained: self.drained,
-            hands_over: self.hands_over,
-            ending: self.ending,
-            catalogue: self.catalogue.clone(),
-            jobs: self.jobs.clone(),
-            wishes: self.wishes.clone(),
-            failures: self.failures.clone(),
-            requests: self.requests.open().clone(),
-            departed: self.departed.clone(),
-            work,
-        }
-    }
-
-    fn say(&mut self, now: Mono, out: &mut FleetOutcome) {
-        let work = self.work_to_say(now);
-        let facts = self.facts(now, work);
-        if self.said.as_ref().is_some_and(|said| said.is_same(&facts)) {
-            return;
-        }
-        let facts = Arc::new(facts);
-        self.said = Some(facts.clone());
-        out.engine.push(EngineCommand::Say(facts));
     }
 }
 

@@ -46,6 +46,11 @@ impl Fleet {
     }
 
     /// Another master has had its time to yield by then.
+    /// It is master and acts, or another node is master.
+    pub(super) fn is_followed(&self, now: Mono) -> bool {
+        self.term.is_some() && self.gathers_since.is_none() && self.yields_until(now).is_none()
+    }
+
     pub(super) fn yields_until(&self, now: Mono) -> Option<Mono> {
         let until = self.rival_since?.after(YIELD);
         Some(until).filter(|until| self.master.is_some() && now < *until)
@@ -119,6 +124,8 @@ impl Fleet {
         for (to, message) in sends {
             match (to == self.me.name, message) {
                 (true, Message::Order(order)) => self.ordered(out, &to, &order),
+                // A master has orders alone.
+                (true, Message::WantProfile { .. } | Message::Profile(_)) => {}
                 (false, message) => out.engine.push(EngineCommand::Send { to, message }),
             }
         }

@@ -1,7 +1,11 @@
 //! What is rolled out: profiles, the templates made of them, and the services that are told.
 
 use super::Http;
-use crate::{name::Name, rollout::Digest, signal::Signal};
+use crate::{
+    name::Name,
+    rollout::{Digest, WaveSize},
+    signal::Signal,
+};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
@@ -21,9 +25,20 @@ pub struct RolloutPlan {
     /// Where units are asked for that we have no right to tell.
     #[serde(default, with = "crate::text::path", skip_serializing_if = "Option::is_none")]
     pub signal_files: Option<PathBuf>,
+    /// Through the fleet in waves; `None`: each node by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wave: Option<WavePlan>,
     pub profiles: Vec<ProfilePlan>,
     pub templates: Vec<TemplatePlan>,
     pub services: Vec<ServicePlan>,
+}
+
+/// `wave` and `pause` of `[rollout]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct WavePlan {
+    pub size: WaveSize,
+    /// Between two waves.
+    pub pause: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

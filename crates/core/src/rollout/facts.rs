@@ -157,10 +157,12 @@ impl Rollout {
         self.sources.get(profile)?.answered_at
     }
 
-    /// When the source of a profile is asked next.
+    /// When the source of a profile is asked next. `None`: another node asks it.
     #[must_use]
     pub fn next_load(&self, profile: &str) -> Option<Mono> {
-        self.sources.get(profile).map(|source| source.next)
+        let (name, source) = self.sources.get_key_value(profile)?;
+        let asks = !self.is_fed(name) || self.feed(name).is_some_and(|feed| feed.conducts);
+        asks.then_some(source.next)
     }
 
     #[must_use]

@@ -1,6 +1,6 @@
 //! What a rollout is told.
 
-use super::{Content, Digest, InstanceNumber, Op, StagedFile, Version};
+use super::{Content, Digest, InstanceNumber, Op, StagedFile, Version, WaveFeed};
 use crate::{name::Name, plan::RolloutPlan};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -63,6 +63,14 @@ pub enum RolloutInput {
     /// The source of a profile has noticed something: it is worth asking.
     Noticed {
         profile: Name,
+    },
+    /// What the fleet serves in place of sources; nothing, while it has no master.
+    Fed(BTreeMap<Name, WaveFeed>),
+    /// The content of a version has come from another node, and is what it says.
+    Arrived {
+        profile: Name,
+        version: Version,
+        content: Arc<Content>,
     },
     /// A user asks.
     Asked(RolloutRequest),

@@ -52,6 +52,9 @@ pub struct KeptProfile {
     pub history: Vec<AppliedVersion>,
     /// When the applied one was applied: wall clock, ns.
     pub applied_at: i64,
+    /// Whose contents are on the disk for the fleet, the last one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<Version>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -24,11 +24,12 @@
 //! `round` asks for profiles, `update` is an update with its way back, `service` one service in it,
 //! `failure` what is pending, `request` what people want, `replan` what a reload changes. `job_service`
 //! is a job of this node as a service, `ready` what a service manager hears. `wave` takes a version
-//! through a fleet, node by node.
+//! through a fleet, node by node, and `feed` is where that meets this node.
 
 mod command;
 mod facts;
 mod failure;
+mod feed;
 mod input;
 mod job_service;
 mod kept;
@@ -60,9 +61,11 @@ pub use ready::ReadyHold;
 pub use request::RolloutRefusal;
 pub use sources::RolloutSources;
 pub use version::{Content, Digest, SecretValue, Version};
+pub(crate) use wave::are_none;
 pub use wave::{
-    FailedAttempt, MemberPresence, ProfileCopy, WaveFailure, WaveMember, WaveRecord, WaveSize,
-    WaveStage, WaveView,
+    FailedAttempt, MemberPresence, ProfileCopy, ProfileDelivery, WaveFacts, WaveFailure, WaveFeed,
+    WaveMember, WaveOffer, WaveRecord, WaveRecords, WaveReport, WaveSize, WaveStage, WaveView,
+    conduct,
 };
 
 use crate::{
@@ -70,6 +73,7 @@ use crate::{
     name::Name,
     plan::{ProfilePlan, RolloutPlan, ServicePlan, TemplatePlan},
 };
+use feed::Feeds;
 use round::{Round, RoundPurpose};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -87,6 +91,7 @@ pub struct Rollout {
     /// The number of the last operation.
     ops: u64,
     sources: BTreeMap<Name, SourceState>,
+    feeds: Feeds,
     /// What the boot has loaded before it had to wait for a profile.
     boot: Option<Round>,
     /// A plan that waits for the update under way.
@@ -170,6 +175,7 @@ impl Rollout {
             stage: RolloutStage::New,
             ops: 0,
             sources: BTreeMap::new(),
+            feeds: Feeds::default(),
             boot: None,
             next_plan: None,
             plan_round: None,
@@ -205,9 +211,19 @@ impl Rollout {
         match input {
             RolloutInput::Start { takes_over } => self.start(&mut step, takes_over),
             RolloutInput::Loaded { op, profile, outcome, not_before } => {
-                self.loaded(&mut step, op, &profile, outcome, not_before);
+                match self.feeds.is_poll(op) {
+                    true => self.polled(&mut step, &profile, outcome, not_before),
+                    false => self.loaded(&mut step, op, &profile, outcome, not_before),
+                }
             }
-            RolloutInput::Stored { op, outcome } => self.stored(&mut step, op, outcome),
+            RolloutInput::Stored { op, outcome } => match self.feeds.is_arriving(op) {
+                true => self.content_stored(op, outcome),
+                false => self.stored(&mut step, op, outcome),
+            },
+            RolloutInput::Fed(feeds) => self.fed(feeds),
+            RolloutInput::Arrived { profile, version, content } => {
+                self.arrived(&mut step, profile, version, content);
+            }
             RolloutInput::Staged { op, outcome } => self.staged(&mut step, op, outcome),
             RolloutInput::Checked { op, outcome } => self.checked(&mut step, op, outcome),
             RolloutInput::Switched { op, outcome } => self.switched(&mut step, op, outcome),
@@ -287,6 +303,7 @@ impl Rollout {
                 break;
             }
         }
+        self.poll(step);
         self.run_hook(step);
         if self.kept.booted && !std::mem::replace(&mut self.is_ready, true) {
             step.commands.push(RolloutCommand::Ready);
@@ -337,6 +354,7 @@ impl Rollout {
             let all = versions.entry(name.clone()).or_default();
             all.extend(profile.applied.iter().chain(&profile.retrieved).cloned());
             all.extend(profile.history.iter().map(|earlier| earlier.version.clone()));
+            all.extend(profile.shared.iter().chain(self.feeds.arriving(name)).cloned());
             all.extend(record.and_then(|record| record.versions.get(name)).cloned());
         }
         let files = record.map_or_else(|| Arc::from([]), |record| record.files.clone());
@@ -355,15 +373,16 @@ impl Rollout {
     }
 
     fn wake(&self) -> Option<Mono> {
-        match &self.stage {
+        let own = match &self.stage {
+            RolloutStage::New => return None,
             RolloutStage::Idle if self.ending || self.is_resting() => None,
             RolloutStage::Idle => self.next_question().into_iter().chain(self.deadline()).min(),
             RolloutStage::Updating(update) => update.wake(),
-            RolloutStage::New
-            | RolloutStage::Finishing { .. }
+            RolloutStage::Finishing { .. }
             | RolloutStage::Loading { .. }
             | RolloutStage::Storing { .. } => None,
-        }
+        };
+        own.into_iter().chain(self.next_poll()).min()
     }
 
     fn profile(&self, name: &Name) -> Option<&ProfilePlan> {
@@ -393,6 +412,6 @@ impl Hash for Rollout {
         (&self.kept, &self.stage, self.ops, &self.sources, &self.boot).hash(hasher);
         (self.maintenance, self.ending, self.is_ready, self.hook).hash(hasher);
         (&self.plan_round, &self.plan_outcome).hash(hasher);
-        self.requests.hash(hasher);
+        (&self.requests, &self.feeds).hash(hasher);
     }
 }

@@ -28,6 +28,14 @@ pub enum RolloutRefusal {
     IsApplied(Name, Version),
     #[error("the first update of this run is still to come")]
     NotBooted,
+    #[error("node '{1}' asks the source of profile '{0}' for the fleet: refresh it there")]
+    AskedElsewhere(Name, Name),
+    #[error("no node asks the source of profile '{0}': the fleet has no master yet")]
+    NobodyAsks(Name),
+    #[error(
+        "profile '{0}' goes through the fleet in waves: let its source serve the earlier version"
+    )]
+    InWaves(Name),
 }
 
 impl Rollout {
@@ -48,9 +56,15 @@ impl Rollout {
                 }
                 return Ok(());
             }
-            RolloutRequest::Refresh { profile, .. } => self.may_refresh(profile.as_ref())?,
+            RolloutRequest::Refresh { profile, .. } => {
+                self.may_refresh(profile.as_ref())?;
+                self.ask_to_poll(step, profile.as_ref());
+            }
             RolloutRequest::Rollback { profile, to, .. } => {
                 self.may_begin(Some(profile))?;
+                if self.is_fed(profile) {
+                    return Err(RolloutRefusal::InWaves(profile.clone()));
+                }
                 self.earlier_version(profile, to.as_ref())?;
             }
         }
@@ -77,8 +91,29 @@ impl Rollout {
             (Some(asked), Some(pending)) if asked != pending => {
                 Err(RolloutRefusal::Pending(pending.clone()))
             }
-            (Some(_) | None, Some(_) | None) => Ok(()),
+            (Some(_) | None, Some(_) | None) => self.may_ask_source(profile),
         }
+    }
+
+    /// Of profiles that come from the fleet one node asks the source; but what has failed here can
+    /// be tried again here.
+    fn may_ask_source(&self, profile: Option<&Name>) -> Result<(), RolloutRefusal> {
+        let asked = |name: &&Name| profile.is_none_or(|it| it == *name);
+        let names = self.plan.profiles.iter().map(|it| &it.name).filter(asked);
+        let fed: Vec<&Name> = names.filter(|name| self.is_fed(name)).collect();
+        let failed = |name: &Name| {
+            let refused = self.kept.profiles.get(name).is_some_and(|it| it.refused.is_some());
+            refused || self.kept.pending.is_some()
+        };
+        let conducts = |name: &Name| self.feed(name).is_some_and(|feed| feed.conducts);
+        if fed.is_empty() || fed.iter().any(|name| failed(name) || conducts(name)) {
+            return Ok(());
+        }
+        let first = fed[0].clone();
+        Err(match self.feed(&first).and_then(|feed| feed.conductor.clone()) {
+            Some(node) => RolloutRefusal::AskedElsewhere(first, node),
+            None => RolloutRefusal::NobodyAsks(first),
+        })
     }
 
     fn earlier_version(

@@ -70,7 +70,10 @@ impl Rollout {
         let all = self.plan.profiles.iter().map(|profile| profile.name.clone());
         let round = match self.boot.take() {
             Some(mut round) => {
-                round.rest = all.filter(|name| !round.got.contains_key(name)).collect();
+                let is_news = |name: &Name| {
+                    !round.got.contains_key(name) || self.fed_at(name) == Some(Mono(0))
+                };
+                round.rest = all.filter(is_news).collect();
                 round
             }
             None => {
@@ -110,7 +113,8 @@ impl Rollout {
 
     /// When the next profile is due, of those that may be asked.
     pub(super) fn next_question(&self) -> Option<Mono> {
-        if !self.kept.booted && self.kept.pending.is_none() {
+        // One that waits for the fleet goes on when that serves something.
+        if !self.kept.booted && self.kept.pending.is_none() && self.boot.is_none() {
             return Some(Mono(0));
         }
         self.askable().map(|(_, at)| at).min()
@@ -120,12 +124,21 @@ impl Rollout {
     fn askable(&self) -> impl Iterator<Item = (&Name, Mono)> {
         let pending = self.kept.pending.as_ref().and_then(|it| it.profile.as_ref());
         let may = move |name: &Name| pending.is_none_or(|pending| pending == name);
-        self.plan.profiles.iter().filter(move |it| may(&it.name)).map(|profile| {
-            let at = self.sources.get(&profile.name).map_or(Mono(0), |source| {
+        let names = self.plan.profiles.iter().map(|profile| &profile.name);
+        let with_time = |name| self.asked_at(name).map(|at| (name, at));
+        names.filter(move |name| may(name)).filter_map(with_time)
+    }
+
+    /// `None`: the fleet has nothing for it.
+    fn asked_at(&self, profile: &Name) -> Option<Mono> {
+        if self.is_fed(profile) {
+            return self.fed_at(profile);
+        }
+        Some(
+            self.sources.get(profile).map_or(Mono(0), |source| {
                 if source.noticed { source.earliest } else { source.next }
-            });
-            (&profile.name, at)
-        })
+            }),
+        )
     }
 
     /// Asks the next profile of a round, or ends it.
@@ -135,6 +148,9 @@ impl Rollout {
             return;
         }
         let Some(profile) = round.rest.pop_front() else { return self.end_round(step, round) };
+        if self.is_fed(&profile) {
+            return self.take_from_fleet(step, &profile, round);
+        }
         let fresh = round.purpose != RoundPurpose::Refresh || !self.is_settled(&profile);
         let fresh = fresh || round.asked;
         // What it notices while it is asked may be news to the answer.
@@ -169,22 +185,9 @@ impl Rollout {
         }
         let round = round.clone();
         self.stage = RolloutStage::Idle;
-        let interval = self.plan.refresh_interval;
-        let Some(source) = self.sources.get_mut(profile) else {
+        // One that comes from the fleet by now is taken from there.
+        if !self.note_answer(step, profile, &outcome, not_before) || self.is_fed(profile) {
             return self.go_round(step, round);
-        };
-        let now = step.now.mono;
-        source.earliest = now.after(not_before.unwrap_or_default());
-        source.next = now.after(interval).max(source.earliest);
-        match &outcome {
-            LoadOutcome::Unchanged => {
-                (source.trouble, source.answered_at) = (None, Some(step.now.wall))
-            }
-            LoadOutcome::Served { version, .. } => {
-                (source.trouble, source.answered_at) = (None, Some(step.now.wall));
-                source.served = Some(version.clone());
-            }
-            LoadOutcome::Failed(trouble) => source.trouble = Some(trouble.clone()),
         }
         match outcome {
             LoadOutcome::Unchanged => self.unchanged(step, profile, round),
@@ -208,8 +211,34 @@ impl Rollout {
         }
     }
 
+    /// What is known of a source once it has answered. `false`: there is no such source any more.
+    pub(super) fn note_answer(
+        &mut self,
+        step: &RolloutStep,
+        profile: &Name,
+        outcome: &LoadOutcome,
+        not_before: Option<Duration>,
+    ) -> bool {
+        let interval = self.plan.refresh_interval;
+        let Some(source) = self.sources.get_mut(profile) else { return false };
+        let now = step.now.mono;
+        source.earliest = now.after(not_before.unwrap_or_default());
+        source.next = now.after(interval).max(source.earliest);
+        match outcome {
+            LoadOutcome::Unchanged => {
+                (source.trouble, source.answered_at) = (None, Some(step.now.wall))
+            }
+            LoadOutcome::Served { version, .. } => {
+                (source.trouble, source.answered_at) = (None, Some(step.now.wall));
+                source.served = Some(version.clone());
+            }
+            LoadOutcome::Failed(trouble) => source.trouble = Some(trouble.clone()),
+        }
+        true
+    }
+
     /// It is neither the applied version nor one that has failed.
-    fn is_wanted(&self, profile: &Name, version: &Version, asked: bool) -> bool {
+    pub(super) fn is_wanted(&self, profile: &Name, version: &Version, asked: bool) -> bool {
         self.kept.profiles.get(profile).is_none_or(|kept| {
             let is =
                 |it: &Option<Version>| it.as_ref().is_some_and(|it| it.is_same_content(version));
@@ -218,7 +247,7 @@ impl Rollout {
     }
 
     /// The source has served what is applied, perhaps under another label, or what has failed.
-    fn served_known(
+    pub(super) fn served_known(
         &mut self,
         step: &mut RolloutStep,
         profile: &Name,
@@ -316,7 +345,7 @@ impl Rollout {
         if *mine != op {
             return;
         }
-        let (profile, version, mut round) = (profile.clone(), version.clone(), round.clone());
+        let (profile, version, round) = (profile.clone(), version.clone(), round.clone());
         self.stage = RolloutStage::Idle;
         if let Err(trouble) = outcome {
             let why = Trouble(format!(
@@ -324,6 +353,17 @@ impl Rollout {
             ));
             return self.missed(step, &profile, None, why, round);
         }
+        self.retrieved(step, profile, version, round);
+    }
+
+    /// The content of a version that is wanted is on the disk.
+    pub(super) fn retrieved(
+        &mut self,
+        step: &mut RolloutStep,
+        profile: Name,
+        version: Version,
+        mut round: Round,
+    ) {
         self.kept_profile(&profile).retrieved = Some(version.clone());
         match round.purpose {
             RoundPurpose::Boot | RoundPurpose::Plan => {

@@ -64,6 +64,7 @@ fn facts(run: &str, version: u64, term: Option<(u64, &str)>) -> Arc<NodeFacts> {
         failures: FailureQueue::default(),
         requests: BTreeMap::new(),
         departed: Departed::default(),
+        waves: Shared::default(),
         work: None,
     })
 }

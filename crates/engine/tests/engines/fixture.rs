@@ -149,6 +149,7 @@ impl Peer {
             failures: FailureQueue::default(),
             requests: BTreeMap::new(),
             departed: Departed::default(),
+            waves: Default::default(),
             work: None,
         }
     }

@@ -88,7 +88,7 @@ async fn orders_come_in_their_order_after_the_facts_that_explain_them() {
             EngineEvent::Sent { message: Message::Order(order), .. } => {
                 Some((None, Some(order.number.counter)))
             }
-            EngineEvent::Members(_) | EngineEvent::Leader { .. } => None,
+            EngineEvent::Members(_) | EngineEvent::Leader { .. } | EngineEvent::Sent { .. } => None,
         });
         match next.await {
             (Some(version), _) => said = version,

@@ -109,6 +109,17 @@ pub fn digest(parts: &[&[u8]]) -> Digest {
     Digest(bytes)
 }
 
+/// Whether a content is the one that a version names, and no larger than a profile may be.
+#[must_use]
+pub fn is_content_of(version: &Version, content: &Content) -> bool {
+    let Content { content_type, body, secrets } = content;
+    let all: usize = secrets.values().map(|it| it.value.reveal().len()).sum();
+    body.len() <= LARGEST
+        && all <= LARGEST
+        && version.digest == digest(&[content_type.as_bytes(), b"\n", body])
+        && version.secrets == digest_of_secrets(secrets)
+}
+
 /// `None` without secrets. Every part has its length before it, so that no two sets are alike.
 fn digest_of_secrets(secrets: &BTreeMap<String, SecretValue>) -> Option<Digest> {
     if secrets.is_empty() {

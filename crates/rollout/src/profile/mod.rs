@@ -13,5 +13,6 @@ pub(crate) use data::place;
 pub use data::{DataError, read};
 pub use document::{
     Document, LARGEST, UnknownType, content_type, digest, format_of_header, format_of_path,
+    is_content_of,
 };
 pub use secret_ref::{BadSecretRef, SecretPlace, SecretRef, SecretVersion, secret_refs};

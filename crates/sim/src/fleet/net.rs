@@ -73,6 +73,11 @@ pub(super) enum Happening {
         node: Name,
         run: u64,
     },
+    /// Its rollout wants to hear that time has passed.
+    Rollout {
+        node: Name,
+        run: u64,
+    },
     /// A process of a job has got somewhere.
     Job {
         node: Name,
@@ -105,6 +110,7 @@ impl Happening {
             | Happening::Beat { node, .. }
             | Happening::Tick { node, .. }
             | Happening::Wake { node, .. }
+            | Happening::Rollout { node, .. }
             | Happening::Job { node, .. }
             | Happening::Told { node, .. }
             | Happening::Off { node, .. } => Some(node),
@@ -123,6 +129,7 @@ impl Happening {
             }
             | Happening::Tick { .. }
             | Happening::Wake { .. }
+            | Happening::Rollout { .. }
             | Happening::Job { .. } => true,
             Happening::Arrives { packet: Packet::Alive(_), .. }
             | Happening::Beat { .. }
@@ -136,7 +143,10 @@ impl Happening {
     /// It is of a process, or comes again and again.
     pub(super) fn outlives_an_agent(&self) -> bool {
         match self {
-            Happening::Beat { .. } | Happening::Tick { .. } | Happening::Job { .. } => true,
+            Happening::Beat { .. }
+            | Happening::Tick { .. }
+            | Happening::Rollout { .. }
+            | Happening::Job { .. } => true,
             Happening::Late(what) => what.outlives_an_agent(),
             Happening::Arrives { .. }
             | Happening::Wake { .. }

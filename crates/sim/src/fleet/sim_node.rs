@@ -1,10 +1,12 @@
 //! One node of a fleet: its machine, its jobs, and what is on its disk.
 
 use super::{mesh::Mesh, net::Happening};
+use crate::rollout::RolloutWorld;
 use mainstay_core::{
     clock::Mono,
     fleet::{Catalogue, CopyState, Fleet, JobCopy, Kept, Number},
     name::Name,
+    rollout::{WaveFeed, WaveReport},
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -56,6 +58,17 @@ pub(super) struct SimNode {
     pub(super) disk: Kept,
     /// What is written in its file.
     pub(super) file: Arc<Catalogue>,
+    /// What is rolled out there: the machine while the node is on, and what is on its disk.
+    pub(super) rollout: Option<Box<RolledOutNode>>,
+}
+
+/// The rollout of a node, and what it and its fleet machine have told each other last.
+#[derive(Debug, Clone)]
+pub(super) struct RolledOutNode {
+    pub(super) world: RolloutWorld,
+    pub(super) fed: BTreeMap<Name, WaveFeed>,
+    pub(super) reported: Option<WaveReport>,
+    pub(super) wake: Option<u64>,
 }
 
 /// What processes of a job do.

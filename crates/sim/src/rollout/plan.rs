@@ -58,6 +58,7 @@ impl Draft {
             failure_timeout: Duration::from_secs(900),
             on_failure: None,
             exit_on_failure: false,
+            wave: None,
             profiles: profiles.split_whitespace().map(profile).collect(),
             templates: templates.iter().map(template).collect(),
             services: services.iter().map(service).collect(),

@@ -10,3 +10,4 @@ mod size;
 mod steered;
 mod stories;
 mod wanted;
+mod waves;

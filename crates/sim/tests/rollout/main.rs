@@ -7,6 +7,7 @@ mod ready;
 mod services;
 mod steered;
 mod stories;
+mod waves;
 
 use mainstay_core::plan::RolloutPlan;
 use mainstay_sim::rollout::{Draft, RolloutWorld, name};

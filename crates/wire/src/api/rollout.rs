@@ -113,6 +113,50 @@ pub struct ProfileStatus {
     pub error: Option<String>,
     /// The versions before the applied one, the last one first.
     pub history: Vec<EarlierVersion>,
+    /// How it goes through the fleet; null if it does not go in waves.
+    #[serde(default)]
+    pub waves: Option<WaveStatus>,
+}
+
+/// How a version of a profile goes through a fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Waves")]
+pub struct WaveStatus {
+    /// The node that asks the source; null while the fleet has no master.
+    #[schemars(with = "Option<String>")]
+    pub conductor: Option<Name>,
+    /// none, storing, wave, resting, applied or back.
+    pub state: String,
+    /// The wave that is under way, or follows the pause, counted from 1.
+    pub wave: Option<usize>,
+    pub waves: usize,
+    pub version: Option<VersionStatus>,
+    /// What was applied in the fleet before.
+    pub before: Option<VersionStatus>,
+    /// The node that it has failed on.
+    #[schemars(with = "Option<String>")]
+    pub failed_on: Option<Name>,
+    /// Why; null if that node was lost.
+    pub failure: Option<String>,
+    /// This node sees no more than half of the nodes: nothing is decided here.
+    pub minority: bool,
+    pub nodes: Vec<WaveNodeStatus>,
+}
+
+/// What a node says of the version that goes through its fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "WaveNode")]
+pub struct WaveNodeStatus {
+    #[schemars(with = "String")]
+    pub name: Name,
+    /// Its wave, counted from 1; null if it is in none.
+    pub wave: Option<usize>,
+    /// applied, stored, waiting, failed, pending, left-out, ended or lost.
+    pub state: String,
+    /// What is applied there.
+    pub applied: Option<VersionStatus>,
+    /// What has failed or is pending there.
+    pub failure: Option<String>,
 }
 
 /// A version that was applied before.

@@ -10,6 +10,7 @@ use crate::{
     keys::{Kind, Reload::Live, Table, api::file, key},
     reader::{Place, Reader, Span, Value},
 };
+use mainstay_core::rollout::WaveSize;
 use std::{path::PathBuf, time::Duration};
 use toml::de::DeValue;
 
@@ -20,6 +21,10 @@ pub(crate) struct RolloutKeys {
     pub(crate) on_failure: Option<Vec<String>>,
     pub(crate) exit_on_failure: Option<bool>,
     pub(crate) signal_files: Option<PathBuf>,
+    pub(crate) wave: Option<WaveSize>,
+    pub(crate) pause: Duration,
+    /// Where it is written.
+    pub(crate) pause_at: Option<Place>,
 }
 
 impl Default for RolloutKeys {
@@ -30,6 +35,9 @@ impl Default for RolloutKeys {
             on_failure: None,
             exit_on_failure: None,
             signal_files: None,
+            wave: None,
+            pause: Duration::from_secs(30),
+            pause_at: None,
         }
     }
 }
@@ -78,8 +86,36 @@ pub(crate) static ROLLOUT: Table<RolloutKeys> = Table {
              path units that watch it.",
             |it, v, r| file(v, r).map(|path| it.signal_files = Some(path)),
         ),
+        key(
+            "wave",
+            Kind::Share,
+            "",
+            Live,
+            "How many nodes of the fleet get a version at a time: a number, or a percentage of those \
+             whose file has the profile, rounded up. Default: every node asks the sources by itself.",
+            |it, v, r| {
+                let size = wave_size(v, r)?;
+                if !r.in_fleet {
+                    r.lonely(v.span);
+                }
+                it.wave = Some(size);
+                Some(())
+            },
+        ),
+        key(
+            "pause",
+            Kind::Duration,
+            "\"30s\"",
+            Live,
+            "Between two waves, after every node of the first has confirmed.",
+            |it, v, r| {
+                it.pause = r.duration(v)?;
+                it.pause_at = Some(r.here(v.span));
+                Some(())
+            },
+        ),
     ],
-    later: &["wave", "pause"],
+    later: &[],
     refused: &[],
 };
 
@@ -88,6 +124,20 @@ pub(crate) static ROLLOUT: Table<RolloutKeys> = Table {
 pub(crate) struct WrittenName {
     pub(crate) name: String,
     pub(crate) at: Place,
+}
+
+/// So many, or so many of a hundred.
+fn wave_size(v: Value<'_>, r: &mut Reader<'_>) -> Option<WaveSize> {
+    let DeValue::String(_) = v.de else { return r.count(v, 1).map(WaveSize::Nodes) };
+    let text = r.filled(v)?;
+    let percent = text.strip_suffix('%').and_then(|it| it.parse().ok());
+    match percent.filter(|it| (1..=100).contains(it)) {
+        Some(percent) => Some(WaveSize::Percent(percent)),
+        None => {
+            let help = "write a number of nodes, or a percentage such as \"10%\"";
+            r.wrong(v.span, format!("'{text}' is neither a number nor a percentage"), help)
+        }
+    }
 }
 
 /// One name, or a list of them.

@@ -16,19 +16,30 @@
 //! - A conductor that sees no more than half of the nodes of the record decides nothing. Nodes that
 //!   were shut down do not count.
 
+mod conduct;
+mod exchange;
 #[cfg(test)]
 mod tests;
+
+pub use conduct::{WaveOffer, conduct};
+pub(crate) use exchange::are_none;
+pub use exchange::{ProfileDelivery, WaveFacts, WaveFeed, WaveRecords, WaveReport};
 
 use super::Version;
 use crate::{clock::Mono, fleet::Number, name::Name};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// What the fleet has decided about one profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaveRecord {
     /// Another, higher one with every decision.
     pub number: Number,
+    /// Who has decided it: of two with the same number the name tells them apart.
+    pub conductor: Name,
     /// The number of its first decision: the same version may be tried again.
     pub begun: Number,
     pub version: Version,
@@ -37,6 +48,9 @@ pub struct WaveRecord {
     pub before: Option<Version>,
     /// Who gets the version when.
     pub waves: Vec<Vec<Name>>,
+    /// Those of them that were not there when their wave began: they get what is applied at the end.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub skipped: BTreeSet<Name>,
     pub stage: WaveStage,
 }
 
@@ -76,6 +90,9 @@ pub struct ProfileCopy {
     /// The last attempt that failed there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedAttempt>,
+    /// What is pending there, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<String>,
 }
 
 /// An attempt that a node has come back from.
@@ -128,6 +145,7 @@ impl WaveSize {
 #[derive(Debug)]
 pub struct WaveView<'a> {
     pub now: Mono,
+    pub conductor: &'a Name,
     /// The number of its next decision.
     pub number: Number,
     /// By name; itself among them.
@@ -153,13 +171,29 @@ impl WaveRecord {
         nodes.extend(last);
         let waves = nodes.chunks(size.of(nodes.len())).map(<[Name]>::to_vec).collect();
         let (number, begun) = (view.number.clone(), view.number.clone());
-        WaveRecord { number, begun, version, before, waves, stage: WaveStage::Storing }
+        let conductor = view.conductor.clone();
+        let (skipped, stage) = (BTreeSet::new(), WaveStage::Storing);
+        WaveRecord { number, conductor, begun, version, before, waves, skipped, stage }
+    }
+
+    /// Of two records the later one counts.
+    #[must_use]
+    pub fn is_after(&self, other: &WaveRecord) -> bool {
+        (&self.number, &self.conductor) > (&other.number, &other.conductor)
+    }
+
+    /// The wave of a node, counted from 0.
+    #[must_use]
+    pub fn wave_of(&self, node: &Name) -> Option<usize> {
+        self.waves.iter().position(|wave| wave.contains(node))
     }
 
     /// What the record serves to a node. `None`: nothing yet, what it has stays.
     #[must_use]
     pub fn version_for(&self, node: &Name) -> Option<&Version> {
-        let is_in = |waves: &[Vec<Name>]| waves.iter().flatten().any(|it| it == node);
+        let is_in = |waves: &[Vec<Name>]| {
+            waves.iter().flatten().any(|it| it == node) && !self.skipped.contains(node)
+        };
         let has = match &self.stage {
             WaveStage::Storing | WaveStage::Back(_) => false,
             WaveStage::Wave { at } => is_in(self.waves.get(..=*at).unwrap_or(&self.waves)),
@@ -187,8 +221,11 @@ impl WaveRecord {
         match &self.stage {
             WaveStage::Applied => false,
             WaveStage::Storing | WaveStage::Wave { .. } | WaveStage::Resting { .. } => true,
+            // One that cannot go back is pending, and one that has nothing to go back to stays.
             WaveStage::Back(_) => members.values().any(|it| {
-                it.presence == MemberPresence::Present && is_same(&it.copy.applied, &self.version)
+                let has = is_same(&it.copy.applied, &self.version);
+                let goes_back = self.before.is_some() && it.copy.pending.is_none();
+                it.presence == MemberPresence::Present && has && goes_back
             }),
         }
     }
@@ -224,7 +261,25 @@ impl WaveRecord {
                 .then_some(WaveStage::Wave { at: *next })?,
             WaveStage::Applied | WaveStage::Back(_) => return None,
         };
-        Some(WaveRecord { number: view.number.clone(), stage, ..self.clone() })
+        let (number, conductor) = (view.number.clone(), view.conductor.clone());
+        let mut skipped = self.skipped.clone();
+        skipped.extend(self.absent_from(view, &stage));
+        Some(WaveRecord { number, conductor, skipped, stage, ..self.clone() })
+    }
+
+    /// Those of a wave that begins that are not there.
+    fn absent_from(&self, view: &WaveView<'_>, stage: &WaveStage) -> Vec<Name> {
+        let wave = match stage {
+            WaveStage::Wave { at } => self.waves.get(*at),
+            WaveStage::Storing
+            | WaveStage::Resting { .. }
+            | WaveStage::Applied
+            | WaveStage::Back(_) => None,
+        };
+        let is_there = |node: &&Name| {
+            view.members.get(*node).is_some_and(|it| it.presence == MemberPresence::Present)
+        };
+        wave.into_iter().flatten().filter(|node| !is_there(node)).cloned().collect()
     }
 
     /// When a conductor is to look again, though nobody has said anything.
@@ -270,6 +325,9 @@ impl WaveRecord {
     }
 
     fn progress(&self, view: &WaveView<'_>, node: &Name) -> WaveProgress {
+        if self.skipped.contains(node) {
+            return WaveProgress::Done;
+        }
         let Some(member) = view.members.get(node) else { return WaveProgress::Failed(None) };
         let copy = &member.copy;
         if let Some(failed) = copy.failed.as_ref().filter(|it| it.begun == self.begun) {

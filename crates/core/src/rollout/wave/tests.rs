@@ -1,5 +1,6 @@
 use super::*;
 use crate::{fleet::Term, rollout::Digest};
+use std::sync::LazyLock;
 
 fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
@@ -26,6 +27,17 @@ struct WaveFleet {
 
 const PAUSE: Duration = Duration::from_secs(30);
 
+static CONDUCTOR: LazyLock<Name> = LazyLock::new(|| name("n01"));
+
+fn view_of(
+    members: &BTreeMap<Name, WaveMember>,
+    now: Mono,
+    number: Number,
+    since: Mono,
+) -> WaveView<'_> {
+    WaveView { now, conductor: &CONDUCTOR, number, members, pause: PAUSE, since }
+}
+
 impl WaveFleet {
     /// `n01` … with version 1, about to get version 2; the first one is the master.
     fn new(nodes: u32, size: WaveSize) -> WaveFleet {
@@ -35,12 +47,13 @@ impl WaveFleet {
                 applied: Some(version(1)),
                 retrieved: Some(version(1)),
                 failed: None,
+                pending: None,
             },
         };
         let members: BTreeMap<Name, WaveMember> =
             (1..=nodes).map(|n| (name(&format!("n{n:02}")), present.clone())).collect();
         let (now, since) = (Mono(0), Mono(0));
-        let view = WaveView { now, number: number(1), members: &members, pause: PAUSE, since };
+        let view = view_of(&members, now, number(1), since);
         let record = WaveRecord::begin(&view, version(2), Some(version(1)), size, &name("n01"));
         WaveFleet { members, record, now, since, decisions: 1, bad: Vec::new() }
     }
@@ -71,7 +84,7 @@ impl WaveFleet {
     fn decide(&mut self) -> bool {
         let number = number(self.decisions + 1);
         let WaveFleet { members, now, since, .. } = self;
-        let view = WaveView { now: *now, number, members, pause: PAUSE, since: *since };
+        let view = view_of(members, *now, number, *since);
         let Some(next) = self.record.decide(&view) else { return false };
         assert!(next.number > self.record.number);
         assert_eq!(next.begun, self.record.begun);
@@ -186,6 +199,22 @@ fn a_node_lost_in_its_own_wave_is_a_failure() {
 }
 
 #[test]
+fn a_node_lost_before_its_wave_is_left_out_of_it() {
+    let mut fleet = WaveFleet::new(4, WaveSize::Nodes(1));
+    fleet.until_quiet();
+    fleet.member("n03").presence = MemberPresence::Lost;
+    fleet.pass(PAUSE);
+    assert_eq!(fleet.record.stage, WaveStage::Resting { next: 2 });
+    // Back in the middle it is served what is applied, and the rest at the end.
+    fleet.member("n03").presence = MemberPresence::Present;
+    assert_eq!(fleet.record.version_for(&name("n03")), Some(&version(1)));
+    fleet.pass(PAUSE);
+    fleet.pass(PAUSE);
+    assert_eq!(fleet.record.stage, WaveStage::Applied);
+    assert_eq!(fleet.record.version_for(&name("n03")), Some(&version(2)));
+}
+
+#[test]
 fn a_node_lost_in_another_wave_is_none_and_neither_is_one_that_ends() {
     let mut fleet = in_the_second_wave();
     fleet.member("n02").presence = MemberPresence::Lost;
@@ -230,13 +259,7 @@ fn a_drained_node_is_in_no_wave() {
     fleet.pass(PAUSE);
     fleet.pass(PAUSE);
     assert_eq!(fleet.record.stage, WaveStage::Applied);
-    let view = WaveView {
-        now: fleet.now,
-        number: number(90),
-        members: &fleet.members,
-        pause: PAUSE,
-        since: fleet.since,
-    };
+    let view = view_of(&fleet.members, fleet.now, number(90), fleet.since);
     let next = WaveRecord::begin(&view, version(3), None, WaveSize::Nodes(1), &name("n01"));
     assert_eq!(next.waves.concat(), [name("n02"), name("n01")]);
 }
@@ -249,13 +272,7 @@ fn the_next_conductor_goes_on_from_the_record() {
     fleet.member("n01").presence = MemberPresence::Lost;
     let term = Term { number: 2, master: name("n02") };
     fleet.now = fleet.now.after(PAUSE);
-    let view = WaveView {
-        now: fleet.now,
-        number: Number { term, counter: 1 },
-        members: &fleet.members,
-        pause: PAUSE,
-        since: fleet.since,
-    };
+    let view = view_of(&fleet.members, fleet.now, Number { term, counter: 1 }, fleet.since);
     let next = fleet.record.decide(&view).expect("it goes on");
     assert_eq!(next.stage, WaveStage::Wave { at: 1 });
     assert!(next.number > fleet.record.number);
@@ -272,4 +289,100 @@ fn a_hundred_nodes_bad_from_the_fifth_wave_on_all_come_back() {
     }
     assert!(matches!(fleet.record.stage, WaveStage::Back(_)));
     assert_eq!(fleet.having(&version(1)).len(), 100);
+}
+
+fn offer(byte: u8) -> WaveOffer {
+    WaveOffer { version: version(byte), asked: None }
+}
+
+/// What the conductor of a fleet decides when its source serves this.
+fn offered(fleet: &WaveFleet, byte: u8, asks: bool) -> Option<WaveRecord> {
+    let view = view_of(&fleet.members, fleet.now, number(100), fleet.since);
+    let by = (WaveSize::Nodes(2), &*CONDUCTOR);
+    conduct(&view, Some(&fleet.record), Some(&offer(byte)), asks, None, by)
+}
+
+#[test]
+fn another_version_begins_once_nothing_is_under_way() {
+    let mut fleet = WaveFleet::new(3, WaveSize::Nodes(3));
+    fleet.work();
+    let next = offered(&fleet, 3, false).expect("the version under way goes on");
+    assert_eq!((next.version, next.stage), (version(2), WaveStage::Wave { at: 0 }));
+    fleet.until_quiet();
+    assert_eq!(fleet.record.stage, WaveStage::Applied);
+    assert_eq!(offered(&fleet, 2, false), None, "it has that");
+    let next = offered(&fleet, 3, false).expect("another one begins");
+    assert_eq!((next.before, next.stage), (Some(version(2)), WaveStage::Storing));
+    assert_eq!((next.begun, next.waves.len()), (number(100), 2));
+    fleet.member("n02").presence = MemberPresence::Lost;
+    fleet.member("n03").presence = MemberPresence::Lost;
+    assert_eq!(offered(&fleet, 3, false), None, "half of the nodes or less begin nothing");
+}
+
+#[test]
+fn what_has_failed_begins_again_when_somebody_asks_or_the_source_has_served_another() {
+    let mut fleet = WaveFleet::new(3, WaveSize::Nodes(3));
+    fleet.bad = vec![name("n02")];
+    fleet.until_quiet();
+    assert!(matches!(fleet.record.stage, WaveStage::Back(_)));
+    assert_eq!(offered(&fleet, 2, false), None);
+    let again = offered(&fleet, 2, true).expect("somebody asks");
+    assert_eq!((again.version, again.before), (version(2), Some(version(1))));
+    assert!(again.begun > fleet.record.begun, "earlier answers do not count");
+    // The source has gone back: all have that already.
+    fleet.record = offered(&fleet, 1, false).expect("it is noted");
+    assert_eq!((&fleet.record.version, &fleet.record.stage), (&version(1), &WaveStage::Applied));
+    assert_eq!(offered(&fleet, 2, false).expect("it may come again").stage, WaveStage::Storing);
+}
+
+#[test]
+fn a_version_that_was_lost_with_its_only_holder_is_replaced() {
+    let mut fleet = WaveFleet::new(3, WaveSize::Nodes(1));
+    fleet.member("n01").copy.retrieved = Some(version(2));
+    assert_eq!(offered(&fleet, 3, false), None, "somebody has it");
+    fleet.member("n01").presence = MemberPresence::Lost;
+    assert_eq!(offered(&fleet, 2, false), None, "its source serves it again");
+    let next = offered(&fleet, 3, false).expect("nobody can get it any more");
+    assert_eq!((next.version, next.before), (version(3), Some(version(1))));
+}
+
+#[test]
+fn a_node_that_cannot_go_back_does_not_hold_up_the_next_version() {
+    let mut fleet = WaveFleet::new(3, WaveSize::Nodes(3));
+    fleet.bad = vec![name("n02")];
+    fleet.until_quiet();
+    fleet.member("n03").copy.applied = Some(version(2));
+    assert_eq!(offered(&fleet, 3, false), None, "it goes back");
+    fleet.member("n03").copy.pending = Some("it does not".to_owned());
+    assert!(offered(&fleet, 3, false).is_some());
+}
+
+#[test]
+fn a_delivery_is_read_as_it_was_written_and_shows_nothing() {
+    use crate::{
+        rollout::{Content, SecretValue},
+        text::Secret,
+    };
+    let value = Secret::new("hush");
+    let secret = SecretValue { value, content_type: None, version_id: None };
+    let content = Content {
+        content_type: "text/plain".to_owned(),
+        body: b"caf\xc3\xa9 \xff".to_vec(),
+        secrets: BTreeMap::from([("key".to_owned(), secret)]),
+    };
+    let delivery = ProfileDelivery::new(name("app"), version(2), content.clone());
+    let text = serde_json::to_string(&delivery).expect("JSON");
+    let read: ProfileDelivery = serde_json::from_str(&text).expect("read");
+    assert_eq!(read.content(), content);
+    let shown = format!("{read:?}");
+    assert!(!shown.contains("hush") && !shown.contains("caf"), "{shown}");
+}
+
+#[test]
+fn facts_of_waves_that_say_less_are_read() {
+    let none: WaveFacts = serde_json::from_str("{}").expect("an older node");
+    assert!(none.is_empty());
+    assert_eq!(serde_json::to_string(&none).expect("JSON"), "{}");
+    let copy: ProfileCopy = serde_json::from_str("{\"later\": 1}").expect("a later node");
+    assert_eq!(copy, ProfileCopy::default());
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod status;
 mod units;
+mod waves;
 
 use crate::{
     args::{RolloutAction, RolloutArgs},

@@ -1,5 +1,6 @@
 //! `mainstay rollout status`
 
+use super::waves;
 use crate::term::{self, Page, Tint};
 use mainstay_core::name::Name;
 use mainstay_wire::api::{
@@ -14,6 +15,14 @@ pub(crate) fn page(rollout: &RolloutStatus) -> Page {
     }
     let rows: Vec<_> = rollout.profiles.iter().map(profile).collect();
     page.table(&["PROFILE", "STATE", "VERSION", "AGE", "SOURCE", "NOTE"], &rows);
+    for (name, waves) in
+        rollout.profiles.iter().filter_map(|it| Some((&it.name, it.waves.as_ref()?)))
+    {
+        let (line, tint) = waves::line(name, waves);
+        page.tinted_line(&[(&line, tint)]);
+        let rows: Vec<_> = waves.nodes.iter().map(waves::node).collect();
+        page.table(&["NODE", "WAVE", "STATE", "VERSION", "NOTE"], &rows);
+    }
     let rows: Vec<_> = rollout.templates.iter().map(template).collect();
     page.table(&["TEMPLATE", "STATE", "FILE", "PROFILES"], &rows);
     if !rollout.services.is_empty() {
@@ -66,13 +75,13 @@ pub(super) fn to_the_second(stamp: &str) -> String {
 }
 
 /// A difference goes over many.
-fn first_line(text: &str) -> String {
+pub(super) fn first_line(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     if lines.next().is_some() { format!("{first} …") } else { first.to_owned() }
 }
 
-fn plain(text: impl Into<String>) -> (String, Tint) {
+pub(super) fn plain(text: impl Into<String>) -> (String, Tint) {
     (text.into(), Tint::Plain)
 }
 

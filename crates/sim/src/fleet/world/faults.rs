@@ -99,6 +99,7 @@ impl FleetWorld {
         if let Some(it) = self.nodes.get_mut(node) {
             it.running = None;
         }
+        self.kill_rollout(node);
         self.history().orphan(node);
     }
 
@@ -121,6 +122,8 @@ impl FleetWorld {
         }
         self.look(name);
         self.tell_jobs(name);
+        self.kill_rollout(name);
+        self.begin_rollout(name, true);
     }
 
     /// The others know that it ends; its jobs stop; then it goes.
@@ -133,6 +136,7 @@ impl FleetWorld {
         let jobs: Vec<Name> = running.jobs.keys().cloned().collect();
         self.history().ended.extend(id.map(|id| (node.clone(), id)));
         self.tell(node, FleetInput::Ending);
+        self.end_rollout(node);
         for job in jobs {
             let done = self.running(node).and_then(|it| it.stop(None, &job));
             self.go_on_there(node, job, done);

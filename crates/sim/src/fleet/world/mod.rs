@@ -1,10 +1,12 @@
 //! A fleet and its time.
 //!
 //! - `faults`: what happens to it
+//! - `rollouts`: what is rolled out on them
 //! - `steps`: what its nodes do, and what they want done
 //! - `seen`: what somebody sees who looks at all of it
 
 mod faults;
+mod rollouts;
 mod seen;
 mod steps;
 
@@ -219,6 +221,9 @@ impl FleetWorld {
                 }
                 self.tell(&node, FleetInput::Tick);
             }
+            Happening::Rollout { node, run } if self.is_run(&node, run) => {
+                self.rollout_is_due(&node);
+            }
             Happening::Job { node, run, job, incarnation } if self.is_run(&node, run) => {
                 self.progress(&node, job, incarnation);
             }
@@ -232,6 +237,7 @@ impl FleetWorld {
             Happening::Beat { .. }
             | Happening::Tick { .. }
             | Happening::Wake { .. }
+            | Happening::Rollout { .. }
             | Happening::Job { .. }
             | Happening::Told { .. }
             | Happening::Off { .. } => {}
@@ -263,6 +269,7 @@ impl FleetWorld {
         self.net.at(self.now, Happening::Beat { node: name.clone(), run });
         self.net.at(self.now.after(offset), Happening::Tick { node: name.clone(), run });
         self.look(&name);
+        self.begin_rollout(&name, false);
     }
 
     /// An agent of a run, with what is on the disk.

@@ -59,6 +59,7 @@ impl FleetWorld {
             | FleetInput::Rules(_)
             | FleetInput::Readmit { .. }
             | FleetInput::HandOver { .. }
+            | FleetInput::Waves(_)
             | FleetInput::Ending
             | FleetInput::Tick => None,
         };
@@ -105,6 +106,15 @@ impl FleetWorld {
         self.look_at_term(node);
         if let Some(file) = known {
             self.keep_known(node, &file);
+        }
+        let says = self.running(node).and_then(|it| it.fleet.said().cloned());
+        let is_news = match (&said, &says) {
+            (Some(said), Some(says)) => !Arc::ptr_eq(said, says),
+            (None, says) => says.is_some(),
+            (Some(_), None) => true,
+        };
+        if is_news {
+            self.roll_on(node);
         }
     }
 
@@ -261,6 +271,10 @@ impl FleetWorld {
                 self.go_on_there(node, job, done);
             }
             FleetCommand::EndRun { again } => self.shut_down(node, again),
+            FleetCommand::GiveProfile { to, profile, version } => {
+                self.give_profile(node, &to, profile, version);
+            }
+            FleetCommand::TakeProfile(delivery) => self.take_profile(node, &delivery),
         }
     }
 

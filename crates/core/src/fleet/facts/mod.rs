@@ -4,11 +4,21 @@
 //! one twice, changes nothing that the next one does not mend. Only orders are sent, and they are
 //! sent again until the facts of the node show them.
 
+mod own;
+mod shared;
+
+pub use shared::Shared;
+
 use super::{
     Catalogue, Departed, FailureQueue, FleetRequest, FleetStage, JobSaid, Number, RequestId, RunId,
-    Shared, Term, Wishes, Work,
+    Term, Wishes, Work,
 };
-use crate::{clock::Mono, name::Name, text::pairs};
+use crate::{
+    clock::Mono,
+    name::Name,
+    rollout::{ProfileDelivery, Version, WaveFacts},
+    text::pairs,
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -56,6 +66,13 @@ pub struct NodeFacts {
     pub departed: Departed,
     /// What the master has in hand; only the master says so.
     pub work: Option<Arc<Work>>,
+    /// Of profiles that go through the fleet in waves.
+    #[serde(default, skip_serializing_if = "waves_are_empty")]
+    pub waves: Shared<WaveFacts>,
+}
+
+fn waves_are_empty(waves: &Shared<WaveFacts>) -> bool {
+    waves.is_empty()
 }
 
 impl NodeFacts {
@@ -65,7 +82,7 @@ impl NodeFacts {
         let NodeFacts { run, version: _, now: _, machine, in_sync, peers, accepts, .. } = self;
         let NodeFacts { term, highest_term, stage, isolates, drained, hands_over, .. } = self;
         let NodeFacts { ending, catalogue, jobs, wishes, failures, requests, .. } = self;
-        let NodeFacts { departed, work, .. } = self;
+        let NodeFacts { departed, work, waves, .. } = self;
         (run, machine, in_sync) == (&other.run, &other.machine, &other.in_sync)
             && (peers, accepts, isolates) == (&other.peers, &other.accepts, &other.isolates)
             && (term, highest_term, stage) == (&other.term, &other.highest_term, &other.stage)
@@ -73,6 +90,7 @@ impl NodeFacts {
             && (ending, requests) == (&other.ending, &other.requests)
             && (catalogue, jobs, wishes) == (&other.catalogue, &other.jobs, &other.wishes)
             && (failures, departed, work) == (&other.failures, &other.departed, &other.work)
+            && *waves == other.waves
     }
 
     /// Where they say the same as these they become one with them: what a node says again and again
@@ -85,6 +103,7 @@ impl NodeFacts {
         self.wishes.share(&with.wishes);
         self.failures.share(&with.failures);
         self.departed.share(&with.departed);
+        self.waves.share(&with.waves);
         self.share_catalogue(&with.catalogue);
     }
 
@@ -184,6 +203,13 @@ impl JobCopy {
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
     Order(JobOrder),
+    /// Send me the content of a version. Only to who says that it has some of that profile.
+    WantProfile {
+        profile: Name,
+        version: Version,
+    },
+    /// What was wanted.
+    Profile(ProfileDelivery),
 }
 
 /// What a master wants of a node.

@@ -1,0 +1,97 @@
+//! What a conductor decides of one profile: it takes the version under way further, or begins with
+//! what its source serves.
+
+use super::{
+    MemberPresence, Version, WaveMember, WaveRecord, WaveSize, WaveStage, WaveView, is_same,
+};
+use crate::{clock::Mono, name::Name};
+use std::collections::BTreeMap;
+
+/// What the source of a profile has served to its conductor, on whose disk it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct WaveOffer {
+    pub version: Version,
+    /// When somebody has last asked for it, by the clock of the node: what has failed before is tried
+    /// again.
+    pub asked: Option<Mono>,
+}
+
+/// The next record of a profile. `None`: nothing is to be decided.
+///
+/// `asks`: somebody wants what has failed to be tried again. `own`: what the conductor itself has
+/// applied, for a fleet that has no record.
+#[must_use]
+pub fn conduct(
+    view: &WaveView<'_>,
+    record: Option<&WaveRecord>,
+    offer: Option<&WaveOffer>,
+    asks: bool,
+    own: Option<&Version>,
+    (size, master): (WaveSize, &Name),
+) -> Option<WaveRecord> {
+    if let Some(next) = record.and_then(|record| record.decide(view)) {
+        return Some(next);
+    }
+    let version = &offer?.version;
+    let begin = |before: Option<&Version>| {
+        let before = before.filter(|it| !it.is_same_content(version)).cloned();
+        let next = WaveRecord::begin(view, version.clone(), before, size, master);
+        // Nobody could take it: nobody could go on with it, either.
+        (!next.waves.is_empty()).then_some(next)
+    };
+    let Some(record) = record else { return begin(own) };
+    if !record.has_majority(view.members) || !record.may_be_followed(view.members) {
+        return None;
+    }
+    let is_same = record.version.is_same_content(version);
+    match &record.stage {
+        // The same under another name is nothing to tell a service of.
+        WaveStage::Applied if is_same => {
+            (record.version != *version).then(|| record.settled(view, version))
+        }
+        WaveStage::Applied => begin(Some(&record.version)),
+        WaveStage::Storing if is_same => None,
+        WaveStage::Back(_) if is_same => asks.then(|| begin(record.before.as_ref())).flatten(),
+        // Its source has gone back as well: what has failed may come again.
+        WaveStage::Back(_) if super::is_same(&record.before, version) => {
+            Some(record.settled(view, version))
+        }
+        WaveStage::Storing
+        | WaveStage::Wave { .. }
+        | WaveStage::Resting { .. }
+        | WaveStage::Back(_) => begin(record.before.as_ref()),
+    }
+}
+
+impl WaveRecord {
+    /// Another version may begin after it.
+    fn may_be_followed(&self, members: &BTreeMap<Name, WaveMember>) -> bool {
+        let has = |it: &WaveMember| is_same(&it.copy.retrieved, &self.version);
+        match &self.stage {
+            // Whoever had it is gone: nobody can get it any more.
+            WaveStage::Storing => {
+                let mut present =
+                    members.values().filter(|it| it.presence == MemberPresence::Present);
+                !present.any(has)
+            }
+            WaveStage::Wave { .. }
+            | WaveStage::Resting { .. }
+            | WaveStage::Applied
+            | WaveStage::Back(_) => !self.is_under_way(members),
+        }
+    }
+
+    /// This version is applied in the fleet already.
+    fn settled(&self, view: &WaveView<'_>, version: &Version) -> WaveRecord {
+        WaveRecord {
+            number: view.number.clone(),
+            conductor: view.conductor.clone(),
+            begun: view.number.clone(),
+            version: version.clone(),
+            before: None,
+            waves: self.waves.clone(),
+            skipped: self.skipped.clone(),
+            stage: WaveStage::Applied,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Profiles that go through whole fleets in waves.
+
+use crate::shop::quiet;
+use mainstay_core::{
+    name::Name,
+    plan::WavePlan,
+    rollout::{MemberPresence, WaveSize, WaveStage},
+};
+use mainstay_sim::{
+    fleet::{
+        Fault, FleetWorld,
+        scenario::{Scenario, name},
+    },
+    rollout::Draft,
+};
+use std::{collections::BTreeSet, time::Duration};
+
+const PAUSE: Duration = Duration::from_secs(10);
+const BAKE: Duration = Duration::from_secs(2);
+
+fn node(number: usize) -> Name {
+    name(&format!("n{number:03}"))
+}
+
+fn nodes(numbers: impl IntoIterator<Item = usize>) -> BTreeSet<Name> {
+    numbers.into_iter().map(node).collect()
+}
+
+fn app() -> Name {
+    name("app")
+}
+
+/// `n001` … with version 1 of a profile that goes in waves.
+fn fleet(count: usize, size: WaveSize) -> FleetWorld {
+    let names: Vec<String> = (1..=count).map(|it| node(it).to_string()).collect();
+    let mut world = FleetWorld::new(Scenario::of(&names.join(" ")), quiet()).untold();
+    let draft = Draft::new("app", &[("conf", "app")], &[("web", "conf")]).with(|plan| {
+        plan.wave = Some(WavePlan { size, pause: PAUSE });
+        plan.services[0].bake_time = BAKE;
+        // What is to be seen follows from what is noticed.
+        plan.refresh_interval = Duration::from_secs(3600);
+    });
+    world.roll_out(&draft.0, (1..=count).map(node));
+    until(&mut world, "all have the first version", |world| world.having(&app(), 1).len() == count);
+    until(&mut world, "it is applied", |world| stage(world, 1) == Some(WaveStage::Applied));
+    world
+}
+
+/// Lets time pass until it is so.
+fn until(world: &mut FleetWorld, what: &str, is_so: impl Fn(&FleetWorld) -> bool) -> Duration {
+    let begin = world.now();
+    while !is_so(world) {
+        assert!(world.now() - begin < Duration::from_secs(400), "never: {what}");
+        pass(world, Duration::from_millis(50));
+    }
+    world.now() - begin
+}
+
+fn pass(world: &mut FleetWorld, time: Duration) {
+    let end = world.now() + time;
+    world.run_until(end);
+}
+
+fn stage(world: &FleetWorld, of: usize) -> Option<WaveStage> {
+    Some(world.wave_profile(&node(of), &app())?.record?.stage)
+}
+
+fn is_back(world: &FleetWorld, of: usize) -> bool {
+    matches!(stage(world, of), Some(WaveStage::Back(_)))
+}
+
+/// The service of a node cannot use version 2.
+fn break_on(world: &mut FleetWorld, numbers: impl IntoIterator<Item = usize>) {
+    for number in numbers {
+        let services = &mut world.rollout_of(&node(number)).services;
+        services.get_mut(&name("web")).expect("a service").cannot.insert(2);
+    }
+}
+
+/// How often the source was asked, by node.
+fn polls(world: &mut FleetWorld, count: usize) -> Vec<u64> {
+    (1..=count).map(|it| world.rollout_of(&node(it)).sources[&app()].asked).collect()
+}
+
+#[test]
+fn a_version_goes_wave_by_wave_the_master_last_and_one_node_polls() {
+    let mut world = fleet(5, WaveSize::Nodes(2));
+    let before = polls(&mut world, 5);
+    assert_eq!(before[1..], [0, 0, 0, 0], "only the master has asked");
+    world.serve(&app(), 2);
+    until(&mut world, "the first wave has it", |world| world.having(&app(), 2) == nodes([2, 3]));
+    for number in 1..=5 {
+        let kept = &world.rollout_of(&node(number)).kept.profiles[&app()];
+        let on_disk = kept.shared.iter().chain(&kept.applied).any(|it| it.digest.0[0] == 2);
+        assert!(on_disk, "n00{number} has it on its disk before anybody begins");
+    }
+    let took = until(&mut world, "the second wave has it", |world| {
+        world.having(&app(), 2) == nodes([2, 3, 4, 5])
+    });
+    assert!(took >= PAUSE + BAKE, "{took:?}");
+    until(&mut world, "the master has it", |world| world.having(&app(), 2).len() == 5);
+    until(&mut world, "it is applied", |world| stage(world, 4) == Some(WaveStage::Applied));
+    let after = polls(&mut world, 5);
+    assert_eq!((after[0], &after[1..]), (before[0] + 1, &[0, 0, 0, 0][..]));
+    assert!((1..=5).all(|it| world.rollout_of(&node(it)).is_whole()));
+}
+
+#[test]
+fn a_hundred_nodes_bad_from_the_fifth_wave_on_are_back_in_five_seconds() {
+    let mut world = fleet(100, WaveSize::Percent(10));
+    // By name, without the master: n002 to n041 are the first four waves.
+    break_on(&mut world, 42..=100);
+    world.serve(&app(), 2);
+    until(&mut world, "four waves have it", |world| world.having(&app(), 2) == nodes(2..=41));
+    until(&mut world, "a node of the fifth fails", |world| {
+        (42..=51).any(|it| is_back(world, it)) || is_back(world, 1)
+    });
+    let took = until(&mut world, "all are back", |world| world.having(&app(), 1).len() == 100);
+    println!("100 nodes: back after {took:?} of virtual time");
+    assert!(took <= Duration::from_secs(5), "{took:?}");
+    // Nothing of it comes back, and what has worked does not go on.
+    pass(&mut world, PAUSE * 3);
+    assert_eq!(world.having(&app(), 1).len(), 100);
+    let profile = world.wave_profile(&node(7), &app()).expect("it goes in waves");
+    assert!(profile.has_majority && profile.conductor == Some(node(1)));
+}
+
+/// The master of five is lost at a stage of a version; what the others do after that.
+fn without_master(is_there: impl Fn(&FleetWorld) -> bool) -> FleetWorld {
+    let mut world = fleet(5, WaveSize::Nodes(1));
+    world.serve(&app(), 2);
+    // It may be over in a few milliseconds.
+    while !is_there(&world) {
+        assert!(world.now() < Duration::from_secs(600), "never");
+        pass(&mut world, Duration::from_micros(500));
+    }
+    world.inflict(Fault::Crash(node(1)));
+    world
+}
+
+#[test]
+fn the_next_master_goes_on_from_whatever_stage_the_last_one_was_at() {
+    type IsStage = fn(&WaveStage) -> bool;
+    let stages: [(&str, IsStage); 4] = [
+        ("storing", |it| *it == WaveStage::Storing),
+        ("in the first wave", |it| *it == WaveStage::Wave { at: 0 }),
+        ("between two waves", |it| *it == WaveStage::Resting { next: 2 }),
+        ("in the third wave", |it| *it == WaveStage::Wave { at: 2 }),
+    ];
+    for (what, is_at) in stages {
+        let mut world = without_master(|world| stage(world, 2).as_ref().is_some_and(is_at));
+        until(&mut world, what, |world| world.having(&app(), 2) == nodes(2..=5));
+        until(&mut world, what, |world| stage(world, 3) == Some(WaveStage::Applied));
+        // It comes back with the old one, and gets the applied one.
+        assert_eq!(world.having(&app(), 1), nodes([]));
+        world.inflict(Fault::Boot(node(1)));
+        until(&mut world, what, |world| world.having(&app(), 2) == nodes(1..=5));
+    }
+}
+
+#[test]
+fn a_way_back_goes_on_without_the_master_that_began_it() {
+    let mut world = fleet(5, WaveSize::Nodes(2));
+    break_on(&mut world, [5]);
+    world.serve(&app(), 2);
+    until(&mut world, "the first wave has it", |world| world.having(&app(), 2) == nodes([2, 3]));
+    until(&mut world, "it goes back", |world| is_back(world, 1));
+    world.inflict(Fault::Crash(node(1)));
+    until(&mut world, "all are back", |world| world.having(&app(), 1) == nodes(2..=5));
+    pass(&mut world, PAUSE * 3);
+    assert_eq!(world.having(&app(), 1), nodes(2..=5));
+    // The next master does not begin again what has failed.
+    world.inflict(Fault::Boot(node(1)));
+    pass(&mut world, PAUSE * 3);
+    assert_eq!(world.having(&app(), 1), nodes(1..=5));
+    // Another version works.
+    world.serve(&app(), 3);
+    until(&mut world, "all have the next", |world| world.having(&app(), 3) == nodes(1..=5));
+}
+
+#[test]
+fn an_agent_that_dies_in_its_own_wave_goes_on_and_a_node_that_does_brings_all_back() {
+    let mut world = fleet(4, WaveSize::Nodes(1));
+    world.serve(&app(), 2);
+    let in_second = |world: &FleetWorld| stage(world, 3) == Some(WaveStage::Wave { at: 1 });
+    until(&mut world, "the second wave", in_second);
+    world.inflict(Fault::NewAgent(node(3)));
+    world.inflict(Fault::NewAgent(node(1)));
+    until(&mut world, "all have it", |world| world.having(&app(), 2) == nodes(1..=4));
+    world.serve(&app(), 3);
+    until(&mut world, "the second wave", in_second);
+    world.inflict(Fault::Crash(node(3)));
+    let took =
+        until(&mut world, "all are back", |world| world.having(&app(), 2) == nodes([1, 2, 4]));
+    println!("a lost node: back after {took:?} of virtual time");
+    assert!(is_back(&world, 2) && took <= Duration::from_secs(5), "{took:?}");
+    // It had begun, and never gets what failed.
+    world.inflict(Fault::Boot(node(3)));
+    until(&mut world, "it is back, too", |world| world.having(&app(), 2) == nodes(1..=4));
+    pass(&mut world, PAUSE * 2);
+    assert_eq!(world.having(&app(), 3), nodes([]));
+}
+
+#[test]
+fn a_minority_keeps_what_it_has_and_says_so() {
+    let mut world = fleet(5, WaveSize::Nodes(1));
+    world.serve(&app(), 2);
+    until(&mut world, "the first wave has it", |world| world.having(&app(), 2) == nodes([2]));
+    // The master is on the smaller side, with one that has it.
+    let (one, other) = (vec![node(1), node(2)], vec![node(3), node(4), node(5)]);
+    world.inflict(Fault::Cut { one, other, one_way: false });
+    until(&mut world, "the larger side goes on", |world| {
+        world.having(&app(), 2) == nodes([2, 3, 4, 5])
+    });
+    let small = world.wave_profile(&node(1), &app()).expect("it goes in waves");
+    assert!(!small.has_majority);
+    let lost = |it: &&mainstay_core::fleet::WaveNode| it.presence == MemberPresence::Lost;
+    assert_eq!(small.nodes.iter().filter(lost).count(), 3);
+    assert!(!matches!(stage(&world, 1), Some(WaveStage::Applied)));
+    // Nor does it begin another one.
+    world.serve(&app(), 3);
+    pass(&mut world, Duration::from_secs(5));
+    assert!(world.having(&app(), 3).is_disjoint(&nodes([1, 2])));
+    world.inflict(Fault::Heal);
+    until(&mut world, "all have the last", |world| world.having(&app(), 3) == nodes(1..=5));
+}
+
+#[test]
+fn who_comes_late_gets_what_is_applied_and_is_pending_alone_if_it_fails() {
+    let mut world = fleet(4, WaveSize::Nodes(2));
+    world.inflict(Fault::Crash(node(4)));
+    pass(&mut world, Duration::from_secs(5));
+    world.serve(&app(), 2);
+    until(&mut world, "the others have it", |world| world.having(&app(), 2) == nodes([1, 2, 3]));
+    until(&mut world, "applied", |world| stage(world, 1) == Some(WaveStage::Applied));
+    break_on(&mut world, [4]);
+    world.inflict(Fault::Boot(node(4)));
+    until(&mut world, "the late one has failed", |world| {
+        let profile = world.wave_profile(&node(1), &app());
+        let late = profile.and_then(|it| it.nodes.into_iter().find(|it| it.name == node(4)));
+        late.is_some_and(|it| it.copy.failed.is_some())
+    });
+    pass(&mut world, PAUSE);
+    assert_eq!(world.having(&app(), 1), nodes([4]));
+    assert_eq!(world.having(&app(), 2), nodes([1, 2, 3]));
+    assert_eq!(stage(&world, 1), Some(WaveStage::Applied));
+    // It gets the next one like everybody.
+    world.serve(&app(), 3);
+    until(&mut world, "all have the next", |world| world.having(&app(), 3) == nodes(1..=4));
+}

@@ -1,0 +1,163 @@
+//! A profile that goes through real nodes in waves.
+
+use super::TestFleet;
+use mainstay_tests::{Node, until};
+use serde_json::{Value, json};
+use std::{fs, path::Path};
+
+const SECRET: &str = "hush-hush-4711";
+
+/// A job that a version with `broken` in it kills, where there is a file `fragile`.
+fn config(pause: &str) -> String {
+    format!(
+        r#"
+        [rollout]
+        wave = 1
+        pause = "{pause}"
+        [profiles.app]
+        source = "file"
+        path = "app.json"
+        [templates.conf]
+        src = "web.conf.j2"
+        dst = "out/web.conf"
+        profiles = ["app"]
+        [services.web]
+        job = "web"
+        templates = ["conf"]
+        reload_timeout = "10s"
+        bake_time = "200ms"
+        [jobs.web]
+        exec = ["sh", "-c", "test -e fragile && grep -q broken out/web.conf && exit 3; echo >&3; exec sleep 1000"]
+        health = {{ fd = 3 }}
+        when = {{ source = "template.conf", once = "healthy" }}
+        "#
+    )
+}
+
+/// Another version, in one piece.
+fn put(dir: &Path, version: &str) {
+    let (new, place) = (dir.join("app.json.new"), dir.join("app.json"));
+    let profile = json!({ "name": version, "secrets": { "key": { "file": dir.join("key") } } });
+    fs::write(&new, profile.to_string()).expect("written");
+    fs::rename(new, place).expect("renamed");
+}
+
+/// Three nodes with the first version. Only the source of the master is right: those of the others
+/// are never to be asked. Nor does anybody else have the secret.
+fn rolled_out(pause: &str) -> TestFleet {
+    let fleet = TestFleet::launch_with(3, &config(pause), |n, dir| {
+        fs::create_dir(dir.join("out")).expect("made");
+        let template = "name = {{ app.name }}\nkey = {{ secrets.key }}\n";
+        fs::write(dir.join("web.conf.j2"), template).expect("written");
+        put(dir, if n == 1 { "one" } else { "poison" });
+        if n == 1 {
+            super::write_key(&dir.join("key"), SECRET);
+        }
+    });
+    fleet.until_in_operation();
+    until_everywhere(&fleet, "one");
+    until_stage(&fleet, "applied");
+    fleet
+}
+
+fn rendered(node: &Node) -> String {
+    fs::read_to_string(node.path().join("out/web.conf")).unwrap_or_default()
+}
+
+fn has(node: &Node, version: &str) -> bool {
+    rendered(node) == format!("name = {version}\nkey = {SECRET}\n")
+}
+
+fn profile(node: &Node) -> Value {
+    let status = node.ask(&["rollout", "status", "--json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+    status["profiles"][0].clone()
+}
+
+/// Every node has applied it, by its own word.
+fn until_everywhere(fleet: &TestFleet, version: &str) {
+    for node in &fleet.nodes {
+        until(&format!("{version} is applied"), || {
+            let state = profile(node)["state"].clone();
+            (has(node, version) && state == "applied").then_some(())
+        });
+    }
+}
+
+fn until_stage(fleet: &TestFleet, stage: &str) {
+    for node in &fleet.nodes {
+        until(&format!("the version is {stage}"), || {
+            (profile(node)["waves"]["state"] == stage).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_good_version_goes_node_by_node_and_one_node_asks_the_source() {
+    let fleet = rolled_out("100ms");
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    put(first.path(), "two");
+    until_everywhere(&fleet, "two");
+    until_stage(&fleet, "applied");
+    let applied = |node: &Node| profile(node)["applied_at"].as_str().map(str::to_owned);
+    let times = [second, third, first].map(applied);
+    assert!(times.is_sorted() && times[0].is_some(), "by name, the master last: {times:?}");
+    for node in [second, third] {
+        let profile = profile(node);
+        assert_eq!(profile["answered_at"], Value::Null, "its source was never asked: {profile}");
+        assert_eq!(profile["waves"]["conductor"], "n1", "{profile}");
+        let answers = profile["waves"]["nodes"].as_array().cloned().unwrap_or_default();
+        assert!(answers.len() == 3 && answers.iter().all(|it| it["state"] == "applied"));
+        let refused = node.ask(&["rollout", "refresh", "app"]);
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(told.contains("node 'n1' asks the source of profile 'app'"), "{told}");
+    }
+    for node in &fleet.nodes {
+        let shown = [&["rollout", "status"][..], &["rollout", "status", "--json"], &["events"]];
+        let shown: String = shown.iter().map(|args| node.must(args)).collect();
+        assert!(!shown.contains(SECRET) && !node.stderr().contains(SECRET), "a secret is shown");
+    }
+}
+
+#[test]
+fn a_version_that_fails_on_one_node_comes_back_everywhere() {
+    let fleet = rolled_out("100ms");
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    fs::write(third.path().join("fragile"), "").expect("written");
+    let mut events = second.events();
+    put(first.path(), "broken");
+    // It gets there, and comes back from it though nothing was wrong there.
+    events.wait_for("template.conf", "changed");
+    events.wait_for("template.conf", "changed");
+    until_stage(&fleet, "back");
+    until_everywhere(&fleet, "one");
+    for node in &fleet.nodes {
+        node.running("web");
+        let told = node.ask(&["rollout", "status"]);
+        let told = String::from_utf8_lossy(&told.stdout).into_owned();
+        assert!(told.contains("which failed on n3: "), "{told}");
+        let why = node.must(&["why", "profile.app"]);
+        assert!(why.contains("failed on n3"), "{why}");
+    }
+    put(first.path(), "three");
+    until_everywhere(&fleet, "three");
+}
+
+#[test]
+fn waves_go_on_when_the_agent_or_the_node_that_conducts_them_is_killed() {
+    let fleet = rolled_out("1s");
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    put(first.path(), "two");
+    until("the first wave has it", || has(second, "two").then_some(()));
+    assert!(!has(third, "two"), "there is a pause");
+    first.kill_agent();
+    until_everywhere(&fleet, "two");
+    until_stage(&fleet, "applied");
+    // The whole node: the others have all they need.
+    put(first.path(), "three");
+    until("the first wave has it", || has(second, "three").then_some(()));
+    super::kill(first);
+    until("the second wave has it", || has(third, "three").then_some(()));
+    until("it is applied", || (profile(third)["waves"]["state"] == "applied").then_some(()));
+    assert_eq!(profile(third)["waves"]["conductor"], "n2");
+}
