@@ -38,6 +38,8 @@ struct Soak {
     warm_up: Duration,
     /// How much the median of the last third may lie above that of the first.
     growth_kib: u64,
+    /// So many of a hundred runs that the clock owes to a job take place.
+    runs: u64,
     /// The longest time between two runs of one job.
     gap: Duration,
     /// The 99th percentile of `GET /v1/status` and of `/metrics`.
@@ -55,6 +57,7 @@ fn a_busy_node_keeps_the_pace_and_leaves_nobody_unreaped() {
         length: Duration::from_secs(18),
         warm_up: Duration::from_secs(8),
         growth_kib: 16 << 10,
+        runs: 25,
         gap: Duration::from_secs(10),
         answer: Duration::from_secs(2),
         followed: 10,
@@ -72,6 +75,7 @@ fn the_long_form() {
         length: Duration::from_secs(60 * minutes),
         warm_up: Duration::from_secs(60),
         growth_kib: 512,
+        runs: 90,
         gap: Duration::from_secs(3),
         answer: Duration::from_millis(200),
         followed: 90,
@@ -101,7 +105,7 @@ fn soak(soak: Soak) {
     let (fewest, most) = (ticks.iter().min().expect("jobs"), ticks.iter().max().expect("jobs"));
     let gap = runs.longest_gap("tick");
     println!("runs of each: {fewest} to {most}, owed {owed}; longest time between two {gap:.2?}");
-    assert!(*fewest >= owed * 9 / 10, "a job had {fewest} runs in {lasted:?}");
+    assert!(*fewest >= owed * soak.runs / 100, "a job had {fewest} runs in {lasted:?}");
     assert!(*most <= owed + 2, "a job had {most} runs in {lasted:?}");
     assert!(gap <= soak.gap, "a job did not run for {gap:?}");
     samples.check(soak);
