@@ -61,6 +61,18 @@ impl Events {
         })
     }
 
+    /// Waits for events of jobs that have nothing to do with each other, in whichever order.
+    pub fn wait_for_all(&mut self, wanted: &[(&str, &str)]) {
+        let mut missing = wanted.to_vec();
+        while !missing.is_empty() {
+            let is =
+                |seen: &Value, it: &(&str, &str)| seen["source"] == it.0 && seen["event"] == it.1;
+            let came =
+                self.wait(&format!("{missing:?}"), |seen| missing.iter().any(|it| is(seen, it)));
+            missing.retain(|it| !is(&came, it));
+        }
+    }
+
     /// Everything up to the end of the stream.
     pub fn to_end(&mut self) -> &[Value] {
         while let Ok(event) = self.lines.recv_timeout(PATIENCE) {

@@ -191,7 +191,7 @@ fn a_restart_of_several_is_one_request_and_each_waits_for_the_new_other() {
         when = { source = "db", once = "healthy" }
         [jobs.db]
         exec = ["sh", "-c", "rm -f up; sleep 0.3; touch up; exec sleep 1000"]
-        health = { exec = ["test", "-e", "up"], interval = "50ms" }
+        health = { exec = ["test", "-e", "up"], interval = "50ms", timeout = "10s" }
     "#;
     let node = Setup::config(config).start();
     let web = node.running("web");
@@ -247,7 +247,7 @@ fn start_returns_when_a_job_has_started_or_says_how_it_ended() {
         exec = ["sleep", "1000"]
         [jobs.slow]
         exec = ["sh", "-c", "rm -f up; sleep 0.3; touch up; exec sleep 1000"]
-        health = { exec = ["test", "-e", "up"], interval = "50ms" }
+        health = { exec = ["test", "-e", "up"], interval = "50ms", timeout = "10s" }
         [jobs.sick]
         exec = ["sleep", "1000"]
         health = { name = "deep", exec = ["sh", "-c", "echo out of order; exit 1"], interval = "50ms" }
@@ -281,7 +281,7 @@ fn the_start_of_an_app_is_done_when_all_with_checks_are_healthy() {
         exec = ["sh", "-c", "rm -f up; sleep 0.5; touch up; exec sleep 1000"]
         app = "shop"
         place = { start_sequence = 1 }
-        health = { exec = ["test", "-e", "up"], interval = "50ms" }
+        health = { exec = ["test", "-e", "up"], interval = "50ms", timeout = "10s" }
         [jobs.web]
         exec = ["sleep", "1000"]
         app = "shop"

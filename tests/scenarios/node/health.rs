@@ -54,7 +54,7 @@ fn an_http_check_gates_others_and_tells_when_it_turns() {
         exit = "never"
         [jobs.api]
         exec = ["sleep", "1000"]
-        health = {{ name = "http", http = {{ url = "http://localhost:{}/", body_matches = "^hel+o$" }}, interval = "100ms" }}
+        health = {{ name = "http", http = {{ url = "http://localhost:{}/", body_matches = "^hel+o$" }}, interval = "100ms", timeout = "10s" }}
         [jobs.client]
         exec = ["sleep", "1000"]
         when = {{ source = "api", once = "healthy" }}
@@ -161,11 +161,11 @@ fn a_healthy_job_that_fails_for_good_is_told_as_unhealthy_once() {
         [jobs.web]
         exec = ["sh", "-c", "sleep 0.3; exit 1"]
         restart = "never"
-        health = { exec = "true", interval = "100ms" }
+        health = { exec = "true", interval = "100ms", timeout = "10s" }
         when = { source = "well", once = "exitSuccess" }
         [jobs.well]
         exec = ["sleep", "0.3"]
-        health = { exec = "true", interval = "100ms" }
+        health = { exec = "true", interval = "100ms", timeout = "10s" }
     "#;
     let node = Setup::config(config).start();
     let mut events = node.events();
@@ -199,8 +199,7 @@ fn a_crash_that_is_mended_in_time_is_no_verdict_and_one_that_is_not_is_one() {
     events.wait_for("follower", "healthy");
     signal(node.running("web"), Signal::KILL);
     events.wait_for("web", "exitFailed");
-    events.wait_for("follower", "stopped");
-    events.wait_for("web", "healthy");
+    events.wait_for_all(&[("follower", "stopped"), ("web", "healthy")]);
     events.wait_for("follower", "healthy");
     assert_eq!(times(&said(&events), "web", "unhealthy"), 0, "{:?}", said(&events));
 
@@ -325,7 +324,7 @@ fn in_maintenance_checks_rest_and_nobody_is_taken_down() {
         [jobs.web]
         exec = ["sleep", "1000"]
         restart = { delay = "10ms" }
-        health = { exec = ["sh", "-c", "echo asked >> asked; [ ! -e broken ]"], interval = "50ms" }
+        health = { exec = ["sh", "-c", "echo asked >> asked; [ ! -e broken ]"], interval = "50ms", timeout = "10s" }
         [jobs.follower]
         exec = ["sleep", "1000"]
         while = { source = "web" }
@@ -366,7 +365,6 @@ fn in_maintenance_checks_rest_and_nobody_is_taken_down() {
     assert_eq!(node.log("cheer"), ["well"], "a verdict that is the same is not said again");
     std::fs::write(node.path().join("broken"), "").expect("the node's directory");
     events.wait_for("web", "unhealthy");
-    events.wait_for("follower", "stopped");
-    events.wait_for("pager", "exitSuccess");
+    events.wait_for_all(&[("follower", "stopped"), ("pager", "exitSuccess")]);
     assert_eq!(times(&said(&events), "web", "unhealthy"), 1, "{:?}", said(&events));
 }

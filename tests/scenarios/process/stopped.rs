@@ -90,7 +90,7 @@ fn a_stop_command_runs_before_the_signal_and_within_the_same_time() {
     let asked = std::fs::read_to_string(node.path().join("asked")).expect("it ran");
     assert_eq!(asked, "blue\n");
     node.until_logged("one", "got TERM");
-    assert!(node.stderr().contains("well"), "{}", node.stderr());
+    node.until_told("well");
     assert_eq!(node.job("one")["exit"]["code"], 0);
     // One that hangs does not save its job.
     node.must(&["stop", "hung"]);
