@@ -2,17 +2,17 @@
 //!
 //! TLS is verified, a redirect is refused, a body that breaks off is no document.
 
-use super::{SourceError, fetcher::Fetched};
-use crate::profile::{self, Document, LARGEST};
-use mainstay_core::{plan::ProfileFormat, tls::Tls};
+use super::{
+    SourceError,
+    fetcher::Fetched,
+    request::{Ask, server_of},
+};
+use crate::profile::{self, Document};
+use mainstay_core::plan::ProfileFormat;
 use mainstay_net::{
     files,
-    http::{
-        Bytes, Connection, HeaderMap, HeaderValue, HttpError, Method, Server, StatusCode, Uri,
-        header, request,
-    },
+    http::{Bytes, HeaderMap, HeaderValue, HttpError, Method, StatusCode, Uri, header},
     percent,
-    tls::ClientTls,
 };
 use mainstay_pool::WATCHED;
 use std::{
@@ -72,7 +72,9 @@ impl HttpSource {
     }
 
     pub(super) async fn fetch(&mut self, fresh: bool) -> Result<Fetched, SourceError> {
-        let (server, target, mut headers) = self.server()?;
+        let uri: Uri = self.url.parse().map_err(|_| SourceError::Url(self.url.clone()))?;
+        let server = server_of(&uri, self.ca.as_deref(), "ca")?;
+        let mut headers = HeaderMap::new();
         if let Some(path) = self.token_file.clone() {
             let token = WATCHED.run(move || files::read_private(&path)).await??;
             headers.insert(
@@ -87,7 +89,7 @@ impl HttpSource {
         if let (Some(etag), false) = (&self.etag, fresh) {
             headers.insert(header::IF_NONE_MATCH, etag.clone());
         }
-        let asked = exchange(&server, target, headers);
+        let asked = Ask::of(&uri, Method::GET, headers, Bytes::new())?.put(&server, None);
         let slow = || HttpError::Slow { address: server.address().to_owned(), limit: LIMIT };
         let (status, headers, bytes) = timeout(LIMIT, asked).await.map_err(|_| slow())??;
         self.take(server.address(), status, &headers, bytes)
@@ -95,36 +97,6 @@ impl HttpSource {
 
     pub(super) fn forget(&mut self) {
         self.etag = None;
-    }
-
-    fn server(&self) -> Result<(Server, Uri, HeaderMap), SourceError> {
-        let bad = || SourceError::Url(self.url.clone());
-        let uri: Uri = self.url.parse().map_err(|_| bad())?;
-        let (Some(host), Some(authority)) = (uri.host(), uri.authority()) else {
-            return Err(bad());
-        };
-        if authority.as_str().contains('@') {
-            return Err(bad());
-        }
-        let secure = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
-            Some(_) | None => return Err(bad()),
-        };
-        let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let tls = match secure {
-            false => None,
-            true => {
-                let settings = Tls { ca_file: self.ca.clone(), ..Tls::default() };
-                Some(ClientTls::new(&settings, host, "ca")?)
-            }
-        };
-        let mut headers = HeaderMap::new();
-        let host_header = HeaderValue::from_str(authority.as_str()).map_err(|_| bad())?;
-        headers.insert(header::HOST, host_header);
-        let target = uri.path_and_query().map_or("/", |it| it.as_str());
-        let target = target.parse().map_err(|_| bad())?;
-        Ok((Server::tcp(host, port).with_tls(tls), target, headers))
     }
 
     fn take(
@@ -160,19 +132,6 @@ impl HttpSource {
         self.etag = headers.get(header::ETAG).cloned();
         Ok(Fetched::Document(Document { format, bytes, label }))
     }
-}
-
-async fn exchange(
-    server: &Server,
-    target: Uri,
-    headers: HeaderMap,
-) -> Result<(StatusCode, HeaderMap, Vec<u8>), HttpError> {
-    let stream = server.connect(None).await?;
-    let connection = Connection::open(stream, server.address()).await?;
-    let mut answer = connection.send(request(Method::GET, target, headers, Bytes::new())).await?;
-    // One that is larger is refused by whoever reads it.
-    let bytes = answer.beginning(LARGEST + 1).await?;
-    Ok((answer.status, answer.headers, bytes))
 }
 
 fn bearer(token: &[u8]) -> Option<HeaderValue> {

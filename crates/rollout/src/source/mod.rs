@@ -14,6 +14,7 @@ mod fetcher;
 mod file;
 mod http;
 mod notices;
+mod request;
 mod secrets;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! AWS by its own SDK: nothing of it is set up before a profile or a secret needs it.
 //!
-//! Names are looked up and certificates verified as everywhere else. The SDK does not try again by
+//! Its requests are made as all others are. The SDK does not try again by
 //! itself: a token of AppConfig is good for one call, and when to come back is core's affair.
 
 mod appconfig;
-mod names;
+mod requests;
 
 pub(super) use appconfig::AppConfig;
 
@@ -14,12 +14,8 @@ use aws_config::{
     stalled_stream_protection::StalledStreamProtectionConfig, timeout::TimeoutConfig,
 };
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
-use aws_smithy_http_client::{
-    Builder,
-    tls::{Provider, rustls_provider::CryptoMode},
-};
 use mainstay_core::text::Secret;
-use names::Names;
+use requests::Requests;
 use std::{
     collections::BTreeMap,
     error::Error as StdError,
@@ -74,16 +70,13 @@ impl AwsPlace {
     }
 
     async fn load(&self) -> SdkConfig {
-        let http = Builder::new()
-            .tls_provider(Provider::Rustls(CryptoMode::Ring))
-            .build_with_resolver(Names);
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT)
             .operation_timeout(LIMIT)
             .operation_attempt_timeout(LIMIT)
             .build();
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
-            .http_client(http)
+            .http_client(Requests::default())
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .timeout_config(timeouts);

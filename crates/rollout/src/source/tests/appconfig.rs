@@ -6,14 +6,18 @@ use std::time::Duration;
 const SESSION: &str = r#"{"InitialConfigurationToken": "token-0"}"#;
 
 fn of_fake(fake: &Fake) -> Source {
+    of_endpoint(&fake.endpoint())
+}
+
+fn of_endpoint(endpoint: &str) -> Source {
     let source = ProfileSource::AppConfig {
         application: "shop".into(),
         environment: "prod".into(),
         profile: "web".into(),
         region: None,
-        endpoint: Some(fake.endpoint()),
+        endpoint: Some(endpoint.to_owned()),
     };
-    Source::new(&plan(source, None), &Shared { aws: Aws::at(fake.endpoint()) })
+    Source::new(&plan(source, None), &Shared { aws: Aws::at(endpoint.to_owned()) })
 }
 
 impl Fake {
@@ -175,4 +179,13 @@ async fn secrets_by_stage_are_read_at_each_load_and_by_id_once() {
     fake.say("400 Bad Request", headers, r#"{"Message": "no such"}"#);
     let told = failed(&mut source, false).await;
     assert!(told.contains("the secret 'b'") && told.contains("ResourceNotFound"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_of_aws_whose_certificate_nobody_knows_is_asked_nothing() {
+    let (fake, _) = Fake::start_tls().await;
+    let mut source = of_endpoint(&fake.endpoint().replace("http:", "https:"));
+    let why = failed(&mut source, true).await;
+    assert!(why.contains("not trusted: nobody we know has issued it"), "{why}");
+    assert_eq!(fake.asked(), Vec::<String>::new());
 }

@@ -6,9 +6,13 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpListener,
     time::sleep,
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{ServerConfig, crypto::ring::default_provider, pki_types::PrivateKeyDer},
 };
 
 pub(super) enum Says {
@@ -27,14 +31,41 @@ pub(super) struct Fake {
 
 impl Fake {
     pub(super) async fn start() -> Fake {
+        Fake::serving(None).await
+    }
+
+    /// In TLS, with a certificate that is its own authority.
+    pub(super) async fn start_tls() -> (Fake, String) {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("made");
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the usual versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .expect("a certificate and its key");
+        (Fake::serving(Some(TlsAcceptor::from(Arc::new(config)))).await, made.cert.pem())
+    }
+
+    async fn serving(tls: Option<TlsAcceptor>) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let fake = Fake { port, script: Arc::default(), asked: Arc::default() };
         let serving = fake.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let serving = serving.clone();
-                tokio::spawn(async move { serving.serve(stream).await });
+                let (serving, tls) = (serving.clone(), tls.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => serving.serve(stream).await,
+                        Some(tls) => {
+                            // One that does not trust it asks nothing.
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serving.serve(stream).await;
+                            }
+                        }
+                    }
+                });
             }
         });
         fake
@@ -67,7 +98,7 @@ impl Fake {
         std::mem::take(&mut *self.asked.lock().expect("ours"))
     }
 
-    async fn serve(&self, mut stream: TcpStream) {
+    async fn serve(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         let mut request = Vec::new();
         let mut buffer = [0; 4096];
         while !is_whole(&request) {

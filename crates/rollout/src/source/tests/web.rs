@@ -84,13 +84,18 @@ async fn a_token_is_sent_and_is_private() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_knows_is_refused() {
-    // A server that speaks no TLS at all fails as well; what counts is that no request is made.
-    let fake = Fake::start().await;
-    let mut source = of_url(&fake.url().replace("http:", "https:"));
-    fake.say("200 OK", "Content-Type: text/plain\r\n", "x");
-    failed(&mut source, true).await;
-    assert!(fake.asked().iter().all(|asked| !asked.contains("GET")));
+async fn a_certificate_that_nobody_knows_is_refused_before_anything_is_asked() {
+    let (fake, cert) = Fake::start_tls().await;
+    let url = fake.url().replace("http:", "https:");
+    let json = "Content-Type: application/json\r\n";
+    let why = failed(&mut of_url(&url), true).await;
+    assert!(why.contains("not trusted: nobody we know has issued it"), "{why}");
+    assert_eq!(fake.asked(), Vec::<String>::new());
+    let dir = TestDir::new("ca");
+    let ca = dir.write("ca.pem", cert);
+    let source = ProfileSource::Http { url, token_file: None, ca: Some(ca) };
+    fake.say("200 OK", json, "{}");
+    served(&mut Source::new(&plan(source, None), &Shared::default()), true).await;
 }
 
 #[tokio::test]
