@@ -20,6 +20,11 @@ impl TestDir {
         TestDir(path)
     }
 
+    /// One that is there already.
+    pub(crate) fn at(path: &Path) -> TestDir {
+        TestDir(path.to_owned())
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

@@ -1,5 +1,7 @@
 //! Sets of files: staged, switched, put back, and cut off anywhere.
 
+mod power_cut;
+
 use super::*;
 use crate::{crash, profile::Document, test_dir::TestDir};
 use mainstay_core::{
@@ -30,13 +32,21 @@ struct Place {
 
 impl Place {
     fn new(test: &str) -> Place {
-        let dir = TestDir::new(test);
+        Place::in_dir(TestDir::new(test))
+    }
+
+    fn in_dir(dir: TestDir) -> Place {
         dir.write("src/a.j2", "a {{ app.word }}\n");
         dir.write("src/b.j2", "b {{ app.word }} {{ secrets.key }}\n");
         dir.write("src/d/x.conf.j2", "x {{ app.word }}\n");
         dir.write("src/d/sub/y.conf", "y {{ app.word }}\n");
         dir.write("src/d/_part", "included");
         fs::create_dir_all(dir.path().join("etc")).expect("a directory");
+        Place::found_in(dir)
+    }
+
+    /// What is there already.
+    fn found_in(dir: TestDir) -> Place {
         let store = Store::open(dir.path()).expect("a store");
         let template = |it: &str, src: &str, dst: &str| TemplatePlan {
             name: name(it),
