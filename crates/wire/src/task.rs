@@ -55,7 +55,7 @@ impl TaskKey {
             owner.as_object_mut()?.values_mut().for_each(|it| {
                 it.as_object_mut().map(|it| it.remove("incarnation"));
             });
-            Some(owner).filter(|_| !key.is_journaled())
+            (!key.is_journaled()).then_some(owner)
         };
         of(self).is_some_and(|owner| Some(owner) == of(other))
     }

@@ -34,7 +34,7 @@ impl WorkBudget {
     pub(super) fn text(&self, size: usize) -> Result<(), TemplateError> {
         let largest = self.largest.fetch_max(size, Relaxed).max(size);
         let cost = size.saturating_add(STEP + largest / SHARE);
-        match self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(cost)) {
+        match self.left.try_update(Relaxed, Relaxed, |left| left.checked_sub(cost)) {
             Ok(_) => Ok(()),
             Err(_) => failed(TOO_MUCH),
         }

@@ -30,7 +30,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(100);
 /// One that was woken and has not greeted by then cannot run.
 const SILENT: Duration = Duration::from_secs(5);
-const GO: [u8; 1] = [b'\n'];
+const GO: [u8; 1] = *b"\n";
 
 #[derive(Debug)]
 pub(crate) struct Spare {

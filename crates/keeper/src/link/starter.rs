@@ -15,7 +15,7 @@ use crate::{
 use mainstay_core::{node::NodePhase, signal::Signal};
 use std::{io, os::fd::OwnedFd};
 
-const STARTED: [u8; 1] = [b'\n'];
+const STARTED: [u8; 1] = *b"\n";
 
 #[derive(Debug)]
 pub(crate) struct Starter {

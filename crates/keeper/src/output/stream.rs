@@ -98,7 +98,7 @@ impl ReadEnd {
     /// Another one will write into it, unless it is closed. His end must be open already.
     pub(super) fn reuse(&self) -> bool {
         let next = |users: u32| (users & ENDED == 0).then_some(users + 1);
-        self.users.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).is_ok()
+        self.users.try_update(Ordering::AcqRel, Ordering::Acquire, next).is_ok()
     }
 }
 
