@@ -113,6 +113,22 @@ fn every_kind_of_unit_is_told_confirmed_and_told_again_on_the_way_back() {
 
     booted.applies("three");
     assert_eq!(booted.lines("srv/restarted").last().map(String::as_str), Some("three"));
+    check_names_the_unit_that_is_not_there(&booted);
+}
+
+fn check_names_the_unit_that_is_not_there(booted: &Booted) {
+    let config = booted.read("etc/mainstay/mainstay.toml");
+    let checked = |config: String| {
+        fs::write(booted.path("srv/checked.toml"), config).expect("written");
+        let output = booted.0.run(&["mainstay", "check", "-c", "/srv/checked.toml"]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    let told = checked(config.clone());
+    assert!(!told.contains("systemd has no unit"), "{told}");
+    let told = checked(config.replace("\"restarted.service\"", "\"restarded.service\""));
+    assert!(told.contains("services.restarted: systemd has no unit restarded.service"), "{told}");
+    assert_eq!(told.matches("systemd has no unit").count(), 1, "{told}");
 }
 
 #[test]
