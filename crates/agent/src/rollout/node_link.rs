@@ -211,6 +211,7 @@ impl Agent {
             // Done beside the loop.
             RolloutCommand::Load { .. }
             | RolloutCommand::Store { .. }
+            | RolloutCommand::Publish { .. }
             | RolloutCommand::Stage { .. }
             | RolloutCommand::Switch { .. }
             | RolloutCommand::Restore { .. }

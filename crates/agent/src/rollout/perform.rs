@@ -35,6 +35,8 @@ pub(super) struct Performers {
     switch: Switch,
     sources: BTreeMap<Name, (ProfilePlan, Arc<Mutex<Source>>)>,
     shared: Shared,
+    /// Why the metric could not be published the last time.
+    unpublished: Arc<Mutex<Option<String>>>,
     notices: Notices,
     noticed: mpsc::UnboundedReceiver<Name>,
     pub(super) units: Arc<Units>,
@@ -61,6 +63,7 @@ impl Performers {
             store,
             sources: BTreeMap::new(),
             shared: Shared::default(),
+            unpublished: Arc::default(),
             notices,
             noticed,
             units: Arc::new(Units::new(None)),
@@ -173,6 +176,19 @@ impl Performers {
                 if let Err(unserved) = ROLLOUT.begin(tidy) {
                     tracing::warn!("cannot tidy up: {unserved}");
                 }
+            }
+            RolloutCommand::Publish { failing } => {
+                let (shared, metric) = (self.shared.clone(), plan.cloudwatch.clone()?);
+                let trouble = self.unpublished.clone();
+                tokio::spawn(async move {
+                    // One after the other, and the same trouble is told once.
+                    let mut told = trouble.lock().await;
+                    let trouble = shared.publish(&metric, failing).await.err();
+                    if let Some(why) = trouble.as_ref().filter(|_| trouble != *told) {
+                        tracing::warn!("metric '{}' is not published: {why}", metric.name);
+                    }
+                    *told = trouble;
+                });
             }
             RolloutCommand::Inspect { op, service: name } => match service(&name)?.target {
                 ServiceTarget::Unit(unit) => {

@@ -69,6 +69,7 @@ pub(super) fn rollout(
         signal_files: keys.signal_files,
         exit_on_failure: keys.exit_on_failure.unwrap_or(jobs.is_empty()),
         wave,
+        cloudwatch: keys.cloudwatch,
         profiles,
         templates,
         services,

@@ -214,6 +214,7 @@ static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
         .chain(api::xmlrpc::XML_RPC.listed("api.xmlrpc"))
         .chain(fleet::FLEET.listed("fleet"))
         .chain(rollout::ROLLOUT.listed("rollout"))
+        .chain(rollout::cloudwatch::CLOUDWATCH.listed("rollout.cloudwatch"))
         .chain(rollout::profile::PROFILE.listed("profiles.NAME"))
         .chain(rollout::template::TEMPLATE.listed("templates.NAME"))
         .chain(rollout::service::SERVICE.listed("services.NAME"))

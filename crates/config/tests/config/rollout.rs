@@ -32,7 +32,7 @@ templates = ["conf"]
 
 /// Of a table whose keys need others.
 pub(super) fn is_of_rollout(table: &str) -> bool {
-    ["profiles.", "templates.", "services."].iter().any(|it| table.starts_with(it))
+    ["profiles.", "templates.", "services.", "rollout."].iter().any(|it| table.starts_with(it))
 }
 
 fn rollout(text: &str) -> RolloutPlan {
@@ -83,6 +83,23 @@ fn a_node_that_only_rolls_out_goes_on_and_ends_when_that_has_failed() {
     assert_eq!(rollout.services[0].target, ServiceTarget::Unit("web.service".to_owned()));
     let stays = format!("[rollout]\nexit_on_failure = false\n{without}");
     assert!(!self::rollout(&stays).exit_on_failure);
+}
+
+#[test]
+fn a_metric_has_a_namespace_of_its_own_and_a_name() {
+    let written = |table: &str| format!("[rollout]\ncloudwatch = {table}\n{WHOLE}");
+    let whole = r#"{ namespace = "Shop", metric = "Failed", dimensions = { A = "1", B = "2" } }"#;
+    let metric = rollout(&written(whole)).cloudwatch.expect("a metric");
+    assert_eq!((metric.namespace.as_str(), metric.name.as_str()), ("Shop", "Failed"));
+    let dimensions = [("A", "1"), ("B", "2")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    assert_eq!(metric.dimensions, dimensions);
+    for (table, why) in [
+        (r#"{ metric = "Failed" }"#, "'namespace' is missing"),
+        (r#"{ namespace = "Shop" }"#, "'metric' is missing"),
+        (r#"{ namespace = "AWS/EC2", metric = "x" }"#, "namespaces of AWS itself"),
+    ] {
+        assert!(refused(&written(table)).contains(why), "{table}: {}", refused(&written(table)));
+    }
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub use fleet::{
 pub use log::{FileFormat, ForwardFormat, ForwardTo, Keep, Log, NodeLog};
 pub use longest_stop::{LongestStop, USUAL_SHUTDOWN};
 pub use rollout::{
-    HealthComparison, HealthSource, ProfileFormat, ProfilePlan, ProfileSource, ReloadMethod,
-    RolloutPlan, ServiceCheck, ServicePlan, ServiceTarget, TemplatePlan, WavePlan,
+    CloudWatchPlan, HealthComparison, HealthSource, ProfileFormat, ProfilePlan, ProfileSource,
+    ReloadMethod, RolloutPlan, ServiceCheck, ServicePlan, ServiceTarget, TemplatePlan, WavePlan,
 };
 pub use telemetry::{ContainerPilotPlan, Listen, MetricKind, MetricPlan, TelemetryPlan};
 pub use when::{Awaited, Condition, Cron, OnLoss, RolloutSource, SourceRef, Trigger, When, While};

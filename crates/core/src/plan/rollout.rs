@@ -28,9 +28,26 @@ pub struct RolloutPlan {
     /// Through the fleet in waves; `None`: each node by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave: Option<WavePlan>,
+    /// Where it is published whether something has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloudwatch: Option<CloudWatchPlan>,
     pub profiles: Vec<ProfilePlan>,
     pub templates: Vec<TemplatePlan>,
     pub services: Vec<ServicePlan>,
+}
+
+/// A metric of CloudWatch.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CloudWatchPlan {
+    pub namespace: String,
+    pub name: String,
+    /// In the order of the file.
+    #[serde(default)]
+    pub dimensions: Vec<(String, String)>,
+    #[serde(default)]
+    pub region: Option<String>,
+    #[serde(default)]
+    pub endpoint: Option<String>,
 }
 
 /// `wave` and `pause` of `[rollout]`.

@@ -54,6 +54,8 @@ pub enum RolloutCommand {
     Probe { op: Op, service: Name, check: usize, target: ProbeTarget, deadline: Mono },
     /// Run `on_failure`. Answered by `HookDone`.
     RunHook { op: Op, failure: FailureReport },
+    /// Publish the metric: whether something has failed. Nobody waits for what comes of it.
+    Publish { failing: bool },
     /// What was stored, staged and copied can go, all but this. Said whenever less is needed, and
     /// at the first input: what an agent before has staged without a record goes, too.
     Retain { versions: BTreeMap<Name, Vec<Version>>, files: Arc<[StagedFile]> },

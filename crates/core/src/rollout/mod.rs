@@ -22,7 +22,7 @@
 //!   updates as well.
 //!
 //! `round` asks for profiles, `update` is an update with its way back, `service` one service in it,
-//! `failure` what is pending, `request` what people want, `replan` what a reload changes. `job_service`
+//! `failure` what is pending, `metric` what is published of that, `request` what people want, `replan` what a reload changes. `job_service`
 //! is a job of this node as a service, `ready` what a service manager hears. `wave` takes a version
 //! through a fleet, node by node, and `feed` is where that meets this node.
 
@@ -33,6 +33,7 @@ mod feed;
 mod input;
 mod job_service;
 mod kept;
+mod metric;
 mod ready;
 mod replan;
 mod request;
@@ -74,6 +75,7 @@ use crate::{
     plan::{ProfilePlan, RolloutPlan, ServicePlan, TemplatePlan},
 };
 use feed::Feeds;
+use metric::Published;
 use round::{Round, RoundPurpose};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -107,6 +109,8 @@ pub struct Rollout {
     is_ready: bool,
     /// `on_failure` is running.
     hook: Option<Op>,
+    /// The last value of the metric.
+    published: Option<Published>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -185,6 +189,7 @@ impl Rollout {
             ending: false,
             is_ready: false,
             hook: None,
+            published: None,
         }
     }
 
@@ -305,6 +310,7 @@ impl Rollout {
         }
         self.poll(step);
         self.run_hook(step);
+        self.publish(step);
         if self.kept.booted && !std::mem::replace(&mut self.is_ready, true) {
             step.commands.push(RolloutCommand::Ready);
         }
@@ -382,7 +388,7 @@ impl Rollout {
             | RolloutStage::Loading { .. }
             | RolloutStage::Storing { .. } => None,
         };
-        own.into_iter().chain(self.next_poll()).min()
+        own.into_iter().chain(self.next_poll()).chain(self.next_publication()).min()
     }
 
     fn profile(&self, name: &Name) -> Option<&ProfilePlan> {
@@ -412,6 +418,6 @@ impl Hash for Rollout {
         (&self.kept, &self.stage, self.ops, &self.sources, &self.boot).hash(hasher);
         (self.maintenance, self.ending, self.is_ready, self.hook).hash(hasher);
         (&self.plan_round, &self.plan_outcome).hash(hasher);
-        (&self.requests, &self.feeds).hash(hasher);
+        (&self.requests, &self.feeds, &self.published).hash(hasher);
     }
 }

@@ -18,6 +18,9 @@ impl Rollout {
     pub(super) fn replan(&mut self, step: &mut RolloutStep, plan: Arc<RolloutPlan>) {
         let before = std::mem::replace(&mut self.plan, plan);
         self.forget_those_gone();
+        if before.cloudwatch != self.plan.cloudwatch {
+            self.published = None;
+        }
         let sources = changed_profiles(&before, &self.plan);
         for name in &sources {
             self.sources.insert(name.clone(), SourceState::default());

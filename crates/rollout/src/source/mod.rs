@@ -26,7 +26,7 @@ pub use notices::Notices;
 use crate::profile::{self, BadSecretRef, DataError, Document, UnknownType};
 use fetcher::{Fetched, Fetcher};
 use mainstay_core::{
-    plan::ProfilePlan,
+    plan::{CloudWatchPlan, ProfilePlan},
     rollout::{LoadOutcome, Trouble, Version},
 };
 use mainstay_net::{Backoff, files::FileError, http::HttpError};
@@ -71,6 +71,9 @@ pub(crate) enum SourceError {
     #[cfg(feature = "aws")]
     #[error("AppConfig: {why}")]
     AppConfig { why: String, busy: bool, not_before: Option<Duration> },
+    #[cfg(feature = "aws")]
+    #[error("CloudWatch: {why}")]
+    CloudWatch { why: String },
     #[cfg(not(feature = "aws"))]
     #[error("this binary was built without AWS")]
     NoAws,
@@ -110,6 +113,26 @@ pub struct Loaded {
 pub struct Shared {
     #[cfg(feature = "aws")]
     pub aws: Aws,
+}
+
+impl Shared {
+    /// Publishes whether something has failed.
+    ///
+    /// # Errors
+    /// For people: the next value is published in its time.
+    pub async fn publish(&self, metric: &CloudWatchPlan, failing: bool) -> Result<(), String> {
+        #[cfg(feature = "aws")]
+        let published = {
+            let place = self.aws.place(metric.region.as_deref(), metric.endpoint.as_deref());
+            place.publish(metric, u8::from(failing)).await
+        };
+        #[cfg(not(feature = "aws"))]
+        let published: Result<(), SourceError> = {
+            let _ = (metric, failing);
+            Err(SourceError::NoAws)
+        };
+        published.map_err(|error| error.to_string())
+    }
 }
 
 /// Between two tries: nodes of one fleet, and profiles of one node, do not come at once.

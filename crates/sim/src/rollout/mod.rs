@@ -51,6 +51,8 @@ pub struct RolloutWorld {
     pub now: u64,
     wake: Option<Mono>,
     pub is_ready: bool,
+    /// The values of the metric.
+    pub published: Vec<bool>,
     pub has_exited: bool,
     /// What has happened, for stories.
     pub told: Option<Vec<String>>,
@@ -93,6 +95,7 @@ impl RolloutWorld {
             now: SECOND,
             wake: None,
             is_ready: false,
+            published: Vec::new(),
             has_exited: false,
             told: None,
             hooks: Vec::new(),
@@ -227,6 +230,10 @@ impl RolloutWorld {
                     .flat_map(|it| it.old.iter().map(|old| &old.copy).chain([&it.staged]))
                     .collect();
                 self.copies.retain(|place, _| needed.contains(place));
+                return None;
+            }
+            RolloutCommand::Publish { failing } => {
+                self.published.push(failing);
                 return None;
             }
             RolloutCommand::Ready => {

@@ -59,6 +59,7 @@ impl Draft {
             on_failure: None,
             exit_on_failure: false,
             wave: None,
+            cloudwatch: None,
             profiles: profiles.split_whitespace().map(profile).collect(),
             templates: templates.iter().map(template).collect(),
             services: services.iter().map(service).collect(),

@@ -2,7 +2,7 @@
 
 use super::{applied, booted, file, serve, silence, small, spoil, told};
 use mainstay_core::{
-    plan::RolloutPlan,
+    plan::{CloudWatchPlan, RolloutPlan},
     rollout::{RolloutCommand, RolloutPhase, RolloutRequest},
 };
 use mainstay_sim::rollout::{Draft, RolloutWorld, name};
@@ -36,6 +36,29 @@ fn a_version_that_a_service_cannot_use_comes_back() {
     assert_eq!((world.phase(), applied(&world, "a")), (RolloutPhase::Pending, Some(1)));
     let failure = world.machine.as_ref().and_then(|it| it.facts().failure).expect("pending");
     assert!(failure.came_back && failure.failure.contains("'y'"), "{failure:?}");
+}
+
+#[test]
+fn the_metric_says_every_minute_whether_something_has_failed_and_at_once_when_it_changes() {
+    let metric = CloudWatchPlan { name: "RolloutFailed".to_owned(), ..CloudWatchPlan::default() };
+    let plan = RolloutPlan { cloudwatch: Some(metric), ..plan() };
+    let mut world = booted(plan.clone());
+    world.run_for(125);
+    assert_eq!(std::mem::take(&mut world.published), [false; 3], "at the boot, then each minute");
+    spoil(&mut world, "web", 2);
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    let published = std::mem::take(&mut world.published);
+    assert_eq!(published.last(), Some(&true));
+    world.run_for(61);
+    assert_eq!(std::mem::take(&mut world.published), [true], "as long as it is pending");
+    serve(&mut world, "app", 1);
+    world.run_for(31);
+    assert_eq!(std::mem::take(&mut world.published), [false], "at once");
+
+    let mut world = booted(RolloutPlan { cloudwatch: None, ..plan });
+    world.run_for(200);
+    assert_eq!(world.published, Vec::<bool>::new());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! rolled out.
 
 pub(crate) mod check;
+pub(crate) mod cloudwatch;
 pub(crate) mod profile;
 pub(crate) mod service;
 pub(crate) mod template;
@@ -10,7 +11,7 @@ use crate::{
     keys::{Kind, Reload::Live, Table, api::file, key},
     reader::{Place, Reader, Span, Value},
 };
-use mainstay_core::rollout::WaveSize;
+use mainstay_core::{plan::CloudWatchPlan, rollout::WaveSize};
 use std::{path::PathBuf, time::Duration};
 use toml::de::DeValue;
 
@@ -20,6 +21,7 @@ pub(crate) struct RolloutKeys {
     pub(crate) failure_timeout: Duration,
     pub(crate) on_failure: Option<Vec<String>>,
     pub(crate) exit_on_failure: Option<bool>,
+    pub(crate) cloudwatch: Option<CloudWatchPlan>,
     pub(crate) signal_files: Option<PathBuf>,
     pub(crate) wave: Option<WaveSize>,
     pub(crate) pause: Duration,
@@ -34,6 +36,7 @@ impl Default for RolloutKeys {
             failure_timeout: Duration::from_secs(15 * 60),
             on_failure: None,
             exit_on_failure: None,
+            cloudwatch: None,
             signal_files: None,
             wave: None,
             pause: Duration::from_secs(30),
@@ -76,6 +79,15 @@ pub(crate) static ROLLOUT: Table<RolloutKeys> = Table {
             Live,
             "Whether a final failure ends the node, with exit code 1. Default: only if it has no jobs.",
             |it, v, r| r.boolean(v).map(|exit| it.exit_on_failure = Some(exit)),
+        ),
+        key(
+            "cloudwatch",
+            Kind::Table,
+            "",
+            Live,
+            "A metric of CloudWatch that says whether something has failed: every minute, and at \
+             every change.",
+            |it, v, r| cloudwatch::read(v, r).map(|metric| it.cloudwatch = Some(metric)),
         ),
         key(
             "signal_files",

@@ -1,9 +1,10 @@
-//! AWS by its own SDK: nothing of it is set up before a profile or a secret needs it.
+//! AWS by its own SDK: nothing of it is set up before a profile, a secret or a metric needs it.
 //!
 //! Its requests are made as all others are. The SDK does not try again by
 //! itself: a token of AppConfig is good for one call, and when to come back is core's affair.
 
 mod appconfig;
+mod cloudwatch;
 mod requests;
 
 pub(super) use appconfig::AppConfig;

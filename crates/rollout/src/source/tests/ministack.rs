@@ -9,7 +9,7 @@ use std::{
 
 /// Makes an application, deploys versions and changes a secret, by AWS's own library.
 const SCRIPT: &str = r#"
-import sys, json, botocore.session
+import sys, json, datetime, botocore.session
 port, step = sys.argv[1:]
 to = dict(region_name="us-east-1", endpoint_url="http://127.0.0.1:" + port,
           aws_access_key_id="a", aws_secret_access_key="b")
@@ -23,6 +23,15 @@ if step == "begin":
     config.create_deployment_strategy(Name="now", DeploymentDurationInMinutes=0,
         FinalBakeTimeInMinutes=0, GrowthFactor=100, ReplicateTo="NONE")
     secrets.create_secret(Name="prod/db", SecretString="one")
+elif step == "metric":
+    now = datetime.datetime.now(datetime.timezone.utc)
+    hour = datetime.timedelta(hours=1)
+    watch = session.create_client("cloudwatch", **to)
+    found = watch.get_metric_statistics(Namespace="Shop", MetricName="RolloutFailed",
+        Dimensions=[{"Name": "Service", "Value": "web & more"}], StartTime=now - hour,
+        EndTime=now + hour, Period=7200, Statistics=["Sum", "SampleCount"])["Datapoints"]
+    assert sum(it["Sum"] for it in found) == 1, found
+    assert sum(it["SampleCount"] for it in found) == 2, found
 elif step == "rotate":
     secrets.put_secret_value(SecretId="prod/db", SecretString="two")
 else:
@@ -115,4 +124,14 @@ async fn deployments_and_a_rotated_secret_are_new_versions_and_nothing_else_is()
     ministack.does("1");
     source.skip_interval();
     assert!(served(&mut source, false).await.0.is_same_content(&rotated));
+}
+
+#[tokio::test]
+async fn a_metric_is_published_with_its_dimensions() {
+    let Some(ministack) = Ministack::start() else { return };
+    let shared = Shared { aws: Aws::at(format!("http://127.0.0.1:{}", ministack.port)) };
+    let metric = super::cloudwatch::metric();
+    assert_eq!(shared.publish(&metric, false).await, Ok(()));
+    assert_eq!(shared.publish(&metric, true).await, Ok(()));
+    ministack.does("metric");
 }

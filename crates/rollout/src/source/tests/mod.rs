@@ -2,6 +2,8 @@
 
 #[cfg(feature = "aws")]
 mod appconfig;
+#[cfg(feature = "aws")]
+mod cloudwatch;
 mod fake;
 mod files;
 #[cfg(feature = "aws")]
