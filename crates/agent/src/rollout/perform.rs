@@ -36,7 +36,7 @@ pub(super) struct Performers {
     sources: BTreeMap<Name, (ProfilePlan, Arc<Mutex<Source>>)>,
     shared: Shared,
     /// Why the metric could not be published the last time.
-    unpublished: Arc<Mutex<Option<String>>>,
+    unpublished: Arc<Mutex<Option<Trouble>>>,
     notices: Notices,
     noticed: mpsc::UnboundedReceiver<Name>,
     pub(super) units: Arc<Units>,

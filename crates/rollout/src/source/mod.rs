@@ -120,7 +120,7 @@ impl Shared {
     ///
     /// # Errors
     /// For people: the next value is published in its time.
-    pub async fn publish(&self, metric: &CloudWatchPlan, failing: bool) -> Result<(), String> {
+    pub async fn publish(&self, metric: &CloudWatchPlan, failing: bool) -> Result<(), Trouble> {
         #[cfg(feature = "aws")]
         let published = {
             let place = self.aws.place(metric.region.as_deref(), metric.endpoint.as_deref());
@@ -131,7 +131,7 @@ impl Shared {
             let _ = (metric, failing);
             Err(SourceError::NoAws)
         };
-        published.map_err(|error| error.to_string())
+        published.map_err(|error| Trouble(error.to_string()))
     }
 }
 

@@ -45,5 +45,5 @@ async fn a_value_that_is_refused_says_why() {
     let answer = "<ErrorResponse><Error><Message>not allowed</Message></Error></ErrorResponse>";
     fake.say("403 Forbidden", "Content-Type: text/xml\r\n", answer);
     let why = shared.publish(&metric(), false).await.expect_err("refused");
-    assert_eq!(why, "CloudWatch: 403: not allowed");
+    assert_eq!(why.to_string(), "CloudWatch: 403: not allowed");
 }
