@@ -7,7 +7,7 @@ use mainstay_core::{
     name::Name,
     node::Node,
     plan::ServiceTarget,
-    rollout::{JobGoal, Op, ServiceFacts, Trouble},
+    rollout::{JobGoal, Op, RolloutCommand, ServiceFacts, Trouble},
     task::TaskOutcome,
 };
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ pub(super) struct JobWait {
     pub(super) job: Name,
     pub(super) until: JobGoal,
     pub(super) deadline: Mono,
+    /// What the job is told then, if it was not told yet.
+    pub(super) then_tell: Option<RolloutCommand>,
 }
 
 impl JobWaits {
@@ -53,6 +55,13 @@ impl JobWaits {
             self.0.remove(op);
         }
         ended
+    }
+
+    /// Those that were to be told once this task has ended.
+    pub(super) fn take_earlier(&mut self, number: u64) -> Vec<RolloutCommand> {
+        let goal = JobGoal::EarlierEnded { number };
+        let waited = self.0.extract_if(.., |_, wait| wait.until == goal);
+        waited.filter_map(|(_, wait)| wait.then_tell).collect()
     }
 
     /// Who waits for the end of this task.

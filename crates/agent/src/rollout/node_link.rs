@@ -14,7 +14,7 @@ use crate::{
 };
 use mainstay_core::{
     clock::Mono,
-    event::Event,
+    event::{Event, Kind},
     name::Name,
     node::{Input, NodePhase},
     plan::{
@@ -96,10 +96,16 @@ impl Agent {
     /// What a step of the node means to the rollout.
     pub(crate) fn rollout_hears(&mut self, events: &[Event]) {
         let Some(room) = self.rollout.room_mut() else { return };
-        if !room.job_waits.is_empty() {
-            for (op, outcome) in room.job_waits.heard(events) {
-                room.performers.report_end(op, TaskPurpose::Reload, outcome);
-            }
+        if room.job_waits.is_empty() {
+            return;
+        }
+        for event in events {
+            let Kind::TaskEnded { number, .. } = &event.kind else { continue };
+            let told = room.job_waits.take_earlier(*number);
+            room.actions.extend(told.into_iter().map(RolloutAction::Perform));
+        }
+        for (op, outcome) in room.job_waits.heard(events) {
+            room.performers.report_end(op, TaskPurpose::Reload, outcome);
         }
     }
 
@@ -262,6 +268,14 @@ impl Agent {
                 return Ok(());
             }
         };
+        if let (Some(until), Some(room)) =
+            (telling.waits_for(self.node.open_reload(&job)), self.rollout.room_mut())
+        {
+            let (service, action) = (plan.name.clone(), action.clone());
+            let then_tell = Some(RolloutCommand::Tell { op, service, action, deadline });
+            room.job_waits.add(op, JobWait { job, until, deadline, then_tell });
+            return Ok(());
+        }
         let (sender, mut answer) = oneshot::channel();
         let input = Input::Request(telling.request.clone());
         self.take_alone_then(input, Origin::Caller(sender), |agent| {
@@ -272,7 +286,10 @@ impl Agent {
             };
             let Some(room) = agent.rollout.room_mut() else { return };
             match goal {
-                Ok(Some(until)) => room.job_waits.add(op, JobWait { job, until, deadline }),
+                Ok(Some(until)) => {
+                    let then_tell = None;
+                    room.job_waits.add(op, JobWait { job, until, deadline, then_tell });
+                }
                 Ok(None) => room.step(clock::now(), RolloutInput::Told { op, outcome: Ok(()) }),
                 Err(trouble) => {
                     room.step(clock::now(), RolloutInput::Told { op, outcome: Err(trouble) });

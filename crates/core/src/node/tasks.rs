@@ -4,6 +4,7 @@ use super::{Node, NodeStage, Refusal};
 use crate::{
     event::{Kind, Outbox, Source},
     job::JobInput,
+    name::Name,
     node::Command,
     task::{MAX_INPUT, OpenTask, TaskId, TaskKind, TaskOutcome, TaskOwner, TaskSpec},
 };
@@ -33,6 +34,14 @@ impl Node {
         let deadline = out.now.mono.after(timeout);
         out.run_task(OpenTask { owner, deadline, spec: Some(task) });
         Ok(())
+    }
+
+    /// The number of the reload of a job, while that is under way.
+    #[must_use]
+    pub fn open_reload(&self, job: &Name) -> Option<u64> {
+        let incarnation = self.job(job.as_str())?.incarnation();
+        let owner = TaskOwner::Job { job: job.clone(), incarnation, kind: TaskKind::Reload };
+        self.tasks.find(&owner).map(|id| id.number)
     }
 
     /// The end of a task, told to its owner the first time that it is heard of.

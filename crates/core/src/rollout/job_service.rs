@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!  ServiceAction + the job's `reload` ─► JobTelling ─► Request ─► accepted ─► JobGoal ─► outcome
+//!                        ▲                  │ a reload runs already
+//!                        └── it has ended ──┘
 //! ```
 
 use super::{ServiceAction, ServiceFacts, Trouble};
@@ -112,6 +114,16 @@ impl JobTelling {
         Ok(JobTelling { request, confirmed })
     }
 
+    /// What has to end before the job is told: a reload that was begun earlier may have read the files
+    /// of before, and the node runs one at a time. `open`: the reload of the job that runs.
+    #[must_use]
+    pub fn waits_for(&self, open: Option<u64>) -> Option<JobGoal> {
+        match self.confirmed {
+            Confirmed::ByTask => open.map(|number| JobGoal::EarlierEnded { number }),
+            Confirmed::AtOnce | Confirmed::ByProcess { .. } => None,
+        }
+    }
+
     /// What is waited for now that the node has taken the request, and has begun this task; `None`:
     /// nothing, the job is told.
     ///
@@ -134,6 +146,8 @@ pub enum JobGoal {
     Restarted { before: u64 },
     /// Its reload command has ended: the task with this number.
     TaskEnded { number: u64 },
+    /// The task with this number has ended, whatever came of it: then the job is told.
+    EarlierEnded { number: u64 },
 }
 
 impl JobGoal {
@@ -142,7 +156,7 @@ impl JobGoal {
     #[must_use]
     pub fn outcome(&self, name: &Name, job: Option<&Job>) -> Option<Result<(), Trouble>> {
         match (self, job) {
-            (JobGoal::TaskEnded { .. }, Some(_) | None) => None,
+            (JobGoal::TaskEnded { .. } | JobGoal::EarlierEnded { .. }, Some(_) | None) => None,
             (JobGoal::Restarted { .. }, None) => {
                 Some(Err(Trouble(format!("job '{name}' is gone"))))
             }
@@ -159,6 +173,9 @@ impl JobGoal {
         Trouble(match self {
             JobGoal::Restarted { .. } => format!("job '{job}' is not healthy in time"),
             JobGoal::TaskEnded { .. } => format!("the reload of job '{job}' takes too long"),
+            JobGoal::EarlierEnded { .. } => {
+                format!("an earlier reload of job '{job}' takes too long")
+            }
         })
     }
 }
@@ -253,9 +270,14 @@ mod tests {
         assert!(matches!(told.request, Request::Reload { .. }));
         assert_eq!(told.accepted(Some(12)), Ok(Some(JobGoal::TaskEnded { number: 12 })));
         assert!(told.accepted(None).is_err(), "nobody would ever tell its end");
+        assert_eq!(told.waits_for(None), None);
+        let earlier = JobGoal::EarlierEnded { number: 11 };
+        assert_eq!(told.waits_for(Some(11)), Some(earlier), "it may have read the files of before");
+        assert_eq!(earlier.outcome(&web(), None), None, "the end of its task says so");
 
         let told = tell(&ServiceAction::ReloadOrRestart, None).expect("told");
         assert!(matches!(told.request, Request::Restart { .. }));
+        assert_eq!(told.waits_for(Some(11)), None, "a new process reads them anew");
         assert_eq!(told.accepted(None), Ok(Some(JobGoal::Restarted { before: 7 })));
 
         let told = tell(&ServiceAction::BringUp, Some(&by_task)).expect("told");

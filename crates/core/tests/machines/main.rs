@@ -1,5 +1,6 @@
 //! The machines of job and node, as dialogues that people can read (`transcript`), and where those
-//! do not reach (`reload`, `placed`). What happens by chance and in every order is tried in the crate `sim`.
+//! do not reach (`reload`, `placed`, `updated`). What happens by chance and in every order is tried
+//! in the crate `sim`.
 
 mod elsewhere;
 mod journaled;
@@ -7,3 +8,4 @@ mod placed;
 mod reload;
 mod script;
 mod transcript;
+mod updated;

@@ -131,7 +131,14 @@ impl SignalFiles {
             let why = "is not active: enable it, see 'mainstay rollout units'".to_owned();
             return Err(UnitError::Unit { unit: path, why });
         }
-        let before = units.facts(&helper).await?.invocation;
+        // One that runs already was asked by somebody else, perhaps for the files of before.
+        let before = loop {
+            let facts = units.facts(&helper).await?;
+            if !facts.is_running() {
+                break facts.invocation;
+            }
+            sleep(AGAIN).await;
+        };
         self.touch(&escaped, word)?;
         loop {
             sleep(AGAIN).await;

@@ -33,6 +33,11 @@ const UNITS: &[(&str, &str)] = &[
         "etc/systemd/system/told.service",
         "[Service]\nExecStart=sh -c 'trap \"touch /told\" HUP; while :; do sleep 0.05; done'\n",
     ),
+    // Reads what it is told of, and ends when somebody opens the gate.
+    (
+        "etc/systemd/system/gated.service",
+        "[Service]\nExecStart=sleep 1000\nExecReload=sh -c 'cat /version >>/read; cat /gate'\n",
+    ),
     ("etc/systemd/system/web@.service", "[Service]\nExecStart=sleep 1000\n"),
 ];
 
@@ -134,15 +139,20 @@ async fn instances_are_started_and_stopped_and_a_bus_that_dies_is_told() {
     assert!(units.facts("hang.service").await.is_ok(), "connected anew");
 }
 
-#[tokio::test]
-async fn without_the_right_signal_files_have_it_done_and_the_result_is_read() {
+/// Without the right to tell units, and with the units that have it done.
+fn boots_without_right() -> Option<Systemd> {
     let files = SignalFiles::new(Path::new(DIR)).units();
     let paths: Vec<(String, &String)> =
         files.iter().map(|(name, text)| (format!("etc/systemd/system/{name}"), text)).collect();
     let mut more: Vec<(&str, &str)> =
         paths.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     more.push(("etc/dbus-1/system.d/denied.conf", DENIED));
-    let Some(systemd) = boots(&more) else { return };
+    boots(&more)
+}
+
+#[tokio::test]
+async fn without_the_right_signal_files_have_it_done_and_the_result_is_read() {
+    let Some(systemd) = boots_without_right() else { return };
     let denied = Units::at(&bus(&systemd), None).tell("good", &RELOAD, LIMIT).await;
     assert!(matches!(denied, Err(UnitError::Denied(_))), "{denied:?}");
 
@@ -165,4 +175,39 @@ async fn without_the_right_signal_files_have_it_done_and_the_result_is_read() {
     assert!(told.contains("exit-code"), "{told}");
     units.tell("plain", &RELOAD, LIMIT).await.expect("it does not run");
     assert_eq!(systemd.show("plain", "ActiveState"), "inactive");
+}
+
+#[tokio::test]
+async fn a_helper_that_runs_already_does_not_answer_for_what_is_asked_later() {
+    let Some(systemd) = boots_without_right() else { return };
+    let outside = SignalFiles::new(&systemd.root().join(&DIR[1..]));
+    let units = Units::at(&bus(&systemd), Some(outside));
+    systemd.must(&["mkdir", "-p", DIR]);
+    systemd.must(&["mkfifo", "/gate"]);
+    systemd.must(&["systemctl", "start", "mainstay-reload@gated.service.path", "gated"]);
+    let open_gate = || systemd.must(&["sh", "-c", "echo >/gate"]);
+    let has_read = async |text: &str| {
+        let reads = async {
+            while String::from_utf8_lossy(&systemd.run(&["cat", "/read"]).stdout) != text {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(LIMIT, reads).await.expect("it reads in time");
+    };
+    // Somebody else has begun a reload, of the first version.
+    systemd.must(&["sh", "-c", "echo one >/version"]);
+    let helper = "mainstay-reload@gated.service.service";
+    systemd.must(&["systemctl", "start", "--no-block", helper]);
+    has_read("one\n").await;
+    systemd.must(&["sh", "-c", "echo two >/version"]);
+    let mut told = std::pin::pin!(units.tell("gated", &RELOAD, LIMIT));
+    let early = timeout(Duration::from_millis(500), &mut told).await;
+    assert!(early.is_err(), "the other one still runs: {early:?}");
+    open_gate();
+    let follows = async {
+        has_read("one\ntwo\n").await;
+        open_gate();
+    };
+    let (told, ()) = tokio::join!(told, follows);
+    told.expect("it is told of the second version");
 }

@@ -6,6 +6,7 @@ mod ends;
 mod reloaded;
 mod secrets;
 mod starts;
+mod told;
 mod units;
 mod web;
 
