@@ -212,6 +212,12 @@ impl RolloutRoom {
 
     /// What may be done now. What is told of a step is on the disk.
     fn release(&mut self) {
+        // Before a job is told that may die of it.
+        let told = self.rollout.told_jobs();
+        if !told.is_subset(&self.facts.told) {
+            self.facts.told.extend(told);
+            self.actions.push_back(RolloutAction::Tell(Box::new(self.facts.clone())));
+        }
         while let Some(HeldStep { commands, answer, .. }) =
             self.held.pop_front_if(|held| self.keeping.is_settled(held.version))
         {

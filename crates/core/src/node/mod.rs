@@ -103,6 +103,8 @@ struct StepState {
     replanned: Option<Encoded<Plan>>,
     /// Something has come to another phase: the node may have come to its end.
     moved: bool,
+    /// An update is over for some job that it has told: one that has ended may be the end of the node.
+    update_over: bool,
     /// A process was renewed: who waits for it is looked at again.
     restarted: bool,
     /// The jobs that have come up (`true`) or gone down for those who follow them, in this order.
@@ -229,6 +231,9 @@ impl Node {
             }
             Input::Instances { watch, instances } => self.answered(out, &watch, instances),
             Input::Rollout(facts) => {
+                // What it has told and has ended is not going to come back any more.
+                self.step.update_over = self.rollout.releases_any(&facts);
+                self.step.moved |= self.step.update_over;
                 for (source, kind) in self.rollout.edit().stand(&facts) {
                     out.emit(source, kind);
                 }

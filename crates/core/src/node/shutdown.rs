@@ -6,7 +6,8 @@
 //! is `all`, or when some job has failed. One with `exit_on_failure` ends the node with its failure
 //! under all of them. Who waits for bad news that can no longer come was not needed, and is not
 //! asked. Under all also when nothing can progress any more, or a main job can never start: then the
-//! code is 70.
+//! code is 70. A job that an update of the rollout tells ends nothing before that update, or its way
+//! back, is over: it may be brought up again.
 //!
 //! There is one deadline for the whole; the order is in `order`. A second signal, or the deadline,
 //! kills what is left. A request may be repeated: who does not know whether it was taken asks
@@ -189,13 +190,14 @@ impl Node {
 
     /// The end of some jobs for good is the end of the node.
     pub(super) fn end_with_job(&mut self, out: &mut Outbox) {
-        if out.events.is_empty() {
+        if out.events.is_empty() && !self.step.update_over {
             return;
         }
         let ends = |id: &JobId| {
             let (plan, job) = self.jobs.both(*id);
-            job.ended_for_good()
-                .is_some_and(|well| self.jobs.plan().node.exit.ends_with(plan, well))
+            let ends = |well| self.jobs.plan().node.exit.ends_with(plan, well);
+            // The way back of an update brings up what has died of it.
+            job.ended_for_good().is_some_and(ends) && !self.rollout.tells(&plan.name)
         };
         let ender = match self.state.stage {
             NodeStage::Running => self.jobs.enders().find(ends),
@@ -225,7 +227,9 @@ impl Node {
     pub(super) fn code_if_stuck(&self) -> Option<i32> {
         match self.state.stage {
             NodeStage::Starting | NodeStage::Stopping(_) => return None,
-            NodeStage::Running if self.is_app_coming_back() => return None,
+            NodeStage::Running if self.is_app_coming_back() || self.rollout.tells_any() => {
+                return None;
+            }
             NodeStage::Running => {}
         }
         match self.jobs.plan().node.exit {

@@ -1,8 +1,8 @@
 //! How a rollout stands, for those who wait for it and those who look at it.
 
-use super::{Digest, KeptProfile, Rollout, RolloutStage, Trouble, Version};
-use crate::{clock::Mono, name::Name};
-use std::collections::BTreeMap;
+use super::{Digest, KeptProfile, Rollout, RolloutStage, ServiceRecord, Trouble, Version};
+use crate::{clock::Mono, name::Name, plan::ServiceTarget};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the node is told: it makes events of what has changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -12,6 +12,8 @@ pub struct RolloutFacts {
     pub templates: BTreeMap<Name, SourceFact>,
     /// The last failure, while it is pending.
     pub failure: Option<FailureFact>,
+    /// Jobs that an update under way tells, or takes back: one that ends may come back with it.
+    pub told: BTreeSet<Name>,
 }
 
 /// How a profile or a template stands.
@@ -197,6 +199,18 @@ impl Rollout {
             switched: it.switched,
             failed: it.failed,
         });
-        RolloutFacts { profiles: profiles.collect(), templates: templates.collect(), failure }
+        let (profiles, templates) = (profiles.collect(), templates.collect());
+        RolloutFacts { profiles, templates, failure, told: self.told_jobs() }
+    }
+
+    /// The jobs of this node that the update under way concerns.
+    #[must_use]
+    pub fn told_jobs(&self) -> BTreeSet<Name> {
+        let services = self.kept.update.iter().flat_map(|record| &record.services);
+        let target = |it: &ServiceRecord| match &self.service(&it.service)?.target {
+            ServiceTarget::Job(job) => Some(job.clone()),
+            ServiceTarget::Unit(_) | ServiceTarget::Command => None,
+        };
+        services.filter_map(target).collect()
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     plan::{Awaited, RolloutSource},
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What profiles and templates have said.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct RolloutSources {
     templates: BTreeMap<Name, SourceHistory>,
     /// The last failure that was told.
     failure: u64,
+    /// Jobs that an update under way concerns.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    told: BTreeSet<Name>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,6 +61,21 @@ impl RolloutSources {
         self.of(source).is_some_and(|it| it.is_up)
     }
 
+    /// An update under way concerns this job: whether it comes back from its end is not known yet.
+    pub(crate) fn tells(&self, job: &Name) -> bool {
+        self.told.contains(job)
+    }
+
+    /// An update under way concerns some job.
+    pub(crate) fn tells_any(&self) -> bool {
+        !self.told.is_empty()
+    }
+
+    /// A job that was told is not any more: its update, or the way back, is over.
+    pub(crate) fn releases_any(&self, facts: &RolloutFacts) -> bool {
+        !self.told.is_subset(&facts.told)
+    }
+
     /// Takes how they stand, and gives back what that means.
     pub(crate) fn stand(&mut self, facts: &RolloutFacts) -> Vec<(Source, Kind)> {
         let of = |source: RolloutSource| Source::rollout(&source);
@@ -68,6 +86,7 @@ impl RolloutSources {
         let profiles = profiles.map(|(name, kind)| (of(RolloutSource::Profile(name)), kind));
         let failure = facts.failure.as_ref().filter(|it| it.number > self.failure);
         self.failure = failure.map_or(self.failure, |it| it.number);
+        self.told.clone_from(&facts.told);
         templates.chain(profiles).chain(failure.and_then(failed)).collect()
     }
 

@@ -1,12 +1,85 @@
-//! Jobs that an update of the rollout tells.
+//! Jobs that an update of the rollout tells, and what their end means to the node.
 
 use crate::placed::{PlacedNode, job, name, plan};
 use mainstay_core::{
-    exit::Exit,
-    node::{Input, Request},
-    plan::{JobPlan, Reload},
+    exit::{Asked, Exit},
+    node::{Input, NodePhase, Request},
+    plan::{ExitRule, JobPlan, Reload, Restart, RestartOn},
+    rollout::RolloutFacts,
     task::{TaskId, TaskKind, TaskOutcome, TaskOwner},
 };
+
+/// Jobs of which none is restarted, on a node with this rule.
+fn node(exit: ExitRule, jobs: &[&str]) -> PlacedNode {
+    let once = |it: &&str| JobPlan { restart: Restart::on(RestartOn::Never), ..job(it, None) };
+    let mut plan = plan(jobs.iter().map(once).collect(), false);
+    plan.node.exit = exit;
+    let mut node = PlacedNode::new(plan);
+    for job in jobs {
+        node.step(Input::Spawned { job: name(job), incarnation: 1, pid: 7 });
+    }
+    node
+}
+
+fn tells(node: &mut PlacedNode, jobs: &[&str]) {
+    let told = jobs.iter().map(|it| name(it)).collect();
+    node.step(Input::Rollout(Box::new(RolloutFacts { told, ..RolloutFacts::default() })));
+}
+
+fn ends(node: &mut PlacedNode, job: &str, code: i32) {
+    let incarnation = node.node.job(job).expect("a job").incarnation();
+    let (job, exit) = (name(job), Exit::Code { code });
+    node.step(Input::Exited { job, incarnation, exit, usage: None, asked: Asked::None });
+}
+
+#[test]
+fn a_node_does_not_end_with_a_job_that_an_update_may_bring_back() {
+    for rule in [ExitRule::All, ExitRule::Any, ExitRule::AnyFailure] {
+        let mut node = node(rule, &["web"]);
+        tells(&mut node, &["web"]);
+        ends(&mut node, "web", 3);
+        assert_eq!(node.node.phase(), NodePhase::Running, "{rule:?}: it may come back");
+        let again = Request::Start { jobs: vec![name("web")], args: None, now: true };
+        node.step(Input::Request(again));
+        node.step(Input::Spawned { job: name("web"), incarnation: 2, pid: 8 });
+        tells(&mut node, &[]);
+        assert_eq!(node.node.phase(), NodePhase::Running, "{rule:?}: it has come back");
+        ends(&mut node, "web", 3);
+        assert_eq!(node.node.phase(), NodePhase::Stopping, "{rule:?}: it has ended by itself");
+    }
+}
+
+#[test]
+fn a_node_decides_anew_when_the_update_is_over() {
+    for rule in [ExitRule::All, ExitRule::Any, ExitRule::AnyFailure] {
+        let mut node = node(rule, &["web"]);
+        tells(&mut node, &["web"]);
+        ends(&mut node, "web", 3);
+        // The next agent knows of it as well.
+        let again = node.memory.clone().restore(node.node.plan().clone());
+        assert_eq!(again.phase(), NodePhase::Running);
+        tells(&mut node, &[]);
+        assert_eq!(node.node.phase(), NodePhase::Stopping, "{rule:?}: nobody brings it back");
+    }
+}
+
+#[test]
+fn a_node_decides_anew_also_when_the_next_update_tells_another_job() {
+    let mut node = node(ExitRule::Any, &["web", "other"]);
+    tells(&mut node, &["web"]);
+    ends(&mut node, "web", 3);
+    assert_eq!(node.node.phase(), NodePhase::Running);
+    tells(&mut node, &["other"]);
+    assert_eq!(node.node.phase(), NodePhase::Stopping, "nobody brings it back");
+}
+
+#[test]
+fn a_node_ends_with_a_job_that_no_update_tells() {
+    let mut node = node(ExitRule::Any, &["web", "other"]);
+    tells(&mut node, &["web"]);
+    ends(&mut node, "other", 0);
+    assert_eq!(node.node.phase(), NodePhase::Stopping);
+}
 
 #[test]
 fn a_reload_is_known_to_run_until_it_has_ended() {

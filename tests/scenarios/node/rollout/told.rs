@@ -1,6 +1,7 @@
-//! Jobs that are told of an update, and what does not count as their answer.
+//! Jobs that are told of an update, and what does not count as their answer; and the node, which
+//! does not end with a job that an update has killed before its way back.
 
-use super::{TEMPLATE, put, rendered, rollout, until_rollout};
+use super::{TEMPLATE, WEB, put, rendered, rollout, until_rollout};
 use mainstay_tests::{Node, RolledOut, until};
 use serde_json::json;
 use std::{fs, process::Command};
@@ -50,4 +51,24 @@ fn a_reload_that_was_begun_before_does_not_confirm_what_has_come_since() {
     until_rollout(&node, "running");
     assert_eq!(fs::read_to_string(dir.join("has")).expect("there"), "port = 81\nname = two\n");
     drop(by_hand.wait_with_output());
+}
+
+#[test]
+fn a_node_does_not_end_with_its_last_job_that_has_died_of_a_new_version() {
+    let once = WEB.replace("health = { fd = 3 }", "health = { fd = 3 }\n    restart = \"never\"");
+    let once = format!("[node]\nexit = \"all\"\n{once}");
+    let web = RolledOut::new().template("conf", "web.conf", TEMPLATE, "").with(&once);
+    let mut node = web.serving(&json!({ "port": 80, "name": "one" })).launch();
+    node.wait_until_ready();
+    let before = node.running("web");
+    until_rollout(&node, "running");
+    let mut events = node.events();
+    put(node.path(), 82, "broken");
+    events.wait_for("profile.app", "rolledBack");
+    until_rollout(&node, "pending");
+    assert_eq!(rendered(&node), "port = 80\nname = one\n");
+    assert_ne!(node.running("web"), before);
+    // By itself it still is the end of the node.
+    mainstay_tests::signal(node.running("web"), rustix::process::Signal::KILL);
+    assert_eq!(node.wait().code(), Some(1));
 }
