@@ -196,7 +196,7 @@ pub(crate) async fn wait(
 }
 
 /// The fleet, looked at whenever something has changed in it.
-struct Sight<'a> {
+pub(crate) struct Sight<'a> {
     state: &'a RouterState,
     changes: Option<watch::Receiver<u64>>,
     until: Instant,
@@ -204,20 +204,29 @@ struct Sight<'a> {
 }
 
 impl Sight<'_> {
-    fn new(state: &RouterState, until: Instant) -> Sight<'_> {
+    pub(crate) fn new(state: &RouterState, until: Instant) -> Sight<'_> {
         Sight { state, changes: state.handle.fleet_changes(), until, took: Duration::ZERO }
     }
 
     async fn look(&mut self) -> Result<Option<FleetStatus>, Problem> {
+        let state = self.state;
+        self.look_at(async { Ok(state.handle.fleet().await?) }).await
+    }
+
+    /// At a part of it.
+    pub(crate) async fn look_at<T>(
+        &mut self,
+        part: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, Problem> {
         self.changes.iter_mut().for_each(watch::Receiver::mark_unchanged);
         let begun = Instant::now();
-        let fleet = self.state.handle.fleet().await?;
+        let seen = part.await;
         self.took = begun.elapsed();
-        Ok(fleet)
+        seen
     }
 
     /// Returns when there may be something to see: a change, this moment, or the end of the wait.
-    async fn changed(&mut self, at: Option<Instant>) {
+    pub(crate) async fn changed(&mut self, at: Option<Instant>) {
         let at = at.map_or(self.until, |at| at.min(self.until));
         let Some(changes) = &mut self.changes else { return sleep_until(at).await };
         let heard = timeout_at(at, changes.changed()).await.is_ok();

@@ -228,7 +228,8 @@ impl From<RolloutError> for Problem {
                 | RolloutRefusal::NotBooted
                 | RolloutRefusal::AskedElsewhere(..)
                 | RolloutRefusal::NobodyAsks(_)
-                | RolloutRefusal::InWaves(_),
+                | RolloutRefusal::InWaves(_)
+                | RolloutRefusal::ForcedInWaves(_),
             )
             | RolloutError::Impossible(_) => StatusCode::CONFLICT,
             RolloutError::Unserved(_) => StatusCode::SERVICE_UNAVAILABLE,

@@ -161,3 +161,67 @@ fn waves_go_on_when_the_agent_or_the_node_that_conducts_them_is_killed() {
     until("it is applied", || (profile(third)["waves"]["state"] == "applied").then_some(()));
     assert_eq!(profile(third)["waves"]["conductor"], "n2");
 }
+
+/// What a command that somebody types says, and whether it ended well.
+fn typed(node: &Node, args: &[&str]) -> (bool, String) {
+    let told = node.ask(args);
+    let text = [told.stdout, told.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+    (told.status.success(), text.concat())
+}
+
+/// Whether a table has a row that begins so.
+fn has_row(text: &str, words: &[&str]) -> bool {
+    text.lines().any(|line| line.split_whitespace().take(words.len()).eq(words.iter().copied()))
+}
+
+#[test]
+fn a_rollback_by_hand_goes_through_every_node_and_stays() {
+    let fleet = rolled_out("100ms");
+    let [first, second, _] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    put(first.path(), "two");
+    until_everywhere(&fleet, "two");
+    until_stage(&fleet, "applied");
+    let (done, told) = typed(second, &["rollout", "rollback", "app"]);
+    assert!(!done && told.contains("node 'n1' asks the source of profile 'app'"), "{told}");
+    let (done, told) = typed(first, &["rollout", "rollback", "app"]);
+    assert!(done && told.contains("rolled back by hand from"), "{told}");
+    let answers = [["n1", "3", "applied"], ["n2", "1", "applied"], ["n3", "2", "applied"]];
+    assert!(answers.iter().all(|it| has_row(&told, it)), "{told}");
+    assert!(fleet.nodes.iter().all(|node| has(node, "one")), "it is answered when it is done");
+    until("every node knows", || {
+        second.must(&["why", "profile.app"]).contains("rolled back by hand").then_some(())
+    });
+    // The source is asked again, and serves what nobody wants.
+    let before = profile(first)["answered_at"].clone();
+    put(first.path(), "two");
+    until("the source has answered", || (profile(first)["answered_at"] != before).then_some(()));
+    until_stage(&fleet, "applied");
+    assert!(fleet.nodes.iter().all(|node| has(node, "one")));
+    // Unless somebody asks.
+    let (done, told) = typed(first, &["rollout", "refresh", "app"]);
+    assert!(done && answers.iter().all(|it| has_row(&told, it)), "{told}");
+    assert!(fleet.nodes.iter().all(|node| has(node, "two")));
+}
+
+#[test]
+fn a_refresh_waits_for_the_waves_and_tells_what_each_node_has_answered() {
+    let fleet = rolled_out("100ms");
+    let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };
+    let (done, told) = typed(first, &["rollout", "refresh"]);
+    assert!(done && told.contains("nothing has changed"), "{told}");
+    fs::write(third.path().join("fragile"), "").expect("written");
+    put(first.path(), "broken");
+    let (done, told) = typed(first, &["rollout", "refresh", "app"]);
+    assert!(!done && told.contains("of profile 'app' failed on n3: "), "{told}");
+    assert!(has_row(&told, &["n3", "2", "failed"]), "{told}");
+    assert!(fleet.nodes.iter().all(|node| has(node, "one")), "it is answered when all are back");
+    // A source that is gone is told at once, and is nobody else's matter.
+    fs::remove_file(first.path().join("app.json")).expect("removed");
+    let (done, told) = typed(first, &["rollout", "refresh", "app"]);
+    assert!(!done && told.contains("profile 'app' cannot be loaded"), "{told}");
+    let state = |node: &Node| node.status()["rollout"]["state"].clone();
+    assert_eq!([first, second, third].map(state), ["pending", "running", "running"]);
+    put(first.path(), "three");
+    until_everywhere(&fleet, "three");
+    until("nothing is pending any more", || (state(first) == "running").then_some(()));
+}

@@ -124,7 +124,8 @@ impl PreviewWork {
         if self.kept.paused {
             self.notes.push("the rollout is paused: nothing begins before it is resumed".into());
         }
-        if let Some(profile) = self.kept.pending.as_ref().and_then(|it| it.profile.as_ref()) {
+        let pending = self.kept.pending.as_ref().filter(|it| !it.conducted);
+        if let Some(profile) = pending.and_then(|it| it.profile.as_ref()) {
             self.notes.push(format!("profile '{profile}' is pending: nothing else is asked for"));
         }
     }

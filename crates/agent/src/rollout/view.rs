@@ -7,7 +7,10 @@ use mainstay_core::{
     fleet::{WaveAnswer, WaveNode, WaveProfile},
     name::Name,
     plan::{ProfilePlan, ProfileSource, ServicePlan, ServiceTarget, TemplatePlan},
-    rollout::{KeptProfile, ToldState, UpdateCause, UpdateRecord, Version, WaveRecord, WaveStage},
+    rollout::{
+        KeptProfile, ToldState, UpdateCause, UpdateRecord, Version, WaveRecord, WaveReport,
+        WaveStage,
+    },
 };
 use mainstay_wire::{
     api::{
@@ -73,6 +76,14 @@ impl RolloutRoom {
         }
     }
 
+    /// The source of a profile is asked for the fleet, or that has not heard the answer yet.
+    fn asks_for_fleet(&self, profile: &Name) -> bool {
+        let offer = |it: &WaveReport| it.offers.get(profile).cloned();
+        let known = self.report.as_ref().and_then(offer);
+        let unheard = self.rollout.wave_report().as_ref().and_then(offer) != known;
+        self.rollout.is_polling(profile) || unheard
+    }
+
     fn profile_state(&self, name: &Name, kept: &KeptProfile) -> &'static str {
         let of_it = |it: &Option<Name>| it.as_ref().is_none_or(|it| it == name);
         let all = self.rollout.kept();
@@ -131,6 +142,10 @@ impl Agent {
         if let Some(fleet) = &self.fleet {
             for profile in &mut status.profiles {
                 profile.waves = fleet.wave_profile(&profile.name).map(waves);
+                let asks = self.rollout.room().is_some_and(|it| it.asks_for_fleet(&profile.name));
+                if let Some(waves) = profile.waves.as_mut().filter(|_| asks) {
+                    waves.under_way = true;
+                }
             }
         }
         Some(status)
@@ -153,6 +168,10 @@ fn waves(profile: WaveProfile) -> WaveStatus {
         wave,
         waves: record.map_or(0, |it| it.waves.len()),
         version: record.map(|it| version(&it.version)),
+        attempt: record.map(|it| format!("{}.{}", it.begun.term.number, it.begun.counter)),
+        by_hand: record.is_some_and(|it| it.by_hand),
+        rolled_back: record.and_then(|it| it.rolled_back.as_ref()).map(version),
+        under_way: !profile.is_settled,
         before: record.and_then(|it| it.before.as_ref()).map(version),
         failed_on: failure.map(|it| it.node.clone()),
         failure: failure.and_then(|it| it.failure.clone()),

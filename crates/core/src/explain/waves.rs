@@ -44,7 +44,12 @@ fn stands(profile: &WaveProfile, record: &WaveRecord) -> String {
         WaveStage::Resting { next } => {
             format!("version {version} waits before wave {} of {of}", next + 1)
         }
-        WaveStage::Applied => format!("version {version} is applied in the fleet"),
+        WaveStage::Applied => match &record.rolled_back {
+            Some(unwanted) => format!(
+                "version {version} is applied in the fleet, rolled back by hand from {unwanted}"
+            ),
+            None => format!("version {version} is applied in the fleet"),
+        },
         WaveStage::Back(failure) => match &failure.failure {
             Some(why) => {
                 format!("version {version} failed on {}: {why}: all go back", failure.node)

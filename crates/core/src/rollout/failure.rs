@@ -21,6 +21,8 @@ pub(super) enum Blame {
 pub(super) enum Reached {
     /// A profile could not be had.
     Loading,
+    /// A profile could not be had for the fleet.
+    Conducting,
     /// Nothing that can be seen has changed.
     Staging,
     /// Files were switched, and are back unless that has failed as well.
@@ -85,6 +87,34 @@ impl Rollout {
         self.keep_failure(step, Some(profile), version, failure, Reached::Loading);
     }
 
+    /// The source of a profile that this node conducts cannot be had. What has failed here otherwise
+    /// comes first.
+    pub(super) fn pend_conducted(&mut self, step: &mut RolloutStep, profile: &Name, why: String) {
+        let is_it = |it: &KeptFailure| it.profile.as_ref() == Some(profile);
+        if self.kept.pending.is_none() || self.conducted_failure().is_some_and(is_it) {
+            let profile = Some(profile.clone());
+            self.keep_failure(step, profile, None, why, Reached::Conducting);
+        }
+    }
+
+    /// What is pending of a source that this node asks for the fleet.
+    pub(super) fn conducted_failure(&self) -> Option<&KeptFailure> {
+        self.kept.pending.as_ref().filter(|it| it.conducted && self.plan.wave.is_some())
+    }
+
+    /// What is pending of the files of this node, or of the sources that it asks for itself.
+    pub(super) fn own_failure(&self) -> Option<&KeptFailure> {
+        self.kept.pending.as_ref().filter(|_| self.conducted_failure().is_none())
+    }
+
+    /// The source of a profile has answered, or another node asks it.
+    pub(super) fn end_conducted(&mut self, profile: &Name) {
+        let is_it = |it: &KeptFailure| it.profile.as_ref() == Some(profile);
+        if self.conducted_failure().is_some_and(is_it) {
+            self.kept.pending = None;
+        }
+    }
+
     fn keep_failure(
         &mut self,
         step: &mut RolloutStep,
@@ -94,13 +124,15 @@ impl Rollout {
         reached: Reached,
     ) {
         let (came_back, switched, adrift) = match reached {
-            Reached::Loading => (false, false, false),
+            Reached::Loading | Reached::Conducting => (false, false, false),
             Reached::Staging => (true, false, false),
             Reached::Switched { adrift } => (true, true, adrift),
         };
         // What could not be had before and still cannot be goes on being pending.
+        let conducted = reached == Reached::Conducting;
         if let Some(pending) = &mut self.kept.pending
             && !came_back
+            && pending.conducted == conducted
             && (&pending.profile, &pending.version) == (&profile, &version)
         {
             pending.failure = failure;
@@ -116,6 +148,7 @@ impl Rollout {
             adrift,
             came_back,
             switched,
+            conducted,
             deadline: step.now.mono.after(self.plan.failure_timeout),
             failed: false,
         });
@@ -155,6 +188,9 @@ impl Rollout {
 
     /// What was pending of a profile no longer is; whether its way back had failed.
     pub(super) fn end_pending_of(&mut self, profile: &Name) -> bool {
+        if self.own_failure().is_none() {
+            return false;
+        }
         let ended = self.kept.pending.take_if(|pending| pending.profile.as_ref() == Some(profile));
         ended.is_some_and(|pending| pending.adrift)
     }

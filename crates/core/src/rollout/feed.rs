@@ -92,6 +92,15 @@ impl Rollout {
         let conducts = |profile: &Name| feeds.get(profile).is_some_and(|feed| feed.conducts);
         asked.retain(|profile, _| conducts(profile));
         offers.retain(|profile, _| conducts(profile));
+        let failing = self.conducted_failure().and_then(|it| it.profile.clone());
+        if let Some(profile) = failing.filter(|it| self.is_conducted_elsewhere(it)) {
+            self.end_conducted(&profile);
+        }
+    }
+
+    /// Another node asks the source of a profile. While the fleet has no master, nobody does.
+    fn is_conducted_elsewhere(&self, profile: &Name) -> bool {
+        self.feeds.get(profile).is_some_and(|feed| !feed.conducts && feed.conductor.is_some())
     }
 
     pub(super) fn has_content(&self, profile: &Name, version: &Version) -> bool {
@@ -116,7 +125,7 @@ impl Rollout {
             return Some(Mono(0));
         }
         // It could not be applied here, which is not its fault.
-        let pending = self.kept.pending.as_ref()?;
+        let pending = self.own_failure()?;
         let again = pending.profile.as_ref() == Some(profile) && pending.version.is_none();
         self.sources.get(profile).filter(|_| again).map(|source| source.next)
     }
@@ -168,21 +177,33 @@ impl Rollout {
     }
 
     /// It is on the disk; if it is not, it is wanted or served again.
-    pub(super) fn content_stored(&mut self, op: Op, outcome: Result<(), Trouble>) {
+    pub(super) fn content_stored(
+        &mut self,
+        step: &mut RolloutStep,
+        op: Op,
+        outcome: Result<(), Trouble>,
+    ) {
         let of_op = |(name, it): (&Name, &ArrivingContent)| (it.op == op).then(|| name.clone());
         let Some(profile) = self.feeds.arriving.iter().find_map(of_op) else { return };
         let Some(content) = self.feeds.arriving.remove(&profile) else { return };
+        let ArrivingContent { version, is_offer, .. } = content;
         if let Err(trouble) = outcome {
+            if is_offer {
+                let why =
+                    format!("version {version} of profile '{profile}' cannot be kept: {trouble}");
+                self.feeds.asked.remove(&profile);
+                self.pend_conducted(step, &profile, why);
+            }
             if let Some(source) = self.sources.get_mut(&profile) {
                 source.trouble = Some(trouble);
             }
             return;
         }
-        let ArrivingContent { version, is_offer, .. } = content;
         let shared = &mut self.kept_profile(&profile).shared;
         shared.insert(0, version.clone());
         shared.truncate(SHARED);
         if is_offer {
+            self.end_conducted(&profile);
             self.offer(&profile, version);
         }
     }
@@ -240,22 +261,48 @@ impl Rollout {
         match outcome {
             LoadOutcome::Served { version, content } if self.feeds.conducts(profile) => {
                 match self.has_content(profile, &version) {
-                    true => self.offer(profile, version),
+                    true => {
+                        self.end_conducted(profile);
+                        self.offer(profile, version);
+                    }
                     false => self.store_content(step, profile.clone(), version, content, true),
                 }
             }
-            LoadOutcome::Served { .. } | LoadOutcome::Unchanged => {}
-            LoadOutcome::Failed(_) => drop(self.feeds.asked.remove(profile)),
+            LoadOutcome::Served { .. } => {}
+            LoadOutcome::Unchanged => self.end_conducted(profile),
+            LoadOutcome::Failed(trouble) => {
+                self.feeds.asked.remove(profile);
+                if self.feeds.conducts(profile) {
+                    let why = format!("profile '{profile}' cannot be loaded: {trouble}");
+                    self.pend_conducted(step, profile, why);
+                }
+            }
         }
     }
 
     fn offer(&mut self, profile: &Name, version: Version) {
         let asked = self.feeds.asked.remove(profile);
+        // What somebody wants back by hand is not asked for once its source serves it.
         let before = self.feeds.offers.remove(profile).filter(|it| it.version == version);
         let asked = asked.or(before.and_then(|it| it.asked));
         if self.feeds.conducts(profile) {
-            self.feeds.offers.insert(profile.clone(), WaveOffer { version, asked });
+            let offer = WaveOffer { version, asked, by_hand: false };
+            self.feeds.offers.insert(profile.clone(), offer);
         }
+    }
+
+    /// Somebody wants an earlier version back, everywhere.
+    pub(super) fn offer_by_hand(&mut self, step: &RolloutStep, profile: &Name, version: Version) {
+        let offer = WaveOffer { version, asked: Some(step.now.mono), by_hand: true };
+        self.feeds.offers.insert(profile.clone(), offer);
+    }
+
+    /// A source is asked for the fleet, or its answer is not on the disk yet.
+    #[must_use]
+    pub fn is_polling(&self, profile: &Name) -> bool {
+        let Feeds { polls, arriving, asked, .. } = &self.feeds;
+        let stores = arriving.get(profile).is_some_and(|it| it.is_offer);
+        stores || polls.contains_key(profile) || asked.contains_key(profile)
     }
 
     /// Somebody wants the sources to be asked now that this node conducts.
@@ -294,7 +341,7 @@ impl Rollout {
         let kept = self.kept.profiles.get(profile).unwrap_or(&none);
         let stores = self.feeds.get(profile).and_then(|feed| feed.stores.as_ref());
         let stored = stores.filter(|version| self.has_content(profile, version));
-        let pending = self.kept.pending.as_ref();
+        let pending = self.own_failure();
         let pending = pending.filter(|it| it.profile.as_ref().is_none_or(|it| it == profile));
         ProfileCopy {
             applied: kept.applied.clone(),
@@ -313,7 +360,7 @@ impl Rollout {
             return None;
         }
         let is_refused = kept.refused.as_ref().is_some_and(|it| it.is_same_content(version));
-        let pending = self.kept.pending.as_ref();
+        let pending = self.own_failure();
         let of_it = |name: &Option<Name>| name.as_ref().is_none_or(|it| it == profile);
         let own = pending.filter(|it| of_it(&it.profile));
         let is_idle = self.stage == RolloutStage::Idle && self.kept.update.is_none();

@@ -154,6 +154,9 @@ pub struct KeptFailure {
     /// That update had begun to switch files.
     #[serde(default)]
     pub switched: bool,
+    /// The source that this node asks for its fleet does not answer: what the fleet serves goes on.
+    #[serde(default)]
+    pub conducted: bool,
     /// When its time is over, in the run that `booted` belongs to.
     pub deadline: Mono,
     /// Its time is over.

@@ -66,7 +66,7 @@ pub(crate) use wave::are_none;
 pub use wave::{
     FailedAttempt, MemberPresence, ProfileCopy, ProfileDelivery, WaveFacts, WaveFailure, WaveFeed,
     WaveMember, WaveOffer, WaveRecord, WaveRecords, WaveReport, WaveSize, WaveStage, WaveView,
-    conduct,
+    conduct, is_settled,
 };
 
 use crate::{
@@ -222,7 +222,7 @@ impl Rollout {
                 }
             }
             RolloutInput::Stored { op, outcome } => match self.feeds.is_arriving(op) {
-                true => self.content_stored(op, outcome),
+                true => self.content_stored(&mut step, op, outcome),
                 false => self.stored(&mut step, op, outcome),
             },
             RolloutInput::Fed(feeds) => self.fed(feeds),

@@ -1,7 +1,7 @@
 //! What people ask of a rollout.
 
 use super::{
-    KeptProfile, Rollout, RolloutRequest, RolloutStep, UpdateCause, Version,
+    KeptFailure, KeptProfile, Rollout, RolloutRequest, RolloutStep, UpdateCause, Version,
     round::{Round, RoundPurpose},
 };
 use crate::name::Name;
@@ -28,14 +28,14 @@ pub enum RolloutRefusal {
     IsApplied(Name, Version),
     #[error("the first update of this run is still to come")]
     NotBooted,
-    #[error("node '{1}' asks the source of profile '{0}' for the fleet: refresh it there")]
+    #[error("node '{1}' asks the source of profile '{0}' for the fleet: ask for it there")]
     AskedElsewhere(Name, Name),
     #[error("no node asks the source of profile '{0}': the fleet has no master yet")]
     NobodyAsks(Name),
-    #[error(
-        "profile '{0}' goes through the fleet in waves: let its source serve the earlier version"
-    )]
+    #[error("a version of profile '{0}' is on its way through the fleet, and comes first")]
     InWaves(Name),
+    #[error("profile '{0}' goes through the fleet in waves: files are overwritten node by node")]
+    ForcedInWaves(Name),
 }
 
 impl Rollout {
@@ -60,12 +60,15 @@ impl Rollout {
                 self.may_refresh(profile.as_ref())?;
                 self.ask_to_poll(step, profile.as_ref());
             }
-            RolloutRequest::Rollback { profile, to, .. } => {
+            RolloutRequest::Rollback { profile, to, force } => {
                 self.may_begin(Some(profile))?;
+                let version = self.earlier_version(profile, to.as_ref());
                 if self.is_fed(profile) {
-                    return Err(RolloutRefusal::InWaves(profile.clone()));
+                    self.may_roll_back_fleet(profile, *force)?;
+                    self.offer_by_hand(step, profile, version?);
+                    return Ok(());
                 }
-                self.earlier_version(profile, to.as_ref())?;
+                version?;
             }
         }
         self.requests.push_back(request);
@@ -86,7 +89,7 @@ impl Rollout {
 
     fn may_refresh(&self, profile: Option<&Name>) -> Result<(), RolloutRefusal> {
         self.may_begin(profile)?;
-        let pending = self.kept.pending.as_ref().and_then(|it| it.profile.as_ref());
+        let pending = self.own_failure().and_then(|it| it.profile.as_ref());
         match (profile, pending) {
             (Some(asked), Some(pending)) if asked != pending => {
                 Err(RolloutRefusal::Pending(pending.clone()))
@@ -103,7 +106,7 @@ impl Rollout {
         let fed: Vec<&Name> = names.filter(|name| self.is_fed(name)).collect();
         let failed = |name: &Name| {
             let refused = self.kept.profiles.get(name).is_some_and(|it| it.refused.is_some());
-            refused || self.kept.pending.is_some()
+            refused || self.own_failure().is_some()
         };
         let conducts = |name: &Name| self.feed(name).is_some_and(|feed| feed.conducts);
         if fed.is_empty() || fed.iter().any(|name| failed(name) || conducts(name)) {
@@ -114,6 +117,32 @@ impl Rollout {
             Some(node) => RolloutRefusal::AskedElsewhere(first, node),
             None => RolloutRefusal::NobodyAsks(first),
         })
+    }
+
+    /// Whoever asks the source of a profile takes an earlier version for the fleet, once that has come
+    /// to rest and this node has what it serves.
+    fn may_roll_back_fleet(&self, profile: &Name, force: bool) -> Result<(), RolloutRefusal> {
+        let none = || RolloutRefusal::NobodyAsks(profile.clone());
+        let feed = self.feed(profile).ok_or_else(none)?;
+        let serves = feed.serves.as_ref().zip(self.applied(profile));
+        match &feed.conductor {
+            None => Err(none()),
+            Some(node) if !feed.conducts => {
+                Err(RolloutRefusal::AskedElsewhere(profile.clone(), node.clone()))
+            }
+            Some(_) if force => Err(RolloutRefusal::ForcedInWaves(profile.clone())),
+            Some(_) if self.own_failure().is_some() => {
+                let pending = self.own_failure().and_then(|it| it.profile.as_ref());
+                Err(RolloutRefusal::Pending(pending.unwrap_or(profile).clone()))
+            }
+            Some(_)
+                if feed.under_way
+                    || serves.is_none_or(|(serves, has)| !has.is_same_content(serves)) =>
+            {
+                Err(RolloutRefusal::InWaves(profile.clone()))
+            }
+            Some(_) => Ok(()),
+        }
     }
 
     fn earlier_version(
@@ -158,8 +187,13 @@ impl Rollout {
         let all = self.plan.profiles.iter().map(|it| it.name.clone());
         let names: VecDeque<Name> =
             all.filter(|name| profile.as_ref().is_none_or(|it| it == name)).collect();
-        // What is pending is tried again, and pending anew if that fails.
-        let was_adrift = self.kept.pending.take().is_some_and(|it| it.adrift);
+        // What is pending is tried again, and pending anew if that fails. A source that is asked for
+        // the fleet is another matter than what another profile is refreshed for.
+        let is_asked = |it: &KeptFailure| {
+            !it.conducted || profile.as_ref().is_none_or(|name| it.profile.as_ref() == Some(name))
+        };
+        let tried = self.kept.pending.take_if(|it| is_asked(it));
+        let was_adrift = tried.is_some_and(|it| it.adrift);
         let mut round = match (self.kept.booted, was_adrift) {
             (true, false) => Round::new(RoundPurpose::Refresh, names),
             (true, true) => {

@@ -114,7 +114,7 @@ impl Rollout {
     /// When the next profile is due, of those that may be asked.
     pub(super) fn next_question(&self) -> Option<Mono> {
         // One that waits for the fleet goes on when that serves something.
-        if !self.kept.booted && self.kept.pending.is_none() && self.boot.is_none() {
+        if !self.kept.booted && self.own_failure().is_none() && self.boot.is_none() {
             return Some(Mono(0));
         }
         self.askable().map(|(_, at)| at).min()
@@ -122,7 +122,7 @@ impl Rollout {
 
     /// The profiles that may be asked, each with when: while one is pending, nobody else.
     fn askable(&self) -> impl Iterator<Item = (&Name, Mono)> {
-        let pending = self.kept.pending.as_ref().and_then(|it| it.profile.as_ref());
+        let pending = self.own_failure().and_then(|it| it.profile.as_ref());
         let may = move |name: &Name| pending.is_none_or(|pending| pending == name);
         let names = self.plan.profiles.iter().map(|profile| &profile.name);
         let with_time = |name| self.asked_at(name).map(|at| (name, at));
@@ -285,7 +285,7 @@ impl Rollout {
             }
             RoundPurpose::Refresh => {
                 // It could not be loaded, and now it can be.
-                if self.kept.pending.as_ref().is_some_and(|it| it.version.is_none()) {
+                if self.own_failure().is_some_and(|it| it.version.is_none()) {
                     self.end_pending_of(profile);
                 }
                 self.go_round(step, round);
@@ -323,7 +323,7 @@ impl Rollout {
                 self.go_round(step, round);
             }
             RoundPurpose::Refresh => {
-                let stays = self.kept.pending.is_some();
+                let stays = self.own_failure().is_some();
                 // A version that was rolled back by hand is not wanted: nothing is wrong.
                 if !stays && missed.version.is_none() {
                     return self.pend(step, missed);

@@ -482,15 +482,18 @@ impl Rollout {
         let mut round = update.round;
         match round.purpose {
             RoundPurpose::Boot | RoundPurpose::Plan => {
-                (self.kept.booted, self.boot, self.kept.pending) = (true, None, None);
+                (self.kept.booted, self.boot) = (true, None);
+                if self.own_failure().is_some() {
+                    self.kept.pending = None;
+                }
                 let missed = round.missed.as_ref().map(|it| it.trouble.clone());
                 self.end_plan(missed.map_or(Ok(()), Err));
             }
             RoundPurpose::Refresh => {
-                let versions = &update.versions;
-                self.kept.pending.take_if(|pending| {
-                    pending.profile.as_ref().is_none_or(|it| versions.contains_key(it))
-                });
+                let of_it = |it: &Name| update.versions.contains_key(it);
+                if self.own_failure().is_some_and(|it| it.profile.as_ref().is_none_or(of_it)) {
+                    self.kept.pending = None;
+                }
             }
         }
         self.retain(step);

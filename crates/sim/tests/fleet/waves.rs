@@ -4,7 +4,7 @@ use crate::shop::quiet;
 use mainstay_core::{
     name::Name,
     plan::WavePlan,
-    rollout::{MemberPresence, WaveSize, WaveStage},
+    rollout::{MemberPresence, RolloutPhase, RolloutRefusal, RolloutRequest, WaveSize, WaveStage},
 };
 use mainstay_sim::{
     fleet::{
@@ -247,4 +247,129 @@ fn who_comes_late_gets_what_is_applied_and_is_pending_alone_if_it_fails() {
     // It gets the next one like everybody.
     world.serve(&app(), 3);
     until(&mut world, "all have the next", |world| world.having(&app(), 3) == nodes(1..=4));
+}
+
+fn roll_back() -> RolloutRequest {
+    RolloutRequest::Rollback { profile: app(), to: None, force: false }
+}
+
+fn refresh() -> RolloutRequest {
+    RolloutRequest::Refresh { profile: None, force: false }
+}
+
+/// Five nodes with version 2, which somebody has just asked the master to roll back.
+fn asked_to_roll_back() -> FleetWorld {
+    let mut world = fleet(5, WaveSize::Nodes(2));
+    world.serve(&app(), 2);
+    until(&mut world, "all have the second", |world| world.having(&app(), 2).len() == 5);
+    until(&mut world, "it is applied", |world| stage(world, 1) == Some(WaveStage::Applied));
+    let elsewhere = RolloutRefusal::AskedElsewhere(app(), node(1));
+    assert_eq!(world.ask_rollout(&node(4), roll_back()), Err(elsewhere));
+    assert_eq!(world.ask_rollout(&node(1), roll_back()), Ok(()));
+    assert!(!is_settled(&world), "whoever has asked for it waits");
+    world
+}
+
+fn is_settled(world: &FleetWorld) -> bool {
+    world.wave_profile(&node(1), &app()).is_some_and(|it| it.is_settled)
+}
+
+#[test]
+fn a_rollback_by_hand_goes_wave_by_wave_and_is_not_undone_by_the_source() {
+    let mut world = asked_to_roll_back();
+    until(&mut world, "the first wave is back", |world| world.having(&app(), 1) == nodes([2, 3]));
+    let busy = RolloutRefusal::InWaves(app());
+    assert_eq!(world.ask_rollout(&node(1), roll_back()), Err(busy), "one after the other");
+    let took = until(&mut world, "all are", |world| world.having(&app(), 1).len() == 5);
+    assert!(took >= PAUSE * 2, "{took:?}");
+    until(&mut world, "it has settled", is_settled);
+    let profile = world.wave_profile(&node(5), &app()).expect("it goes in waves");
+    let record = profile.record.expect("there is one");
+    assert_eq!(record.rolled_back.map(|it| it.digest.0[0]), Some(2), "every node knows");
+    // Its source serves what was rolled back, and says so again to a new agent and a new master.
+    world.serve(&app(), 2);
+    pass(&mut world, PAUSE * 2);
+    world.inflict(Fault::NewAgent(node(1)));
+    pass(&mut world, PAUSE * 2);
+    world.inflict(Fault::Crash(node(1)));
+    pass(&mut world, PAUSE * 2);
+    assert_eq!(world.having(&app(), 1), nodes(2..=5));
+    // Somebody asks.
+    assert_eq!(world.ask_rollout(&node(2), refresh()), Ok(()));
+    until(&mut world, "all have it again", |world| world.having(&app(), 2) == nodes(2..=5));
+    world.inflict(Fault::Boot(node(1)));
+    until(&mut world, "and who is back", |world| world.having(&app(), 2) == nodes(1..=5));
+}
+
+#[test]
+fn a_rollback_by_hand_goes_on_without_the_master_that_was_asked() {
+    let mut world = asked_to_roll_back();
+    until(&mut world, "the first wave is back", |world| world.having(&app(), 1) == nodes([2, 3]));
+    world.inflict(Fault::Crash(node(1)));
+    until(&mut world, "all are", |world| world.having(&app(), 1) == nodes(2..=5));
+    pass(&mut world, PAUSE * 3);
+    assert_eq!(world.having(&app(), 1), nodes(2..=5), "the source of the next one serves it");
+    world.serve(&app(), 3);
+    until(&mut world, "all have the next", |world| world.having(&app(), 3) == nodes(2..=5));
+    world.serve(&app(), 2);
+    until(&mut world, "what was rolled back", |world| world.having(&app(), 2) == nodes(2..=5));
+}
+
+#[test]
+fn a_rollback_by_hand_that_fails_on_one_node_comes_back_everywhere() {
+    let mut world = asked_to_roll_back();
+    let services = &mut world.rollout_of(&node(4)).services;
+    services.get_mut(&name("web")).expect("a service").cannot.insert(1);
+    until(&mut world, "it goes back", |world| is_back(world, 1));
+    until(&mut world, "all have what they had", |world| world.having(&app(), 2).len() == 5);
+    until(&mut world, "it has settled", is_settled);
+    pass(&mut world, PAUSE * 3);
+    assert_eq!(world.having(&app(), 2).len(), 5, "once is enough");
+}
+
+#[test]
+fn a_source_that_fails_concerns_its_conductor_alone_while_the_fleet_goes_on() {
+    let mut world = fleet(4, WaveSize::Nodes(1));
+    world.serve(&app(), 2);
+    until(&mut world, "the first wave has it", |world| world.having(&app(), 2) == nodes([2]));
+    world.silence(&app());
+    assert_eq!(world.ask_rollout(&node(1), refresh()), Ok(()));
+    pass(&mut world, Duration::from_secs(1));
+    assert_eq!(world.rollout_of(&node(1)).phase(), RolloutPhase::Pending);
+    // The version under way goes on, and who comes late gets it.
+    world.inflict(Fault::Crash(node(4)));
+    until(&mut world, "all have it", |world| world.having(&app(), 2) == nodes([1, 2, 3]));
+    until(&mut world, "it has settled", is_settled);
+    world.inflict(Fault::Boot(node(4)));
+    until(&mut world, "who is back has it", |world| world.having(&app(), 2) == nodes(1..=4));
+    assert_eq!(world.rollout_of(&node(1)).phase(), RolloutPhase::Pending);
+    let others = |world: &mut FleetWorld| [2, 3, 4].map(|it| world.rollout_of(&node(it)).phase());
+    assert_eq!(others(&mut world), [RolloutPhase::Running; 3]);
+    // Whoever follows is pending in its place.
+    world.inflict(Fault::Crash(node(1)));
+    pass(&mut world, Duration::from_secs(10));
+    assert_eq!(world.rollout_of(&node(2)).phase(), RolloutPhase::Pending);
+    world.serve(&app(), 3);
+    until(&mut world, "all have the next", |world| world.having(&app(), 3) == nodes(2..=4));
+    assert_eq!(world.rollout_of(&node(2)).phase(), RolloutPhase::Running);
+}
+
+#[test]
+fn a_refresh_of_a_source_that_has_never_answered_has_nothing_to_wait_for() {
+    let names: Vec<String> = (1..=3).map(|it| node(it).to_string()).collect();
+    let mut world = FleetWorld::new(Scenario::of(&names.join(" ")), quiet()).untold();
+    let draft = Draft::new("app", &[("conf", "app")], &[("web", "conf")]).with(|plan| {
+        plan.wave = Some(WavePlan { size: WaveSize::Nodes(1), pause: PAUSE });
+    });
+    world.roll_out(&draft.0, (1..=3).map(node));
+    world.silence(&app());
+    until(&mut world, "its master asks", |world| {
+        let profile = world.wave_profile(&node(1), &app());
+        profile.is_some_and(|it| it.conductor == Some(node(1)))
+    });
+    pass(&mut world, Duration::from_secs(5));
+    assert_eq!(world.ask_rollout(&node(1), refresh()), Ok(()));
+    pass(&mut world, Duration::from_secs(1));
+    assert!(is_settled(&world));
+    assert_eq!(world.rollout_of(&node(1)).phase(), RolloutPhase::Pending);
 }

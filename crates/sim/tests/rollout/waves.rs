@@ -9,7 +9,7 @@ use mainstay_core::{
         WaveReport, WaveSize,
     },
 };
-use mainstay_sim::rollout::{Draft, RolloutWorld, digest, name};
+use mainstay_sim::rollout::{Draft, RolloutWorld, SimSource, digest, name};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 fn plan() -> RolloutPlan {
@@ -38,9 +38,26 @@ fn feed(world: &mut RolloutWorld, content: u8, attempt: Option<u64>) {
         serves: Some(version(content)),
         attempt: attempt.map(number),
         stores: Some(version(content)),
+        under_way: false,
     };
     world.step(RolloutInput::Fed(BTreeMap::from([(app(), feed)])));
     world.run();
+}
+
+/// This node asks the source, and the fleet serves this.
+fn conducts(content: Option<u8>) -> WaveFeed {
+    let serves = content.map(version);
+    let conductor = Some(name("n1"));
+    WaveFeed { conductor, conducts: true, stores: serves.clone(), serves, ..WaveFeed::default() }
+}
+
+fn conduct(world: &mut RolloutWorld, feed: WaveFeed) {
+    world.step(RolloutInput::Fed(BTreeMap::from([(app(), feed)])));
+    world.run();
+}
+
+fn source(world: &mut RolloutWorld) -> &mut SimSource {
+    world.sources.get_mut(&app()).expect("a source")
 }
 
 fn arrives(world: &mut RolloutWorld, content: u8) {
@@ -153,8 +170,6 @@ fn requests_go_to_whoever_conducts() {
     let refresh = RolloutRequest::Refresh { profile: None, force: false };
     let elsewhere = RolloutRefusal::AskedElsewhere(app(), name("n1"));
     assert_eq!(world.ask(refresh.clone()), Err(elsewhere));
-    let rollback = RolloutRequest::Rollback { profile: app(), to: None, force: false };
-    assert_eq!(world.ask(rollback), Err(RolloutRefusal::InWaves(app())));
     // The conductor asks its source at once, and offers what that serves.
     let conducts = WaveFeed { conducts: true, ..WaveFeed::default() };
     world.step(RolloutInput::Fed(BTreeMap::from([(app(), conducts)])));
@@ -167,6 +182,126 @@ fn requests_go_to_whoever_conducts() {
     let offer = report(&world).offers[&app()].clone();
     assert_eq!((offer.version, offer.asked.is_some()), (version(4), true));
     assert_eq!(applied(&world), Some(1), "it is for the fleet to decide");
+}
+
+/// A conductor that has version 1, and version 2 after it.
+fn conductor_with_two() -> RolloutWorld {
+    let mut world = fed();
+    deliver_and_feed(&mut world, 2, 7);
+    source(&mut world).serves = Some(2);
+    conduct(&mut world, conducts(Some(2)));
+    assert_eq!((applied(&world), world.phase()), (Some(2), RolloutPhase::Running));
+    world
+}
+
+#[test]
+fn whoever_conducts_takes_an_earlier_version_for_the_fleet() {
+    let back = |force| RolloutRequest::Rollback { profile: app(), to: None, force };
+    let mut world = fed();
+    deliver_and_feed(&mut world, 2, 7);
+    let elsewhere = RolloutRefusal::AskedElsewhere(app(), name("n1"));
+    feed(&mut world, 2, Some(7));
+    assert_eq!(world.ask(back(false)), Err(elsewhere));
+    let mut world = conductor_with_two();
+    assert_eq!(world.ask(back(true)), Err(RolloutRefusal::ForcedInWaves(app())));
+    conduct(&mut world, WaveFeed { under_way: true, ..conducts(Some(2)) });
+    assert_eq!(world.ask(back(false)), Err(RolloutRefusal::InWaves(app())), "one after the other");
+    conduct(&mut world, conducts(Some(2)));
+    assert_eq!(world.ask(back(false)), Ok(()));
+    world.run();
+    let offer = report(&world).offers[&app()].clone();
+    assert_eq!((offer.version, offer.by_hand, offer.asked.is_some()), (version(1), true, true));
+    assert_eq!(applied(&world), Some(2), "it is for the fleet to decide");
+    // Its source is asked as ever: what that serves anew is offered, which nobody has asked for.
+    world.run_for(120);
+    assert_eq!(report(&world).offers[&app()].version, version(1));
+    source(&mut world).serves = Some(3);
+    world.run_for(120);
+    let offer = report(&world).offers[&app()].clone();
+    assert_eq!((offer.version, offer.by_hand, offer.asked), (version(3), false, None));
+}
+
+#[test]
+fn a_conductor_whose_source_fails_is_pending_and_has_failed_in_its_time() {
+    let mut world = conductor_with_two();
+    source(&mut world).serves = None;
+    world.run_for(60);
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+    let pending = world.kept.pending.clone().expect("it is pending");
+    assert!(pending.conducted && pending.failure.contains("cannot be loaded"), "{pending:?}");
+    assert_eq!(report(&world).copies[&app()].pending, None, "nothing is wrong with its files");
+    // What the fleet serves goes on.
+    let next = WaveFeed { attempt: Some(number(9)), ..conducts(Some(1)) };
+    conduct(&mut world, next);
+    assert_eq!((applied(&world), world.phase()), (Some(1), RolloutPhase::Pending));
+    let timeout = world.plan.failure_timeout.as_secs();
+    world.run_for(timeout);
+    assert_eq!(world.phase(), RolloutPhase::Failed);
+    let (asked, hooks) = (world.sources[&app()].asked, world.kept.failures);
+    world.run_for(timeout);
+    assert!(world.sources[&app()].asked > asked, "it goes on asking");
+    assert_eq!(world.kept.failures, hooks, "and says so once");
+    source(&mut world).serves = Some(1);
+    world.run_for(120);
+    assert_eq!((world.phase(), world.kept.pending.is_none()), (RolloutPhase::Running, true));
+}
+
+#[test]
+fn a_source_that_fails_is_no_longer_the_matter_of_who_does_not_conduct() {
+    let mut world = conductor_with_two();
+    source(&mut world).serves = None;
+    world.run_for(60);
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+    // A fleet without a master does not change what is known.
+    let before = world.kept.pending.clone();
+    world.step(RolloutInput::Fed(BTreeMap::new()));
+    world.run();
+    conduct(&mut world, conducts(Some(2)));
+    assert_eq!(world.kept.pending, before);
+    feed(&mut world, 2, None);
+    assert_eq!((world.phase(), world.kept.pending.is_none()), (RolloutPhase::Running, true));
+}
+
+#[test]
+fn an_update_that_fails_is_pending_in_place_of_a_source_that_does() {
+    let mut world = conductor_with_two();
+    source(&mut world).serves = None;
+    world.run_for(60);
+    world.services.get_mut(&name("web")).expect("a service").cannot.insert(3);
+    deliver(&mut world, 3);
+    conduct(&mut world, WaveFeed { attempt: Some(number(9)), ..conducts(Some(3)) });
+    deliver(&mut world, 3);
+    let pending = world.kept.pending.clone().expect("it is pending");
+    assert_eq!((pending.conducted, pending.version), (false, Some(version(3))));
+    assert_eq!(report(&world).copies[&app()].failed.as_ref().map(|it| &it.begun), Some(&number(9)));
+    // The fleet goes back: its source is the matter again.
+    conduct(&mut world, conducts(Some(2)));
+    world.run_for(60);
+    assert!(world.kept.pending.as_ref().is_some_and(|it| it.conducted), "{:?}", world.kept.pending);
+}
+
+#[test]
+fn a_refresh_of_a_conductor_is_under_way_until_its_source_has_answered() {
+    let mut world = conductor_with_two();
+    let polls =
+        |world: &RolloutWorld| world.machine.as_ref().is_some_and(|it| it.is_polling(&app()));
+    let refresh = RolloutRequest::Refresh { profile: Some(app()), force: false };
+    for serves in [Some(3), None] {
+        assert!(!polls(&world));
+        source(&mut world).serves = serves;
+        assert_eq!(world.ask(refresh.clone()), Ok(()));
+        assert!(polls(&world));
+        world.run();
+        assert!(!polls(&world), "it has answered, or has failed");
+    }
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+    // Asked again it is pending anew, with all of its time.
+    let before = world.kept.pending.clone().expect("it is pending");
+    world.run_for(10);
+    assert_eq!(world.ask(refresh), Ok(()));
+    world.run();
+    let after = world.kept.pending.clone().expect("it is pending");
+    assert!(after.number > before.number && after.deadline > before.deadline);
 }
 
 #[test]

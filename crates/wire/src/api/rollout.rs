@@ -133,6 +133,19 @@ pub struct WaveStatus {
     pub version: Option<VersionStatus>,
     /// What was applied in the fleet before.
     pub before: Option<VersionStatus>,
+    /// Names this attempt: another one each time that a version begins.
+    #[serde(default)]
+    pub attempt: Option<String>,
+    /// Somebody has asked for this version, which no source serves.
+    #[serde(default)]
+    pub by_hand: bool,
+    /// The version that was rolled back by hand: not applied until the source serves another.
+    #[serde(default)]
+    pub rolled_back: Option<VersionStatus>,
+    /// Something is still to come, as far as this node knows: an answer of the source, a wave, a way
+    /// back.
+    #[serde(default)]
+    pub under_way: bool,
     /// The node that it has failed on.
     #[schemars(with = "Option<String>")]
     pub failed_on: Option<Name>,

@@ -3,6 +3,7 @@
 use crate::{
     RouterState,
     extract::{Body, Nothing, PathName, Query},
+    placed::Sight,
     problem::Problem,
     wait::WaitQuery,
 };
@@ -15,7 +16,7 @@ use mainstay_wire::api::{
 };
 use serde::Deserialize;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -114,9 +115,9 @@ pub(crate) async fn refresh(
 ) -> Result<Json<RolloutDone>, Problem> {
     let (patience, before) = (wait.patience()?, status(&state).await?);
     known(&before, profile.as_ref())?;
-    state.handle.refresh_rollout(profile, force).await??;
+    state.handle.refresh_rollout(profile.clone(), force).await??;
     // What was pending is tried again: what is pending afterwards has failed again.
-    done(&state, patience, &before, |_| true).await
+    done(&state, patience, &before, profile.as_ref(), |_| true).await
 }
 
 pub(crate) async fn rollback(
@@ -127,8 +128,9 @@ pub(crate) async fn rollback(
     let (patience, before) = (wait.patience()?, status(&state).await?);
     known(&before, Some(&profile))?;
     let earlier = before.failure.as_ref().map(|it| it.number);
-    state.handle.roll_back(profile, version, force).await??;
-    done(&state, patience, &before, |failure| Some(failure.number) != earlier).await
+    state.handle.roll_back(profile.clone(), version, force).await??;
+    let is_new = |failure: &RolloutFailureStatus| Some(failure.number) != earlier;
+    done(&state, patience, &before, Some(&profile), is_new).await
 }
 
 fn known(status: &RolloutStatus, name: Option<&Name>) -> Result<(), Problem> {
@@ -153,11 +155,12 @@ pub(crate) async fn resume(
     status(&state).await.map(Json)
 }
 
-/// Waits until nothing is under way any more, and tells what came of it.
+/// Waits until nothing is under way any more, here and in the fleet, and tells what came of it.
 async fn done(
     state: &RouterState,
     patience: Duration,
     before: &RolloutStatus,
+    profile: Option<&Name>,
     is_ours: impl Fn(&RolloutFailureStatus) -> bool,
 ) -> Result<Json<RolloutDone>, Problem> {
     if patience.is_zero() {
@@ -165,43 +168,32 @@ async fn done(
         return Ok(Json(RolloutDone { applied: Vec::new(), rollout }));
     }
     let mut changes = state.handle.rollout_changes();
-    let idle = async {
+    // What other nodes answer changes nothing here.
+    let mut sight = Sight::new(state, Instant::now() + patience);
+    let settled = async {
         loop {
             changes.borrow_and_update();
-            let status = status(state).await?;
-            if status.is_idle() {
+            let status = sight.look_at(status(state)).await?;
+            if status.is_settled(profile) {
                 return Ok::<RolloutStatus, Problem>(status);
             }
-            if changes.changed().await.is_err() {
-                return Err(Problem::from(mainstay_wire::api::Gone));
+            tokio::select! {
+                heard = changes.changed() => heard.map_err(|_| mainstay_wire::api::Gone)?,
+                () = sight.changed(None) => {}
             }
         }
     };
-    let Ok(rollout) = timeout(patience, idle).await else {
+    let Ok(rollout) = timeout(patience, settled).await else {
         let seconds = patience.as_secs_f64();
         let detail = format!("it is not done within {seconds} seconds, and goes on");
         return Err(Problem::overdue(detail));
     };
     let rollout = rollout?;
+    if let Some(failure) = rollout.wave_failure_since(before, profile) {
+        return Err(Problem::conflict(failure));
+    }
     match rollout.failure.as_ref().filter(|it| is_ours(it)) {
-        Some(failure) => Err(Problem::conflict(told(failure))),
+        Some(failure) => Err(Problem::conflict(failure.told())),
         None => Ok(Json(RolloutDone { applied: rollout.applied_since(before), rollout })),
     }
-}
-
-fn told(failure: &RolloutFailureStatus) -> String {
-    let RolloutFailureStatus { profile, version, failure: why, adrift, .. } = failure;
-    let what = match (profile, version) {
-        (Some(profile), Some(version)) => {
-            format!("version {version} of profile '{profile}' failed: ")
-        }
-        // It names itself.
-        (Some(_), None) => String::new(),
-        (None, _) => "the configuration could not be applied: ".to_owned(),
-    };
-    let now = match adrift {
-        true => "; the way back failed as well: what is in place is not certain",
-        false => "",
-    };
-    format!("{what}{why}{now}")
 }

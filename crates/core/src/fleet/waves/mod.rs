@@ -17,8 +17,8 @@ use crate::{
     fleet::NodeFacts,
     name::Name,
     rollout::{
-        MemberPresence, ProfileDelivery, Version, WaveFacts, WaveFeed, WaveMember, WaveRecord,
-        WaveRecords, WaveReport, WaveStage, WaveView, conduct,
+        MemberPresence, ProfileDelivery, Version, WaveFacts, WaveFeed, WaveMember, WaveOffer,
+        WaveRecord, WaveRecords, WaveReport, WaveStage, WaveView, conduct, is_settled,
     },
 };
 use deliveries::Deliveries;
@@ -134,8 +134,7 @@ impl Waves {
         let offer = report.offers.get(profile).cloned();
         let asked = offer.as_ref().and_then(|it| it.asked);
         loop {
-            let tried = self.tried.get(profile);
-            let asks = asked.is_some_and(|at| tried.is_none_or(|tried| *tried < at));
+            let asks = self.asks(profile, offer.as_ref());
             let record = self.facts.records.get(profile);
             let until = self.begun.unwrap_or(now).after(MEET);
             if record.is_some_and(|it| self.awaits_somebody(roster, it)) && now < until {
@@ -169,6 +168,19 @@ impl Waves {
             self.since.insert(profile.clone(), (next.number.clone(), now));
             self.facts.edit().records.edit().insert(profile.clone(), next);
         }
+    }
+
+    /// Somebody wants what is offered to be tried again, and it was not yet.
+    fn asks(&self, profile: &Name, offer: Option<&WaveOffer>) -> bool {
+        let asked = offer.and_then(|it| it.asked);
+        asked.is_some_and(|at| self.tried.get(profile).is_none_or(|tried| *tried < at))
+    }
+
+    /// Nothing is going to follow from what is known here of a profile.
+    fn is_settled(&self, profile: &Name, members: &BTreeMap<Name, WaveMember>) -> bool {
+        let offer = self.report.as_ref().and_then(|it| it.offers.get(profile));
+        let record = self.facts.records.get(profile);
+        is_settled(members, record, offer, self.asks(profile, offer))
     }
 
     /// A node of the record was never met: it may be there, and only not have been heard yet.
@@ -348,17 +360,19 @@ impl Fleet {
 impl WaveRecord {
     fn feed(&self, node: &Name, feed: WaveFeed) -> WaveFeed {
         let serves = self.version_for(node);
-        let (is_tried, is_stored) = match &self.stage {
-            WaveStage::Storing => (false, true),
-            WaveStage::Wave { .. } | WaveStage::Resting { .. } | WaveStage::Applied => {
-                (serves == Some(&self.version), true)
+        let (is_tried, is_stored, under_way) = match &self.stage {
+            WaveStage::Storing => (false, true, true),
+            WaveStage::Wave { .. } | WaveStage::Resting { .. } => {
+                (serves == Some(&self.version), true, true)
             }
-            WaveStage::Back(_) => (false, false),
+            WaveStage::Applied => (serves == Some(&self.version), true, false),
+            WaveStage::Back(_) => (false, false, false),
         };
         WaveFeed {
             serves: serves.cloned(),
             attempt: is_tried.then(|| self.begun.clone()),
             stores: is_stored.then(|| self.version.clone()),
+            under_way,
             ..feed
         }
     }

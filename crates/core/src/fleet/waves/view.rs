@@ -16,6 +16,8 @@ pub struct WaveProfile {
     pub nodes: Vec<WaveNode>,
     /// This side of a cut may decide.
     pub has_majority: bool,
+    /// Nothing is on its way through the fleet, as far as is known here.
+    pub is_settled: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -114,6 +116,7 @@ impl Fleet {
             None => Default::default(),
         };
         let has_majority = record.is_none_or(|record| record.has_majority(&members));
+        let is_settled = self.waves.is_settled(profile, &members);
         let node = |(name, member): (Name, crate::rollout::WaveMember)| WaveNode {
             wave: record.and_then(|record| record.wave_of(&name)),
             name,
@@ -124,6 +127,7 @@ impl Fleet {
             conductor: self.conductor(profile).cloned(),
             record: record.cloned(),
             has_majority: has_majority && roster.is_some(),
+            is_settled,
             nodes: members.into_iter().map(node).collect(),
         })
     }

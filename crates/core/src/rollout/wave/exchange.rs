@@ -72,6 +72,8 @@ pub struct WaveFeed {
     pub attempt: Option<Number>,
     /// To be on its disk, though it may be served later, or never.
     pub stores: Option<Version>,
+    /// A version is on its way through the fleet.
+    pub under_way: bool,
 }
 
 /// The content of a version on its way to another node. Its secrets are for that node's disk alone:

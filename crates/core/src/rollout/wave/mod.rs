@@ -21,7 +21,7 @@ mod exchange;
 #[cfg(test)]
 mod tests;
 
-pub use conduct::{WaveOffer, conduct};
+pub use conduct::{WaveOffer, conduct, is_settled};
 pub(crate) use exchange::are_none;
 pub use exchange::{ProfileDelivery, WaveFacts, WaveFeed, WaveRecords, WaveReport};
 
@@ -51,6 +51,13 @@ pub struct WaveRecord {
     /// Those of them that were not there when their wave began: they get what is applied at the end.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub skipped: BTreeSet<Name>,
+    /// Somebody has asked for this version, which no source serves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_hand: bool,
+    /// The version that is not wanted any more for that: not applied again until the source has
+    /// served another, or somebody asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolled_back: Option<Version>,
     pub stage: WaveStage,
 }
 
@@ -172,8 +179,18 @@ impl WaveRecord {
         let waves = nodes.chunks(size.of(nodes.len())).map(<[Name]>::to_vec).collect();
         let (number, begun) = (view.number.clone(), view.number.clone());
         let conductor = view.conductor.clone();
-        let (skipped, stage) = (BTreeSet::new(), WaveStage::Storing);
-        WaveRecord { number, conductor, begun, version, before, waves, skipped, stage }
+        WaveRecord {
+            number,
+            conductor,
+            begun,
+            version,
+            before,
+            waves,
+            skipped: BTreeSet::new(),
+            by_hand: false,
+            rolled_back: None,
+            stage: WaveStage::Storing,
+        }
     }
 
     /// Of two records the later one counts.

@@ -1,3 +1,5 @@
+mod by_hand;
+
 use super::*;
 use crate::{fleet::Term, rollout::Digest};
 use std::sync::LazyLock;
@@ -292,14 +294,18 @@ fn a_hundred_nodes_bad_from_the_fifth_wave_on_all_come_back() {
 }
 
 fn offer(byte: u8) -> WaveOffer {
-    WaveOffer { version: version(byte), asked: None }
+    WaveOffer { version: version(byte), asked: None, by_hand: false }
 }
 
 /// What the conductor of a fleet decides when its source serves this.
 fn offered(fleet: &WaveFleet, byte: u8, asks: bool) -> Option<WaveRecord> {
+    decided(fleet, &offer(byte), asks)
+}
+
+fn decided(fleet: &WaveFleet, offer: &WaveOffer, asks: bool) -> Option<WaveRecord> {
     let view = view_of(&fleet.members, fleet.now, number(100), fleet.since);
     let by = (WaveSize::Nodes(2), &*CONDUCTOR);
-    conduct(&view, Some(&fleet.record), Some(&offer(byte)), asks, None, by)
+    conduct(&view, Some(&fleet.record), Some(offer), asks, None, by)
 }
 
 #[test]

@@ -171,7 +171,8 @@ fn versions(profile: &ProfileHistory) -> Vec<Vec<(String, Tint)>> {
 
 fn refresh(args: &RolloutArgs) -> Result<i32, Failure> {
     let profile = args.profile.as_deref().map(name).transpose()?;
-    ask(args, "refresh", &json!(RefreshRequest { profile, force: args.force }))
+    let request = json!(RefreshRequest { profile: profile.clone(), force: args.force });
+    ask(args, "refresh", profile.as_ref(), &request)
 }
 
 fn rollback(args: &RolloutArgs) -> Result<i32, Failure> {
@@ -180,7 +181,8 @@ fn rollback(args: &RolloutArgs) -> Result<i32, Failure> {
         None => only_profile(args)?,
     };
     let (version, force) = (args.version.clone(), args.force);
-    ask(args, "rollback", &json!(RollbackRequest { profile, version, force }))
+    let request = json!(RollbackRequest { profile: profile.clone(), version, force });
+    ask(args, "rollback", Some(&profile), &request)
 }
 
 fn name(text: &str) -> Result<Name, Failure> {
@@ -198,10 +200,18 @@ fn only_profile(args: &RolloutArgs) -> Result<Name, Failure> {
     }
 }
 
-fn ask(args: &RolloutArgs, action: &str, body: &Value) -> Result<i32, Failure> {
-    let patience = args.wait.patience();
+fn ask(
+    args: &RolloutArgs,
+    action: &str,
+    profile: Option<&Name>,
+    body: &Value,
+) -> Result<i32, Failure> {
+    let (client, patience) = (Client::of(&args.node)?, args.wait.patience());
     let path = format!("/v1/rollout/{action}?wait={}ms", patience.as_millis());
-    let answer = Client::of(&args.node)?.post(&path, body, patience + PROMPT)?;
+    let answer = client.post(&path, body, patience + PROMPT)?;
+    if !answer.is_ok() && !args.json.json {
+        waves::tell_open(&client, profile)?;
+    }
     let body = answer.or_told(args.json.json)?;
     if args.json.json {
         print_json(&body)?;
@@ -210,7 +220,13 @@ fn ask(args: &RolloutArgs, action: &str, body: &Value) -> Result<i32, Failure> {
     let done: RolloutDone = read(&body)?;
     let mut page = Page::new();
     for it in &done.applied {
-        page.line(format!("profile {}: version {} is applied", it.profile, it.version.text));
+        match done.rollout.in_waves(Some(&it.profile)).next() {
+            Some((name, waves)) => waves::tell(&mut page, name, waves),
+            None => {
+                let (profile, version) = (&it.profile, &it.version.text);
+                page.line(format!("profile {profile}: version {version} is applied"));
+            }
+        }
     }
     if page.is_empty() {
         page.line(if patience.is_zero() { "it is under way" } else { "nothing has changed" });

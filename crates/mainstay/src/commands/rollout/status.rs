@@ -15,13 +15,8 @@ pub(crate) fn page(rollout: &RolloutStatus) -> Page {
     }
     let rows: Vec<_> = rollout.profiles.iter().map(profile).collect();
     page.table(&["PROFILE", "STATE", "VERSION", "AGE", "SOURCE", "NOTE"], &rows);
-    for (name, waves) in
-        rollout.profiles.iter().filter_map(|it| Some((&it.name, it.waves.as_ref()?)))
-    {
-        let (line, tint) = waves::line(name, waves);
-        page.tinted_line(&[(&line, tint)]);
-        let rows: Vec<_> = waves.nodes.iter().map(waves::node).collect();
-        page.table(&["NODE", "WAVE", "STATE", "VERSION", "NOTE"], &rows);
+    for (name, waves) in rollout.in_waves(None) {
+        waves::tell(&mut page, name, waves);
     }
     let rows: Vec<_> = rollout.templates.iter().map(template).collect();
     page.table(&["TEMPLATE", "STATE", "FILE", "PROFILES"], &rows);

@@ -1,18 +1,45 @@
-//! How a profile goes through the fleet, in `mainstay rollout status`.
+//! How a profile goes through the fleet: in `mainstay rollout status`, and for those who have asked
+//! for a version.
 
 use super::status::{first_line, plain};
-use crate::term::Tint;
+use crate::{
+    client::{Client, read},
+    failure::Failure,
+    term::{Page, Tint},
+};
 use mainstay_core::name::Name;
-use mainstay_wire::api::{WaveNodeStatus, WaveStatus};
+use mainstay_wire::api::{RolloutStatus, WaveNodeStatus, WaveStatus};
 
-pub(super) fn line(profile: &Name, waves: &WaveStatus) -> (String, Tint) {
+/// What each node has answered to a version that is under way, or has come back: somebody has asked
+/// for it, and did not get it.
+pub(super) fn tell_open(client: &Client, profile: Option<&Name>) -> Result<(), Failure> {
+    let answer = client.get("/v1/rollout").and_then(|it| read(&it.into_result()?));
+    // Why it was not done is the answer; this is only told beside it.
+    let Ok::<RolloutStatus, _>(rollout) = answer else { return Ok(()) };
+    let is_open = |waves: &WaveStatus| waves.under_way || waves.state == "back";
+    let mut page = Page::new();
+    for (name, waves) in rollout.in_waves(profile).filter(|(_, waves)| is_open(waves)) {
+        tell(&mut page, name, waves);
+    }
+    page.show()
+}
+
+/// How far a version is, and what each node has answered.
+pub(super) fn tell(page: &mut Page, profile: &Name, waves: &WaveStatus) {
+    let (line, tint) = line(profile, waves);
+    page.tinted_line(&[(&line, tint)]);
+    let rows: Vec<_> = waves.nodes.iter().map(node).collect();
+    page.table(&["NODE", "WAVE", "STATE", "VERSION", "NOTE"], &rows);
+}
+
+fn line(profile: &Name, waves: &WaveStatus) -> (String, Tint) {
     let version = waves.version.as_ref().map_or("-", |it| it.text.as_str());
     let (wave, of) = (waves.wave.unwrap_or(0), waves.waves);
     let (stands, tint) = match waves.state.as_str() {
         "storing" => (format!("version {version} goes to every disk"), Tint::Yellow),
         "wave" => (format!("version {version}, wave {wave} of {of}"), Tint::Yellow),
         "resting" => (format!("version {version}, before wave {wave} of {of}"), Tint::Yellow),
-        "applied" => (format!("version {version} everywhere"), Tint::Green),
+        "applied" => (format!("version {version} everywhere{}", by_hand(waves)), Tint::Green),
         "back" => {
             let node = waves.failed_on.as_ref().map_or("a node", Name::as_str);
             let why = match &waves.failure {
@@ -38,7 +65,15 @@ pub(super) fn line(profile: &Name, waves: &WaveStatus) -> (String, Tint) {
     }
 }
 
-pub(super) fn node(node: &WaveNodeStatus) -> Vec<(String, Tint)> {
+/// What somebody has rolled back is not applied again by itself.
+fn by_hand(waves: &WaveStatus) -> String {
+    match &waves.rolled_back {
+        Some(version) => format!(", rolled back by hand from {}", version.text),
+        None => String::new(),
+    }
+}
+
+fn node(node: &WaveNodeStatus) -> Vec<(String, Tint)> {
     let tint = match node.state.as_str() {
         "applied" => Tint::Green,
         "failed" | "pending" | "lost" => Tint::Red,

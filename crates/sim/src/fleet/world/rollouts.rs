@@ -14,7 +14,7 @@ use mainstay_core::{
     fleet::{FleetInput, Message, WaveProfile},
     name::Name,
     plan::RolloutPlan,
-    rollout::{Content, ProfileDelivery, RolloutInput, Version},
+    rollout::{Content, ProfileDelivery, RolloutInput, RolloutRefusal, RolloutRequest, Version},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -56,6 +56,30 @@ impl FleetWorld {
             it.world.sources.entry(profile.clone()).or_default().serves = Some(content);
             self.tell_rollout(&node, RolloutInput::Noticed { profile: profile.clone() });
         }
+    }
+
+    /// The sources of a profile do not answer any more.
+    pub fn silence(&mut self, profile: &Name) {
+        for rollout in self.nodes.values_mut().filter_map(|it| it.rollout.as_deref_mut()) {
+            rollout.world.sources.entry(profile.clone()).or_default().serves = None;
+        }
+    }
+
+    /// Somebody asks a node for something.
+    ///
+    /// # Errors
+    /// It is not taken.
+    pub fn ask_rollout(
+        &mut self,
+        node: &Name,
+        request: RolloutRequest,
+    ) -> Result<(), RolloutRefusal> {
+        let now = self.now.0 + SECOND;
+        let world = self.rollout_of(node);
+        world.now = now;
+        let answer = world.ask(request);
+        self.roll_on(node);
+        answer
     }
 
     /// How a node sees a profile in its fleet.
