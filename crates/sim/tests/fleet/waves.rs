@@ -32,13 +32,18 @@ fn app() -> Name {
 
 /// `n001` … with version 1 of a profile that goes in waves.
 fn fleet(count: usize, size: WaveSize) -> FleetWorld {
+    // What is to be seen follows from what is noticed.
+    asking(count, size, Duration::from_secs(3600))
+}
+
+/// As [`fleet`], with sources that are asked so often.
+fn asking(count: usize, size: WaveSize, interval: Duration) -> FleetWorld {
     let names: Vec<String> = (1..=count).map(|it| node(it).to_string()).collect();
     let mut world = FleetWorld::new(Scenario::of(&names.join(" ")), quiet()).untold();
     let draft = Draft::new("app", &[("conf", "app")], &[("web", "conf")]).with(|plan| {
         plan.wave = Some(WavePlan { size, pause: PAUSE });
         plan.services[0].bake_time = BAKE;
-        // What is to be seen follows from what is noticed.
-        plan.refresh_interval = Duration::from_secs(3600);
+        plan.refresh_interval = interval;
     });
     world.roll_out(&draft.0, (1..=count).map(node));
     until(&mut world, "all have the first version", |world| world.having(&app(), 1).len() == count);
@@ -372,4 +377,15 @@ fn a_refresh_of_a_source_that_has_never_answered_has_nothing_to_wait_for() {
     pass(&mut world, Duration::from_secs(1));
     assert!(is_settled(&world));
     assert_eq!(world.rollout_of(&node(1)).phase(), RolloutPhase::Pending);
+}
+
+#[test]
+fn a_fleet_of_ten_asks_the_source_once_an_interval() {
+    let interval = Duration::from_secs(30);
+    let mut world = asking(10, WaveSize::Percent(10), interval);
+    let before = polls(&mut world, 10);
+    pass(&mut world, interval * 10);
+    let after = polls(&mut world, 10);
+    let asked: Vec<u64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
+    assert_eq!(asked, [10, 0, 0, 0, 0, 0, 0, 0, 0, 0], "only the master has asked");
 }
