@@ -3,7 +3,8 @@
 //! One line, a checksum (CRC-32, 8 hex digits), a space and JSON, replaced as a whole and synced. A
 //! file that is torn, or of another node or fleet, is no reason not to start: it is set aside as
 //! `fleet.old`, that is told, and the node begins as a new one. Fields that are not known here are
-//! those of a newer version: they are passed over.
+//! those of a newer version: in wishes and records of waves, which nodes hand on to each other, they
+//! are kept, elsewhere they are passed over.
 
 use mainstay_core::{fleet::Kept, name::Name};
 use mainstay_sys::state_dir::{Durability, StateDir};
@@ -99,8 +100,11 @@ fn decode(bytes: &[u8]) -> Option<KeptContent> {
 
 fn encode(of: &NodeOf, kept: &Kept) -> Vec<u8> {
     let content = KeptContent { of: of.clone(), kept: kept.clone() };
-    let json = serde_json::to_vec(&content).expect("names, numbers and texts have a JSON");
-    let mut bytes = format!("{:08x} ", crc32fast::hash(&json)).into_bytes();
+    checked(&serde_json::to_vec(&content).expect("names, numbers and texts have a JSON"))
+}
+
+fn checked(json: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{:08x} ", crc32fast::hash(json)).into_bytes();
     bytes.extend(json);
     bytes.push(b'\n');
     bytes
@@ -228,11 +232,24 @@ mod tests {
     fn what_a_newer_version_adds_is_passed_over() {
         let dir = TempDir::new("newer");
         let json = br#"{"fleet":"shop","node":"web-1","id":"x","more":[1],"kept":{"drained":true,"new":{}}}"#;
-        let mut bytes = format!("{:08x} ", crc32fast::hash(json)).into_bytes();
-        bytes.extend_from_slice(json);
-        bytes.push(b'\n');
-        dir.put(&bytes);
+        dir.put(&checked(json));
         let (of, kept) = dir.open();
         assert_eq!((of.id.as_str(), kept.drained), ("x", true));
+    }
+
+    /// A node goes back to this version, and on again.
+    #[test]
+    fn what_a_newer_version_has_added_to_a_wish_stays_on_the_disk() {
+        let dir = TempDir::new("later");
+        let (of, _) = dir.open();
+        let mut content = serde_json::to_value(KeptContent { of, kept: kept() }).expect("JSON");
+        content["kept"]["wishes"]["cart"]["colour"] = "red".into();
+        dir.put(&checked(content.to_string().as_bytes()));
+        let (of, mut kept) = dir.open();
+        kept.drained = false;
+        write(&dir.0, &of, &kept).expect("written");
+        let bytes = fs::read(dir.0.join(FILE)).expect("written");
+        let text = String::from_utf8(bytes).expect("text");
+        assert!(text.contains(r#""colour":"red""#), "{text}");
     }
 }

@@ -39,7 +39,7 @@ pub use election::Election;
 pub(crate) use elsewhere::LastEvents;
 pub use elsewhere::{Departed, JobSaid, RemoteCopy};
 pub use engine::{EngineCommand, EngineEvent, FleetMember, MemberId, Role};
-pub use facts::{CopyState, JobCopy, JobOrder, Message, NodeFacts, OrderKind, Shared};
+pub use facts::{CopyState, JobCopy, JobOrder, LaterFields, Message, NodeFacts, OrderKind, Shared};
 pub use failures::{Answered, FailureKey, FailureQueue};
 pub use input::{FleetCommand, FleetEvent, FleetInput, FleetOutcome, Identity, Kept};
 pub use master::{JobStanding, OpenOrder, OpenOrders, PlannedFate, PlannedJob, Work};

@@ -7,7 +7,7 @@
 //! an order of their own, by who has given them or taken them away: a start on the one side without
 //! any leaves those that were given on the other.
 
-use super::{Number, Shared};
+use super::{LaterFields, Number, Shared};
 use crate::{job::Desired, name::Name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +25,9 @@ pub struct JobWish {
     args_by: Option<Number>,
     /// The node that it waits for, while it does.
     pub waits_for: Option<Name>,
+    /// Lost with the next thing that a user says to a master that does not know them.
+    #[serde(flatten)]
+    later: LaterFields,
 }
 
 /// Who has made a wish.
@@ -108,7 +111,12 @@ impl Wishes {
             }
             (None, AskedBy::User, Desired::Run) | (None, AskedBy::Rule, _) => kept(),
         };
-        let wish = JobWish { user, number, desired, args, args_by, waits_for: None };
+        // What a rule does follows from what the user has said, and leaves what belongs to that.
+        let later = match asked {
+            AskedBy::User => LaterFields::default(),
+            AskedBy::Rule => before.map(|it| it.later.clone()).unwrap_or_default(),
+        };
+        let wish = JobWish { user, number, desired, args, args_by, waits_for: None, later };
         self.0.edit().insert(job.clone(), wish);
     }
 
@@ -161,6 +169,7 @@ impl Wishes {
 mod tests {
     use super::*;
     use crate::fleet::Term;
+    use serde_json::{from_value, json, to_value};
 
     fn number(term: u64, master: &str, counter: u64) -> Number {
         let master = Name::new(master).expect("a name");
@@ -236,6 +245,27 @@ mod tests {
         merged.merge(&one);
         one.merge(&other);
         assert_eq!((&merged, &one), (&other, &other), "whoever hears whom first");
+    }
+
+    /// A node of this version stands between two of a later one.
+    #[test]
+    fn what_a_later_version_has_added_is_handed_on_as_it_came() {
+        let mut plain = Wishes::default();
+        plain.write(number(1, "a", 1), &job(), AskedBy::User, Desired::Run, args("-v"));
+        let mut text = to_value(&plain).expect("JSON");
+        text["web"]["colour"] = json!({ "red": 3 });
+        let later: Wishes = from_value(text.clone()).expect("wishes");
+        let mut here = Wishes::default();
+        assert!(here.merge(&later));
+        assert_eq!(to_value(&here).expect("JSON"), text);
+        assert!(!here.merge(&plain) && !plain.merge(&here), "it is the same record");
+        // What the fleet does by itself follows from what the user has said.
+        here.write(number(1, "a", 2), &job(), AskedBy::Rule, Desired::Run, None);
+        here.wait_for(number(1, "a", 3), &job(), Name::new("b").ok());
+        assert_eq!(to_value(&here).expect("JSON")["web"]["colour"], text["web"]["colour"]);
+        // What a user says here is of this version.
+        here.write(number(1, "a", 4), &job(), AskedBy::User, Desired::Run, None);
+        assert_eq!(to_value(&here).expect("JSON")["web"].get("colour"), None);
     }
 
     #[test]

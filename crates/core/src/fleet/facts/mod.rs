@@ -4,9 +4,11 @@
 //! one twice, changes nothing that the next one does not mend. Only orders are sent, and they are
 //! sent again until the facts of the node show them.
 
+mod later;
 mod own;
 mod shared;
 
+pub use later::LaterFields;
 pub use shared::Shared;
 
 use super::{

@@ -32,7 +32,7 @@ pub use work::{JobStanding, Work};
 
 use super::{
     Afterwards, Answered, AskedBy, FleetEvent, FleetRequest, FleetRules, FleetStage, JobOrder,
-    Message, Number, OrderKind, RequestAnswer, RequestId, RunId, Shared, Term, Wishes,
+    LaterFields, Message, Number, OrderKind, RequestAnswer, RequestId, RunId, Shared, Term, Wishes,
     conciliation::Conciliation, rules::KnownJobs,
 };
 use crate::{
@@ -446,6 +446,7 @@ impl Master {
             ends: self.ends.clone(),
             failed: self.failed.clone(),
             asked_on: self.asked_on.clone(),
+            later: LaterFields::default(),
         };
         if let Some(said) = &self.said
             && said.number.term == self.term

@@ -5,8 +5,8 @@ use crate::{
     app::{App, AppFailure, AppState, BootSequence},
     clock::Mono,
     fleet::{
-        Afterwards, Answered, FleetStage, NotPlaced, Number, OpenOrders, RequestAnswer, RequestId,
-        RunId, Shared,
+        Afterwards, Answered, FleetStage, LaterFields, NotPlaced, Number, OpenOrders,
+        RequestAnswer, RequestId, RunId, Shared,
     },
     name::Name,
     text::pairs,
@@ -49,6 +49,9 @@ pub struct Work {
     /// By app: the jobs that something is wrong with.
     #[serde(default)]
     pub failed: BTreeMap<Name, BTreeMap<Name, AppFailure>>,
+    /// For the next master, which may know them.
+    #[serde(flatten)]
+    pub later: LaterFields,
 }
 
 /// Where a placed job is, as far as that is decided.
@@ -100,5 +103,42 @@ impl Work {
             && (answers, repair) == (&other.answers, &other.repair)
             && (moves, drains, readmits) == (&other.moves, &other.drains, &other.readmits)
             && (ends, failed, asked_on) == (&other.ends, &other.failed, &other.asked_on)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::Term;
+    use serde_json::{from_value, json, to_value};
+
+    #[test]
+    fn what_a_later_version_has_added_is_handed_on_to_the_next_master() {
+        let term = Term { number: 1, master: Name::new("a").expect("a name") };
+        let work = Work {
+            number: Number { term, counter: 1 },
+            now: Mono(1),
+            stage: FleetStage::Operation,
+            boot: BootSequence::default(),
+            apps: Shared::default(),
+            jobs: Shared::default(),
+            orders: OpenOrders::default(),
+            then: BTreeMap::new(),
+            answered: Answered::default(),
+            answers: BTreeMap::new(),
+            repair: false,
+            moves: BTreeMap::new(),
+            drains: BTreeMap::new(),
+            readmits: BTreeSet::new(),
+            ends: BTreeMap::new(),
+            asked_on: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            later: LaterFields::default(),
+        };
+        let mut text = to_value(&work).expect("JSON");
+        assert_eq!(from_value::<Work>(text.clone()).expect("work"), work);
+        text["paints"] = json!({ "web": "red" });
+        let heard: Work = from_value(text.clone()).expect("work");
+        assert_eq!(to_value(&heard).expect("JSON"), text);
     }
 }

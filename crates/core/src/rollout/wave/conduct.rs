@@ -4,7 +4,7 @@
 use super::{
     MemberPresence, Version, WaveMember, WaveRecord, WaveSize, WaveStage, WaveView, is_same,
 };
-use crate::{clock::Mono, name::Name};
+use crate::{clock::Mono, fleet::LaterFields, name::Name};
 use std::collections::BTreeMap;
 
 /// What the source of a profile has served to its conductor, on whose disk it is.
@@ -100,6 +100,7 @@ impl WaveRecord {
             by_hand: false,
             rolled_back: None,
             stage: WaveStage::Applied,
+            later: LaterFields::default(),
         }
     }
 }

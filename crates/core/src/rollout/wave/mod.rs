@@ -26,7 +26,11 @@ pub(crate) use exchange::are_none;
 pub use exchange::{ProfileDelivery, WaveFacts, WaveFeed, WaveRecords, WaveReport};
 
 use super::Version;
-use crate::{clock::Mono, fleet::Number, name::Name};
+use crate::{
+    clock::Mono,
+    fleet::{LaterFields, Number},
+    name::Name,
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -59,6 +63,8 @@ pub struct WaveRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<Version>,
     pub stage: WaveStage,
+    #[serde(flatten)]
+    pub later: LaterFields,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,6 +196,7 @@ impl WaveRecord {
             by_hand: false,
             rolled_back: None,
             stage: WaveStage::Storing,
+            later: LaterFields::default(),
         }
     }
 

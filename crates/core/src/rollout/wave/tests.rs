@@ -392,3 +392,17 @@ fn facts_of_waves_that_say_less_are_read() {
     let copy: ProfileCopy = serde_json::from_str("{\"later\": 1}").expect("a later node");
     assert_eq!(copy, ProfileCopy::default());
 }
+
+/// A conductor of this version stands between two of a later one.
+#[test]
+fn what_a_later_version_has_added_stays_with_the_record_to_its_end() {
+    let mut fleet = WaveFleet::new(2, WaveSize::Nodes(1));
+    let mut text = serde_json::to_value(&fleet.record).expect("JSON");
+    text["colour"] = serde_json::json!("red");
+    fleet.record = serde_json::from_value(text.clone()).expect("a record");
+    assert_eq!(serde_json::to_value(&fleet.record).expect("JSON"), text);
+    fleet.until_quiet();
+    fleet.pass(PAUSE);
+    assert_eq!(fleet.record.stage, WaveStage::Applied);
+    assert_eq!(serde_json::to_value(&fleet.record).expect("JSON")["colour"], "red");
+}
