@@ -24,23 +24,32 @@ impl Digest {
         bytes.extend(self.hash.to_be_bytes());
         bytes.push(u8::try_from(self.node.as_str().len()).unwrap_or(u8::MAX));
         bytes.extend(self.node.as_str().as_bytes());
-        bytes.extend(self.run.to_string().as_bytes());
+        let run = self.run.to_string();
+        bytes.push(u8::try_from(run.len()).unwrap_or(u8::MAX));
+        bytes.extend(run.as_bytes());
         bytes
     }
 
+    /// What follows is of a later version, and is passed on with the rest.
     fn read(bytes: &[u8]) -> Result<Digest, CodecError> {
         let (version, rest) = bytes.split_first_chunk().ok_or(CodecError::Cut)?;
         let (hash, rest) = rest.split_first_chunk().ok_or(CodecError::Cut)?;
-        let (length, rest) = rest.split_first().ok_or(CodecError::Cut)?;
-        let (node, run) = rest.split_at_checked((*length).into()).ok_or(CodecError::Cut)?;
-        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| CodecError::Text);
+        let (node, rest) = get_text(rest)?;
+        let (run, _) = get_text(rest)?;
         Ok(Digest {
-            node: Name::new(text(node)?)?,
-            run: RunId::new(text(run)?),
+            node: Name::new(node)?,
+            run: RunId::new(run),
             version: u64::from_be_bytes(*version),
             hash: u64::from_be_bytes(*hash),
         })
     }
+}
+
+/// A text with its length before it, and what follows.
+fn get_text(bytes: &[u8]) -> Result<(&str, &[u8]), CodecError> {
+    let (length, rest) = bytes.split_first().ok_or(CodecError::Cut)?;
+    let (text, rest) = rest.split_at_checked((*length).into()).ok_or(CodecError::Cut)?;
+    Ok((std::str::from_utf8(text).map_err(|_| CodecError::Text)?, rest))
 }
 
 /// What replaces what: a later version of one run.
@@ -126,8 +135,15 @@ mod tests {
             assert_eq!(taken, is_news, "{version}");
         }
         assert_eq!(news.try_iter().collect::<Vec<_>>(), [digest("a", 3), digest("a", 4)]);
-        for length in 0..18 {
-            assert!(Digest::read(&digest("a", 1).bytes()[..length]).is_err(), "{length}");
+        let whole = digest("a", 1).bytes();
+        for length in 0..whole.len() {
+            assert!(Digest::read(&whole[..length]).is_err(), "{length}");
         }
+    }
+
+    #[test]
+    fn what_a_later_version_adds_is_passed_over() {
+        let more = [&digest("a", 1).bytes()[..], b"more"].concat();
+        assert_eq!(Digest::read(&more).expect("a digest"), digest("a", 1));
     }
 }
