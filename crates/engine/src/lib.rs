@@ -13,6 +13,7 @@ mod events;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod mesh;
+mod next;
 mod peers;
 
 pub use config::{MeshConfig, Roster};

@@ -44,7 +44,7 @@ pub(crate) async fn join(
         highest_term: found.kept.highest_term.clone(),
         tick: fleet.tick,
         keys: FleetKeys::read(&fleet.key_file)?,
-        versions: Versions::SPOKEN,
+        versions: Versions::of_program(),
     };
     let (engine, mut events, streams) = Engine::start(config).await?;
     let engine = Arc::new(engine);

@@ -113,7 +113,11 @@ impl OwnIdentity {
         let bytes = read_frame(stream, LONGEST_HELLO).await?;
         let hello: Hello = match frame::read_hello(&bytes)? {
             Said::Hello(hello) => hello,
-            Said::Facts { .. } | Said::Pull | Said::Sent(_) | Said::Unknown => {
+            Said::Facts { .. }
+            | Said::Pull
+            | Said::Sent(_)
+            | Said::Unknown
+            | Said::NotUnderstood(_) => {
                 return Err(ConnectionError::NoHello);
             }
         };

@@ -10,6 +10,7 @@ use crate::{
     config::Roster,
     events::EventSink,
     mesh::MeshEvent,
+    next,
     peers::{
         certificate::Protocol,
         exchange::{ConnectionId, Exchange, PeerAction},
@@ -98,6 +99,7 @@ pub(crate) struct PeerThread {
     frames: BTreeMap<u8, FrameBytes>,
     looking_up: Option<AbortHandle>,
     refusal_told: Option<Mono>,
+    not_understood_told: Option<Mono>,
     happenings: mpsc::Sender<Happening>,
 }
 
@@ -169,6 +171,7 @@ impl PeerThread {
             frames: BTreeMap::new(),
             looking_up: None,
             refusal_told: None,
+            not_understood_told: None,
             happenings,
         }
     }
@@ -234,7 +237,12 @@ impl PeerThread {
                 self.exchange.call_failed(now, &peer);
             }
             Happening::Refused(from, error) => self.refused(now, from, &error),
-            Happening::Received(connection, said) => self.exchange.received(connection, said),
+            Happening::Received(connection, said) => {
+                if let Said::NotUnderstood(why) = &said {
+                    self.not_understood(now, connection, why);
+                }
+                self.exchange.received(connection, said);
+            }
             Happening::Closed(connection, error) => {
                 if let Some(it) = self.connections.remove(&connection) {
                     tracing::debug!("peers: the connection to {} is over: {error}", it.peer.node);
@@ -257,6 +265,9 @@ impl PeerThread {
         self.connected += 1;
         let connection = self.connected;
         let outbox = Arc::new(SharedOutbox::default());
+        for frame in next::greetings(self.identity.versions, version) {
+            outbox.edit(|it| it.add(frame));
+        }
         let (happenings, versions) = (self.happenings.clone(), self.identity.versions);
         let carried = {
             let (outbox, received) = (outbox.clone(), happenings.clone());
@@ -287,6 +298,18 @@ impl PeerThread {
         }
     }
 
+    /// It is passed over, and told now and then.
+    fn not_understood(&mut self, now: Mono, connection: ConnectionId, why: &str) {
+        let Some(it) = self.connections.get(&connection) else { return };
+        if self.not_understood_told.is_none_or(|at| now.since(at) >= TELL_AGAIN) {
+            self.not_understood_told = Some(now);
+            let (node, version) = (&it.peer.node, it.version);
+            tracing::warn!(
+                "peers: {node} says, in version {version}, what this node does not understand: {why}"
+            );
+        }
+    }
+
     fn show_connected(&self) {
         let connected = self.connections.values().map(|it| it.peer.node.clone()).collect();
         self.status.lock().connected = connected;
@@ -304,7 +327,7 @@ impl PeerThread {
     /// Facts become text once, for all.
     fn say(&mut self) {
         let Some(facts) = self.pending.take() else { return };
-        let text = FactsText::new(&facts);
+        let text = FactsText::new(&facts, self.identity.versions);
         self.said_at = Some(self.clock.now());
         self.frames.clear();
         self.mesh.tell(MeshCommand::Say { version: text.version, hash: text.hash });

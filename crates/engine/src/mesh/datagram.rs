@@ -47,6 +47,12 @@ impl Versions {
         let version = self.newest.min(newest);
         self.has(version).then_some(version)
     }
+
+    /// Whether there is one for somebody who speaks this one at best, and so the one before as well.
+    #[must_use]
+    pub fn meets(self, newest: u8) -> bool {
+        (self.oldest..=self.newest.saturating_add(1)).contains(&newest)
+    }
 }
 
 impl fmt::Display for Versions {
@@ -118,7 +124,7 @@ pub enum Dropped {
     Cut,
     /// It is none of ours, or of another fleet or key.
     Foreign,
-    /// We do not speak its version.
+    /// We do not speak its version; its sender speaks this one at best.
     Version { theirs: u8 },
     /// It was there before.
     Replayed,
@@ -152,7 +158,7 @@ impl DatagramHead {
         let (head, sealed) = datagram.split_first_chunk::<HEAD>().ok_or(Dropped::Cut)?;
         let [_, _, version, newest, kind, ..] = *head;
         if !versions.has(version) {
-            return Err(Dropped::Version { theirs: version });
+            return Err(Dropped::Version { theirs: newest.max(version) });
         }
         if sealed.len() < TAG {
             return Err(Dropped::Cut);
@@ -218,6 +224,8 @@ mod tests {
         let (before, now) = (Versions { oldest: 1, newest: 2 }, Versions { oldest: 2, newest: 3 });
         assert_eq!((before.with(3), now.with(2)), (Some(2), Some(2)));
         assert_eq!(now.with(1), None);
+        assert_eq!((before.meets(3), now.meets(2), now.meets(1)), (true, true, false));
+        assert!(!Versions::SPOKEN.meets(Versions::SPOKEN.newest + 2));
         assert_eq!(
             (before.to_string(), Versions::SPOKEN.to_string()),
             ("1 to 2".into(), "1".into())

@@ -29,6 +29,7 @@ pub use key::{FleetKey, FleetKeys, KeyError};
 pub use members::Reached;
 pub use seal::Seed;
 
+use crate::next;
 use contacts::{Contacts, Way};
 use datagram::{DatagramKind, Token};
 use foca::Codec;
@@ -305,6 +306,8 @@ impl Mesh {
     fn me_as_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_id(self.swim.me(), &mut bytes).expect("a name and a run id are short");
+        // Whoever reads it passes over what follows.
+        bytes.extend(next::later_bytes(self.settings.versions));
         bytes
     }
 
@@ -346,7 +349,10 @@ impl Mesh {
             Dropped::Version { .. } => version,
             Dropped::Replayed => replayed,
         } += 1;
-        if let Dropped::Version { theirs } = why {
+        // Whoever can speak with this node as well will do so once it has heard of it.
+        if let Dropped::Version { theirs } = why
+            && !self.settings.versions.meets(theirs)
+        {
             let told = self.told_versions.get(&theirs);
             if told.is_none_or(|at| self.now.since(*at) >= TELL_AGAIN) {
                 self.told_versions.insert(theirs, self.now);

@@ -15,6 +15,7 @@ use super::{
     key::{FleetKey, FleetKeys},
     replay::Window,
 };
+use crate::next;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use std::collections::BTreeMap;
 
@@ -128,6 +129,7 @@ impl Seal {
         let (session, newest) = (self.session, self.versions.newest);
         let head = DatagramHead { version, newest, kind, session, token, number }.bytes();
         let mut sealed = [&self.token.0[..], content].concat();
+        next::flip(version, &mut sealed);
         self.key
             .seal_in_place_append_tag(nonce(number), Aad::from(&head), &mut sealed)
             .expect("a datagram is not too long for the cipher");
@@ -205,6 +207,7 @@ fn open_with(
     let mut opened = sealed.to_vec();
     let opened = key.open_in_place(nonce(head.number), Aad::from(bytes), &mut opened);
     let opened = opened.map_err(|_| Unopened::Dropped(Dropped::Foreign))?;
+    next::flip(head.version, opened);
     let (token, content) = opened.split_first_chunk().ok_or(Unopened::Dropped(Dropped::Cut))?;
     let sender = Sender { token: Token(*token), newest: head.newest };
     Ok(Opened { kind: head.kind, sender, content: content.to_vec() })

@@ -202,7 +202,7 @@ impl Exchange {
                     self.tell(Some(EngineEvent::Sent { from: peer.node, message }));
                 }
             }
-            Said::Hello(_) | Said::Unknown => {}
+            Said::Hello(_) | Said::Unknown | Said::NotUnderstood(_) => {}
         }
     }
 

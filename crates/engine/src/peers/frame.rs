@@ -1,9 +1,11 @@
 //! What peers say to each other over TLS: JSON with its length before it.
 //!
 //! Every frame says its version and has one thing in it. What a later version adds is passed over:
-//! fields are not known, or the whole frame has nothing in it.
+//! fields are not known, or the whole frame has nothing in it. So is what cannot be understood: the
+//! next frame begins where this one ends, and a connection that is given up for it would only bring
+//! the same again.
 
-use crate::mesh::Versions;
+use crate::{mesh::Versions, next};
 use mainstay_core::{
     fleet::{Message, NodeFacts, RunId},
     name::Name,
@@ -47,6 +49,8 @@ pub(crate) enum Said {
     Sent(Message),
     /// Something that a later version may say.
     Unknown,
+    /// As [`Said::Unknown`], of a kind that is known: why it is not to be understood.
+    NotUnderstood(String),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -75,18 +79,18 @@ struct Written<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-struct Read {
+struct Read<'a> {
     v: u8,
     #[serde(default)]
     hello: Option<Hello>,
     #[serde(default)]
     hash: Option<u64>,
-    #[serde(default)]
-    facts: Option<Arc<NodeFacts>>,
+    #[serde(default, borrow)]
+    facts: Option<&'a RawValue>,
     #[serde(default)]
     pull: Option<bool>,
-    #[serde(default)]
-    sent: Option<Message>,
+    #[serde(default, borrow)]
+    sent: Option<&'a RawValue>,
 }
 
 /// A frame with its length, as it goes over.
@@ -101,8 +105,9 @@ pub(crate) struct FactsText {
 }
 
 impl FactsText {
-    pub(crate) fn new(facts: &NodeFacts) -> FactsText {
+    pub(crate) fn new(facts: &NodeFacts, versions: Versions) -> FactsText {
         let text = to_raw_value(facts).expect("the keys of all maps are text");
+        let text = next::add_fields(versions, text);
         FactsText { version: facts.version, hash: hash(text.get().as_bytes()), text: text.into() }
     }
 
@@ -115,7 +120,9 @@ impl FactsText {
 
 pub(crate) fn hello(peer: &PeerKey, versions: Versions) -> FrameBytes {
     let hello = Hello { peer: peer.clone(), oldest: versions.oldest, newest: versions.newest };
-    write(&Written { v: versions.oldest, hello: Some(&hello), ..Written::default() })
+    let written = Written { v: versions.oldest, hello: Some(&hello), ..Written::default() };
+    // All can read this one, whatever else they speak.
+    framed(Versions::SPOKEN.oldest, &written)
 }
 
 pub(crate) fn pull(version: u8) -> FrameBytes {
@@ -127,8 +134,15 @@ pub(crate) fn sent(version: u8, message: &Message) -> FrameBytes {
 }
 
 fn write(written: &Written<'_>) -> FrameBytes {
-    let mut bytes = vec![0; 4];
+    framed(written.v, written)
+}
+
+/// As this version has it.
+pub(crate) fn framed(version: u8, written: &impl Serialize) -> FrameBytes {
+    let (begin, end) = next::around(version);
+    let mut bytes = [&[0; 4], begin].concat();
     serde_json::to_writer(&mut bytes, written).expect("a vector takes whatever is written to it");
+    bytes.extend(end);
     // Longer ones are refused by whoever reads them; no length makes another one of them.
     let length = u32::try_from(bytes.len() - 4).unwrap_or(u32::MAX);
     bytes[..4].copy_from_slice(&length.to_be_bytes());
@@ -152,7 +166,7 @@ pub(crate) fn length(begin: [u8; 4], longest: usize) -> Result<usize, FrameError
 }
 
 pub(crate) fn read(bytes: &[u8], versions: Versions) -> Result<Said, FrameError> {
-    let read: Read = serde_json::from_slice(bytes)?;
+    let read: Read<'_> = serde_json::from_slice(next::inside(versions, bytes))?;
     if !versions.has(read.v) {
         return Err(FrameError::Version { theirs: read.v, ours: versions });
     }
@@ -164,15 +178,22 @@ pub(crate) fn read_hello(bytes: &[u8]) -> Result<Said, FrameError> {
     Ok(said(serde_json::from_slice(bytes)?))
 }
 
-fn said(read: Read) -> Said {
+fn said(read: Read<'_>) -> Said {
     match read {
         Read { hello: Some(hello), .. } => Said::Hello(hello),
         Read { facts: Some(facts), hash, .. } => {
-            Said::Facts { facts, hash: hash.unwrap_or_default() }
+            understood(facts, |facts| Said::Facts { facts, hash: hash.unwrap_or_default() })
         }
-        Read { sent: Some(message), .. } => Said::Sent(message),
+        Read { sent: Some(message), .. } => understood(message, Said::Sent),
         Read { pull: Some(true), .. } => Said::Pull,
         Read { .. } => Said::Unknown,
+    }
+}
+
+fn understood<'a, T: Deserialize<'a>>(text: &'a RawValue, said: impl FnOnce(T) -> Said) -> Said {
+    match serde_json::from_str(text.get()) {
+        Ok(content) => said(content),
+        Err(error) => Said::NotUnderstood(error.to_string()),
     }
 }
 
@@ -214,8 +235,15 @@ mod tests {
 
     #[test]
     fn what_a_later_version_says_is_passed_over_and_another_version_told() {
-        assert_eq!(read(br#"{"v":2,"wish":{"x":1}}"#, NOW).expect("read"), Said::Unknown);
-        assert_eq!(read(br#"{"v":2,"pull":true,"why":"x"}"#, NOW).expect("read"), Said::Pull);
+        assert_eq!(read(br#"{"v":1,"wish":{"x":1}}"#, NOW).expect("read"), Said::Unknown);
+        assert_eq!(read(br#"{"v":1,"pull":true,"why":"x"}"#, NOW).expect("read"), Said::Pull);
+        // Also what is of a known kind and cannot be understood: the connection goes on.
+        for frame in
+            [&br#"{"v":1,"sent":{"greet":{}}}"#[..], br#"{"v":1,"hash":1,"facts":{"x":1}}"#]
+        {
+            let said = read(frame, NOW).expect("read");
+            assert!(matches!(said, Said::NotUnderstood(_)), "{said:?}");
+        }
         let told = read(br#"{"v":3,"pull":true}"#, NOW).expect_err("another version").to_string();
         assert_eq!(told, "it speaks version 3 of the protocol of peers, and this node 1 to 2");
         let other = Hello { peer: peer(), oldest: 3, newest: 4 };

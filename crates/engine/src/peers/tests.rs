@@ -4,7 +4,7 @@ use super::{
     exchange::{Exchange, PeerAction},
     frame::{FactsText, PeerKey, Said},
 };
-use crate::mesh::{Digest, Reached};
+use crate::mesh::{Digest, Reached, Versions};
 use mainstay_core::{
     clock::Mono,
     fleet::{
@@ -127,7 +127,7 @@ fn facts_are_pushed_to_whoever_is_there_and_comes_and_pulled_when_they_differ() 
     b.members_are(at(0), reached(&["b.1", "a.1"]));
     b.connected(1, peer("a.1"));
     assert_eq!(actions(&mut b), ["2 members"], "there is nothing to say");
-    b.say(FactsText::new(&facts("1", 1, None)));
+    b.say(FactsText::new(&facts("1", 1, None), Versions::SPOKEN));
     assert_eq!(actions(&mut b), ["push to 1"]);
     b.connected(2, peer("a.1"));
     assert_eq!(actions(&mut b), ["hang up 1", "push to 2"], "one connection for a pair");

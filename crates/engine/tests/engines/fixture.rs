@@ -8,7 +8,10 @@ use mainstay_core::{
     },
     name::Name,
 };
-use mainstay_engine::{ApiStreams, Engine, EngineEvents, FleetKeys, MeshConfig, Roster, Versions};
+use mainstay_engine::{
+    ApiStreams, Engine, EngineError, EngineEvents, EngineStatus, FleetKeys, MeshConfig, Roster,
+    Versions,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -16,11 +19,12 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 /// Everything comes long before.
 const LIMIT: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 pub(crate) fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
@@ -45,28 +49,69 @@ impl Peer {
     }
 
     pub(crate) async fn start_at(
-        text: &str,
+        name: &str,
         run: &str,
         listen: SocketAddr,
         join: &[SocketAddr],
         keys: &str,
     ) -> Peer {
+        let spoken = (Versions::SPOKEN, Duration::from_secs(1));
+        Peer::start_as(name, run, listen, join, keys, spoken).await
+    }
+
+    /// It speaks these versions, and is not given up soon: an agent of the same run may follow it.
+    pub(crate) async fn start_speaking(
+        name: &str,
+        listen: SocketAddr,
+        join: &[SocketAddr],
+        versions: Versions,
+    ) -> Peer {
+        Peer::start_as(name, "1", listen, join, KEY, (versions, Duration::from_secs(5))).await
+    }
+
+    async fn start_as(
+        text: &str,
+        run: &str,
+        listen: SocketAddr,
+        join: &[SocketAddr],
+        keys: &str,
+        (versions, tick): (Versions, Duration),
+    ) -> Peer {
         let (name, run) = (name(text), RunId::new(run));
-        let join = join.iter().map(ToString::to_string).collect();
-        let config = MeshConfig {
+        let join: Vec<String> = join.iter().map(ToString::to_string).collect();
+        let config = || MeshConfig {
             fleet: "shop".to_owned(),
             me: name.clone(),
             run: run.clone(),
             listen,
-            roster: Roster { nodes: Vec::new(), join, core: BTreeSet::new() },
+            roster: Roster { nodes: Vec::new(), join: join.clone(), core: BTreeSet::new() },
             highest_term: None,
-            tick: Duration::from_secs(1),
+            tick,
             keys: FleetKeys::parse(keys, Path::new("key")).expect("keys"),
-            versions: Versions::SPOKEN,
+            versions,
         };
-        let (engine, events, api) = Engine::start(config).await.expect("it starts");
+        // Whoever was there before may not have closed its sockets yet.
+        let started = timeout(LIMIT, async {
+            loop {
+                match Engine::start(config()).await {
+                    Err(EngineError::Listen { .. }) => sleep(LOOK_AGAIN).await,
+                    started => return started.expect("it starts"),
+                }
+            }
+        });
+        let (engine, events, api) = started.await.expect("its address is free");
         let at = engine.status().address;
         Peer { name, run, at, engine, events, api }
+    }
+
+    /// Until its status is so.
+    pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&EngineStatus) -> bool) {
+        let found = timeout(LIMIT, async {
+            while !is_so(&self.engine.status()) {
+                sleep(LOOK_AGAIN).await;
+            }
+        });
+        found.await.unwrap_or_else(|_| panic!("{}: never: {what}", self.name));
     }
 
     /// Those of these names, each of which knows the first.

@@ -218,6 +218,27 @@ fn another_key_is_another_fleet_and_both_keys_meet_during_a_rotation() {
     assert!(world.all_see(&["a.4", "b.4", "c.4"]));
 }
 
+/// As an upgrade in place: the agent is another one, the run is the same.
+#[test]
+fn agents_of_the_next_version_and_back_again_are_neither_lost_nor_told_of() {
+    let next = Versions { oldest: 1, newest: 2 };
+    let all = ["a.1", "b.1", "c.1"];
+    let mut world = World::of(&["a", "b", "c"]);
+    world.run_until("all meet", |it| it.all_see(&all));
+    for versions in [next, Versions::SPOKEN] {
+        for (name, port) in [("a", 1), ("b", 2), ("c", 3)] {
+            world.start(&Start { versions, ..Start::of(name, "1", port, &[1, 2, 3]) });
+            for _ in 0..50 {
+                world.run(TICK / 10);
+                let others = world.nodes.keys().filter(|it| **it != port);
+                others.for_each(|it| assert_eq!(world.seen(*it), all, "{name} speaks {versions}"));
+            }
+            assert_eq!(world.seen(port), all);
+            assert!(world.nodes.values().all(|it| it.other_versions.is_empty()));
+        }
+    }
+}
+
 #[test]
 fn an_upgrade_to_the_next_version_goes_node_by_node() {
     let versions = |oldest, newest| Versions { oldest, newest };
