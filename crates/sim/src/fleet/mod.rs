@@ -25,4 +25,5 @@ pub use fault::{Fault, Written};
 pub use history::History;
 pub use observation::Observation;
 pub use script::{Script, Step};
+pub use sim_node::Dialect;
 pub use world::FleetWorld;

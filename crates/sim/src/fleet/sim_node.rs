@@ -4,7 +4,7 @@ use super::{mesh::Mesh, net::Happening};
 use crate::rollout::RolloutWorld;
 use mainstay_core::{
     clock::Mono,
-    fleet::{Catalogue, CopyState, Fleet, JobCopy, Kept, Number},
+    fleet::{Catalogue, CopyState, Fleet, JobCopy, Kept, NodeFacts, Number},
     name::Name,
     rollout::{WaveFeed, WaveReport},
 };
@@ -52,10 +52,15 @@ pub(super) struct Running {
     pub(super) again: BTreeMap<Name, Vec<String>>,
 }
 
+/// What others hear of the facts of a node whose agent is of another version.
+pub type Dialect = fn(&NodeFacts) -> NodeFacts;
+
 #[derive(Debug, Clone, Default)]
 pub(super) struct SimNode {
     pub(super) running: Option<Box<Running>>,
     pub(super) disk: Kept,
+    /// `None`: its agent is of the version that all were of at first.
+    pub(super) dialect: Option<Dialect>,
     /// What is written in its file.
     pub(super) file: Arc<Catalogue>,
     /// What is rolled out there: the machine while the node is on, and what is on its disk.

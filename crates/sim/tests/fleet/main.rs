@@ -9,5 +9,6 @@ mod shop;
 mod size;
 mod steered;
 mod stories;
+mod versions;
 mod wanted;
 mod waves;

@@ -2,6 +2,7 @@
 
 use super::FleetWorld;
 use crate::fleet::{
+    Dialect,
     fault::{Fault, Written},
     net::Happening,
 };
@@ -101,6 +102,16 @@ impl FleetWorld {
         }
         self.kill_rollout(node);
         self.history().orphan(node);
+    }
+
+    /// Its agent is replaced by one of another version; the jobs go on.
+    pub fn upgrade(&mut self, node: &Name, dialect: Option<Dialect>) {
+        let version = if dialect.is_some() { "the next version" } else { "this version" };
+        self.note(format_args!("=== {node} is upgraded to {version}"));
+        if let Some(it) = self.nodes.get_mut(node) {
+            it.dialect = dialect;
+        }
+        self.replace_agent(node);
     }
 
     /// What happened to the agent before and was not taken is lost; the jobs and their orders are

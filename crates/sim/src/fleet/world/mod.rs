@@ -21,8 +21,8 @@ use super::{
 use mainstay_core::{
     clock::Mono,
     fleet::{
-        Catalogue, EngineEvent, Fleet, FleetInput, FleetMember, Identity, MemberId, PlannedJob,
-        RemoteCopy, RequestAnswer, RunId,
+        Catalogue, EngineEvent, Fleet, FleetInput, FleetMember, Identity, Kept, MemberId,
+        NodeFacts, PlannedJob, RemoteCopy, RequestAnswer, RunId,
     },
     name::Name,
 };
@@ -144,6 +144,12 @@ impl FleetWorld {
             self.happen(what);
         }
         Some(self.now.since(begin))
+    }
+
+    /// What is on the disk of a node.
+    #[must_use]
+    pub fn kept(&self, node: &Name) -> Option<&Kept> {
+        self.nodes.get(node).map(|it| &it.disk)
     }
 
     /// What a node says that a start of an app would do. `None`: it is off.
@@ -322,8 +328,15 @@ impl FleetWorld {
     fn say_again(&mut self, node: &Name) {
         let facts = self.running(node).and_then(|it| it.fleet.said().cloned());
         if let Some(facts) = facts {
-            self.spread(node, &Packet::Said(facts));
+            self.spread_facts(node, facts);
         }
+    }
+
+    /// As its agent puts them.
+    fn spread_facts(&mut self, node: &Name, facts: Arc<NodeFacts>) {
+        let dialect = self.nodes.get(node).and_then(|it| it.dialect);
+        let facts = dialect.map_or(facts.clone(), |dialect| Arc::new(dialect(&facts)));
+        self.spread(node, &Packet::Said(facts));
     }
 
     fn look(&mut self, node: &Name) {

@@ -245,7 +245,7 @@ impl FleetWorld {
                 if let Some(work) = &facts.work {
                     self.history().work_is(work);
                 }
-                self.spread(node, &Packet::Said(facts));
+                self.spread_facts(node, facts);
             }
             EngineCommand::Send { to, message } => {
                 self.net.send(self.now, &mut self.dice, node, &to, &Packet::Sent(message));
