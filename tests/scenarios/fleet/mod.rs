@@ -8,6 +8,7 @@ mod keys;
 mod masters;
 mod rollout;
 mod twenty;
+mod upgrade;
 mod waves;
 mod xmlrpc;
 
