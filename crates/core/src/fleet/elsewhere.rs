@@ -13,6 +13,7 @@
 
 use super::{CopyState, Fleet, JobCopy, NodeFacts, Number, OrderKind, PeerState, RunId, Shared};
 use crate::{
+    clock::Mono,
     event::{EventName, History},
     name::Name,
     plan::Awaited,
@@ -182,8 +183,9 @@ impl Fleet {
         self.met_all
     }
 
-    pub(super) fn meet_all(&mut self) {
-        if self.met_all || !self.in_sync || self.resuming_until.is_some() {
+    pub(super) fn meet_all(&mut self, now: Mono) {
+        let meets = self.resuming_until.is_some() || self.meets_until(now).is_some();
+        if self.met_all || !self.in_sync || meets {
             return;
         }
         let is_missing = |node: &Name| match self.peers.state(node) {

@@ -33,7 +33,8 @@ pub struct FleetMember {
 /// What core wants of an engine.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EngineCommand {
-    /// Have this role filled, by one of these as this node sees them.
+    /// Have this role filled, by one of these as this node sees them. A node that is not among them
+    /// itself follows whoever has it, and does not claim it.
     Campaign {
         role: Role,
         among: BTreeSet<Name>,

@@ -75,8 +75,8 @@ pub struct Fleet {
     stage: FleetStage,
     /// When those that never come are given up.
     sync_until: Mono,
-    /// Until then it meets those that are there already.
-    meets_until: Mono,
+    /// When this agent began to meet those that are there already.
+    began: Mono,
     in_sync: bool,
     /// Until then the others go by what the agent before has said.
     resuming_until: Option<Mono>,
@@ -112,8 +112,8 @@ pub struct Fleet {
     /// that takes over says something later than the one before.
     said: Option<Arc<NodeFacts>>,
     version_before: u64,
-    /// Those that it has campaigned with, without itself.
-    among: Option<Shared<BTreeSet<Name>>>,
+    /// Those that it has campaigned with, without itself, and whether it stood as well.
+    among: Option<(Shared<BTreeSet<Name>>, bool)>,
     /// Nothing follows from what is known before something else is known, or it is time.
     at_rest: bool,
     wake: Option<Mono>,
@@ -134,7 +134,7 @@ impl Fleet {
             peers,
             stage: FleetStage::Initialization,
             sync_until: now.after(rules.sync_timeout),
-            meets_until: now.after(RESUME),
+            began: now,
             in_sync: false,
             resuming_until: None,
             term: None,
@@ -445,21 +445,21 @@ impl Fleet {
     fn go_on(&mut self, now: Mono, out: &mut FleetOutcome) {
         self.synchronize(now, out);
         self.resume(now);
-        self.meet_all();
+        self.meet_all(now);
         self.forget_departed();
         if self.resuming_until.is_none() {
             if self.in_sync {
-                self.campaign(out);
+                self.campaign(now, out);
             }
             self.lead(now, out);
             self.follow_work(out);
             self.go_on_in_waves(now, out);
             self.say(now, out);
         }
-        let sync = [self.meets_until, self.sync_until].into_iter().find(|at| now < *at);
-        let sync = sync.filter(|_| !self.in_sync);
+        let sync = Some(self.sync_until).filter(|at| now < *at && !self.in_sync);
         let work = self.master.as_ref().and_then(|it| it.next_wake(now));
-        let wakes = sync.into_iter().chain(work).chain(self.resuming_until);
+        let wakes = sync.into_iter().chain(self.meets_until(now));
+        let wakes = wakes.chain(work).chain(self.resuming_until);
         let reign = self.gathers_until().into_iter().chain(self.yields_until(now));
         out.wake = wakes.chain(reign).chain(self.waves.wake()).min();
     }
@@ -500,7 +500,7 @@ impl Fleet {
         let core = !core.is_empty() && core.iter().all(|node| state(node) == PeerState::Running);
         // Whoever is there is met before: it may have what this node would start.
         let meets = self.peers.iter().any(|(_, state)| state == PeerState::Checking);
-        let core = core && now >= self.meets_until && !meets;
+        let core = core && !meets && self.meets_until(now).is_none();
         // Somebody is in sync already, with nobody whom this node has not met.
         let late = self.peers.running().any(|(_, facts)| {
             let met = || facts.peers.iter().all(|node| state(node) == PeerState::Running);
@@ -515,14 +515,16 @@ impl Fleet {
         self.in_sync = (all || core || late || time_is_up) && !self.peers.is_refused();
     }
 
-    fn campaign(&mut self, out: &mut FleetOutcome) {
+    /// Before it has met those that are there it follows a master, and claims nothing itself.
+    fn campaign(&mut self, now: Mono, out: &mut FleetOutcome) {
+        let stands = self.meets_until(now).is_none();
         let others = self.peers.taking_part();
-        if self.among.as_ref() == Some(others) {
+        if self.among.as_ref().is_some_and(|(with, stood)| with == others && *stood == stands) {
             return;
         }
         let mut among = BTreeSet::clone(others);
-        among.insert(self.me.name.clone());
-        self.among = Some(others.clone());
+        among.extend(stands.then(|| self.me.name.clone()));
+        self.among = Some((others.clone(), stands));
         out.engine.push(EngineCommand::Campaign { role: Role::Master, among });
     }
 

@@ -7,7 +7,7 @@
 
 use super::{
     Catalogue, EngineCommand, Fleet, FleetOutcome, FleetRequest, Master, Message, NodeFacts,
-    RequestId, Work, master::MasterCtx,
+    PeerState, RESUME, RequestId, Work, master::MasterCtx,
 };
 use crate::{clock::Mono, name::Name};
 use std::{cmp::Reverse, sync::Arc, time::Duration};
@@ -20,6 +20,23 @@ const MEET: Duration = Duration::from_secs(3);
 const YIELD: Duration = Duration::from_secs(2);
 
 impl Fleet {
+    /// Until then this agent meets whoever is there already: they may have a master, and what this
+    /// node would start. The one that it has met first may be gone the next moment, and all that it
+    /// has told of the others with it.
+    pub(super) fn meets_until(&self, now: Mono) -> Option<Mono> {
+        let mut expected = self.rules.nodes.iter().filter(|node| **node != self.me.name);
+        let is_met = |node: &Name| match self.peers.state(node) {
+            PeerState::Running | PeerState::Isolated => true,
+            PeerState::Unknown | PeerState::Checking | PeerState::Silent => false,
+        };
+        if self.met_all || (!self.rules.nodes.is_empty() && expected.all(is_met)) {
+            return None;
+        }
+        let is_reached = self.peers.iter().any(|(_, state)| state == PeerState::Checking);
+        let until = self.began.after(if is_reached { MEET } else { RESUME });
+        Some(until).filter(|until| now < *until)
+    }
+
     /// Whether this node has become master and does not act yet.
     pub(super) fn gathers(&mut self, now: Mono) -> bool {
         let Some(since) = self.gathers_since else { return false };

@@ -8,7 +8,9 @@ use mainstay_core::{
     fleet::{CopyState, FleetRequest},
     plan::OnFailure,
 };
-use mainstay_sim::fleet::{Fault, FleetWorld, Observation, Written, invariants, scenario::name};
+use mainstay_sim::fleet::{
+    Fault, FleetWorld, Observation, Script, Written, invariants, scenario::name,
+};
 use std::time::Duration;
 
 fn is(seen: &Observation, job: &str, node: &str, state: CopyState) -> bool {
@@ -110,6 +112,33 @@ fn seed_82881_an_agent_that_takes_over_meets_all_before_it_leads() {
         assert_eq!(broken, Vec::<String>::new(), "{phase}\n{}", world.trace);
         world.inflict(Fault::Slow { node: name("b"), by: 0 });
         assert_settled(&mut world);
+    }
+}
+
+/// The shop with other phases of what its nodes do by the clock.
+fn shops(count: u64) -> impl Iterator<Item = FleetWorld> {
+    (0..count).map(|seed| {
+        let mut world = FleetWorld::new(scenario(OnFailure::Continue), Script::quiet(seed));
+        await_that(&mut world, "it runs", is_up);
+        pass_ms(&mut world, 3_000 + 70 * seed);
+        world
+    })
+}
+
+/// The only node that the next agent of b has met goes again: there are others that it can reach, and
+/// a master among them.
+#[test]
+fn seed_28675_an_agent_that_takes_over_claims_nothing_before_it_has_met_all() {
+    for (gap, mut world) in
+        [300, 800].into_iter().flat_map(|gap| shops(60).map(move |it| (gap, it)))
+    {
+        world.inflict(Fault::NewAgent(name("b")));
+        pass_ms(&mut world, gap);
+        world.inflict(Fault::Shutdown(name("c")));
+        pass(&mut world, 5);
+        let seen = world.observe();
+        assert_eq!(invariants::always(&seen), Vec::<String>::new(), "{}", world.trace);
+        assert_eq!(seen.reigns.len(), 1, "{}", world.trace);
     }
 }
 
