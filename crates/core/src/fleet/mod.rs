@@ -446,6 +446,7 @@ impl Fleet {
         self.synchronize(now, out);
         self.resume(now);
         self.meet_all(now);
+        self.forget_end();
         self.forget_departed();
         if self.resuming_until.is_none() {
             if self.in_sync {
@@ -487,8 +488,11 @@ impl Fleet {
             true => PeerState::Running,
             false => self.peers.state(node),
         };
-        // One that ends is not one to begin with.
-        let ends = |facts: &NodeFacts| facts.ending || facts.stage.is_ending();
+        // One that ends is not one to begin with, unless this run is to end with it.
+        let with = |work: &Arc<Work>| work.ends_run(&self.me.name, &self.me.run);
+        let ends = |facts: &NodeFacts| {
+            (facts.ending || facts.stage.is_ending()) && !facts.work.as_ref().is_some_and(with)
+        };
         let is_there = |node: &Name| match state(node) {
             PeerState::Running => !self.peers.facts(node).is_some_and(|it| ends(it)),
             PeerState::Isolated => true,

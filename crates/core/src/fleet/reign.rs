@@ -7,7 +7,7 @@
 
 use super::{
     Catalogue, EngineCommand, Fleet, FleetOutcome, FleetRequest, Master, Message, NodeFacts,
-    PeerState, RESUME, RequestId, Work, master::MasterCtx,
+    PeerState, RESUME, RequestId, RunId, Work, master::MasterCtx,
 };
 use crate::{clock::Mono, name::Name};
 use std::{cmp::Reverse, sync::Arc, time::Duration};
@@ -82,6 +82,22 @@ impl Fleet {
                 let facts = self.peers.facts(&self.term.as_ref()?.master)?;
                 self.last_work.clone().filter(|_| facts.work.is_none())
             }
+        }
+    }
+
+    /// The end of a fleet is over with the last of the runs that were to end: whoever came too late
+    /// for it does not hand it to the next fleet.
+    pub(super) fn forget_end(&mut self) {
+        let Some(work) = self.last_work.as_ref().filter(|work| work.stage.is_ending()) else {
+            return;
+        };
+        let is_there = |(node, run): (&Name, &RunId)| match *node == self.me.name {
+            true => *run == self.me.run,
+            false => self.peers.facts(node).is_some_and(|facts| facts.run == *run),
+        };
+        // A master of an earlier version does not name them.
+        if self.master.is_none() && !work.ends.is_empty() && !work.ends.iter().any(is_there) {
+            self.last_work = None;
         }
     }
 

@@ -25,6 +25,8 @@ pub struct History {
     pub reigns: BTreeSet<(Term, Name, RunId)>,
     /// Runs that were ended on purpose.
     pub ended: BTreeSet<(Name, RunId)>,
+    /// Nodes whose run has ended with the fleet, each time.
+    pub ended_with_fleet: Vec<Name>,
     /// Jobs that somebody has started on one node, whatever the fleet says, and when.
     pub by_hand: Vec<(Duration, Name)>,
     /// Jobs that were started by order while they ran elsewhere.

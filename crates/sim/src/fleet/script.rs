@@ -262,6 +262,10 @@ impl ScriptDraft {
                 }
             }
         }
+        // What was asked of a node that had no master is done now: the end of the fleet as well.
+        for node in &nodes {
+            self.push(CALM + Duration::from_secs(22), Fault::Boot(node.clone()));
+        }
         // What was drained may stay so.
         for node in nodes.clone() {
             if self.dice.chance(700) {

@@ -142,6 +142,45 @@ fn seed_28675_an_agent_that_takes_over_claims_nothing_before_it_has_met_all() {
     }
 }
 
+/// It hears of the end of a fleet that it is not one of, and is still there when that begins again.
+#[test]
+fn seed_54252_a_fleet_that_was_shut_down_begins_anew_with_one_that_came_late() {
+    for mut world in shops(40) {
+        world.inflict(Fault::Shutdown(name("c")));
+        pass(&mut world, 3);
+        world.inflict(Fault::Slow { node: name("b"), by: 300 });
+        ask(&mut world, "a", FleetRequest::EndFleet { again: false });
+        world.inflict(Fault::Boot(name("c")));
+        pass(&mut world, 5);
+        for node in ["a", "b", "c"] {
+            world.inflict(Fault::Boot(name(node)));
+        }
+        assert_settled(&mut world);
+        assert!(is_up(&world.observe()), "{}", world.trace);
+    }
+}
+
+/// The others hold it for its run before until then.
+#[test]
+fn seed_46117_whoever_asks_for_the_end_of_the_fleet_as_it_joins_ends_with_it() {
+    for (again, mut world) in
+        [false, true].into_iter().flat_map(|again| shops(30).map(move |it| (again, it)))
+    {
+        world.inflict(Fault::Reboot(name("c")));
+        pass_ms(&mut world, 200);
+        ask(&mut world, "c", FleetRequest::EndFleet { again });
+        pass(&mut world, 10);
+        let seen = world.observe();
+        assert_eq!(seen.ended_with_fleet.len(), 3, "{}", world.trace);
+        assert_eq!(seen.nodes.is_empty(), !again, "{}", world.trace);
+        for node in ["a", "b", "c"] {
+            world.inflict(Fault::Boot(name(node)));
+        }
+        assert_settled(&mut world);
+        assert_eq!(world.observe().ended_with_fleet.len(), 3, "{}", world.trace);
+    }
+}
+
 /// The stop is done, and what runs there now is somebody else's.
 #[test]
 fn seed_10862_what_is_started_by_hand_while_it_stops_ends_the_stop() {

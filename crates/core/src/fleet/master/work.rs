@@ -40,7 +40,7 @@ pub struct Work {
     /// Nodes that nobody is to isolate any more.
     #[serde(default)]
     pub readmits: BTreeSet<Name>,
-    /// The runs that end, and are followed by others, when the fleet is restarted.
+    /// The runs that end with the fleet; when it is restarted others follow them.
     #[serde(default)]
     pub ends: BTreeMap<Name, RunId>,
     /// Jobs that a user has asked for and that are not placed yet, and the node that was asked.
@@ -91,7 +91,12 @@ impl Work {
 
     /// It is of a restart of the fleet that this run has come out of, or came too late for.
     pub(in crate::fleet) fn is_before(&self, node: &Name, run: &RunId) -> bool {
-        self.stage.begins_anew() && self.ends.get(node) != Some(run)
+        self.stage.begins_anew() && !self.ends_run(node, run)
+    }
+
+    /// The fleet ends, and this run with it.
+    pub(in crate::fleet) fn ends_run(&self, node: &Name, run: &RunId) -> bool {
+        self.stage.is_ending() && self.ends.get(node) == Some(run)
     }
 
     /// Whether it says the same, whenever it is said.

@@ -6,6 +6,7 @@
 mod answered_once;
 mod args_travel;
 mod done_once;
+mod ends_are_asked_for;
 mod ends_are_no_failures;
 mod isolated_unheard;
 mod no_false_alarm;
@@ -36,6 +37,7 @@ const ALWAYS: &[Rule] = &[
     ("nothing an isolated node says is taken", isolated_unheard::broken),
     ("nobody is given up who can be reached", no_false_alarm::broken),
     ("the end of a node is no failure", ends_are_no_failures::broken),
+    ("a fleet ends when somebody asks for it", ends_are_asked_for::broken),
     ("a whole fleet runs no job twice", while_whole::broken),
 ];
 

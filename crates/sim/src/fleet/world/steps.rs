@@ -270,7 +270,10 @@ impl FleetWorld {
                 let done = running.stop(Some(order), &job);
                 self.go_on_there(node, job, done);
             }
-            FleetCommand::EndRun { again } => self.shut_down(node, again),
+            FleetCommand::EndRun { again } => {
+                self.history().ended_with_fleet.push(node.clone());
+                self.shut_down(node, again);
+            }
             FleetCommand::GiveProfile { to, profile, version } => {
                 self.give_profile(node, &to, profile, version);
             }
