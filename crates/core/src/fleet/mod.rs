@@ -369,7 +369,13 @@ impl Fleet {
         self.wishes.merge(&facts.wishes);
         self.departed.merge(&facts.departed);
         self.merge_waves(&facts);
-        self.see_term(facts.highest_term.as_ref());
+        // Whoever follows a master that has no part here passes on the terms of another fleet: the
+        // two masters would outbid each other for ever.
+        let follows = facts.term.as_ref().map(|term| &term.master);
+        let ours = |it: &Name| *it == self.me.name || self.peers.state(it) == PeerState::Running;
+        if follows.is_none_or(ours) {
+            self.see_term(facts.highest_term.as_ref());
+        }
         self.remember_work(facts.work.as_ref());
     }
 

@@ -1,15 +1,16 @@
 //! What played seeds have found, each in the smallest story that shows it.
 
 use crate::shop::{
-    ask, assert_settled, await_that, is_in_operation, is_up, pass, quiet, runs, runs_nowhere,
-    scenario, world as shop,
+    ask, assert_settled, await_that, is_in_operation, is_up, master, pass, quiet, runs,
+    runs_nowhere, scenario, world as shop,
 };
 use mainstay_core::{
     fleet::{CopyState, FleetRequest},
     plan::OnFailure,
 };
 use mainstay_sim::fleet::{
-    Fault, FleetWorld, Observation, Script, Written, invariants, scenario::name,
+    Fault, FleetWorld, Observation, Script, Written, invariants,
+    scenario::{Scenario, name},
 };
 use std::time::Duration;
 
@@ -179,6 +180,38 @@ fn seed_46117_whoever_asks_for_the_end_of_the_fleet_as_it_joins_ends_with_it() {
         assert_settled(&mut world);
         assert_eq!(world.observe().ended_with_fleet.len(), 3, "{}", world.trace);
     }
+}
+
+/// Two fleets have fenced each other off, and a node of each takes part with one of the other: the
+/// terms of either would go through both.
+#[test]
+fn seed_400_masters_that_do_not_hear_each_other_do_not_outbid_each_other() {
+    let mut scenario = Scenario::of("a b c d").app("shop", OnFailure::Continue).job("db", 1, 60);
+    scenario.rules.auto_fence = true;
+    let mut world = FleetWorld::new(scenario, quiet());
+    let cut = |one: &[&str], other: &str| Fault::Cut {
+        one: one.iter().map(|node| name(node)).collect(),
+        other: vec![name(other)],
+        one_way: false,
+    };
+    await_that(&mut world, "it runs", is_in_operation);
+    // Whoever is ended on purpose is not fenced off.
+    world.inflict(Fault::Shutdown(name("c")));
+    pass(&mut world, 2);
+    world.inflict(cut(&["a", "b"], "d"));
+    pass(&mut world, 4);
+    world.inflict(Fault::Shutdown(name("b")));
+    world.inflict(Fault::Heal);
+    world.inflict(Fault::Boot(name("c")));
+    pass(&mut world, 4);
+    world.inflict(cut(&["a"], "c"));
+    pass(&mut world, 4);
+    world.inflict(Fault::Heal);
+    world.inflict(Fault::Boot(name("b")));
+    pass(&mut world, 10);
+    let seen = world.observe();
+    assert_eq!(master(&seen), ["a", "d"], "{}", world.trace);
+    assert!(seen.reigns.len() < 12, "{}", world.trace);
 }
 
 /// The stop is done, and what runs there now is somebody else's.
