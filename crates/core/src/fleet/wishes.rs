@@ -49,6 +49,12 @@ impl JobWish {
         &self.number
     }
 
+    /// Where its arguments were given, or taken away by a stop on purpose.
+    #[must_use]
+    pub fn args_by(&self) -> Option<&Number> {
+        self.args_by.as_ref()
+    }
+
     fn beats(&self, other: &JobWish) -> bool {
         (&self.user, &self.number) > (&other.user, &other.number)
     }

@@ -1,8 +1,8 @@
 //! What a user has said last of a job is what is wanted of it: one that was stopped or disabled rests
-//! and has lost its arguments; one that was started is not at rest by a user's will; one that was restarted
-//! with arguments has them, unless somebody has started another copy by hand since: of two copies the
-//! arguments of the one that stays count. Where the fleet was divided, or a disk torn, that may be another user's
-//! word; of two that come at the same time either may be the last.
+//! and has lost its arguments; one that was started is not at rest by a user's will; one that was
+//! restarted with arguments has them, or none if somebody has started another copy by hand since: of
+//! two copies the arguments of the one that stays count. Where the fleet was divided, or a disk torn,
+//! that may be another user's word; of two that come at the same time either may be the last.
 
 use crate::fleet::{Observation, history::AskedRequest};
 use mainstay_core::{
@@ -42,7 +42,7 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
             }
             Meaning::Restarted(Some(given)) => {
                 let by_hand = seen.by_hand.iter().any(|(at, it)| it == job && *at >= last.at);
-                !wanted || args == *given || by_hand
+                !wanted || args == *given || (by_hand && args.is_empty())
             }
             Meaning::Restarted(None) | Meaning::Other => true,
         };

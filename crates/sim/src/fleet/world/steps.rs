@@ -187,15 +187,16 @@ impl FleetWorld {
         node: Name,
         said: Option<&NodeFacts>,
     ) -> Option<Placing> {
-        let master_file = self.nodes.get(master)?.file.clone();
         let fleet = &self.running(master)?.fleet;
+        // A frozen one has not heard of a reload yet.
+        let known_there = fleet.said()?.catalogue.clone();
         let views = fleet.nodes();
         let target = views.iter().find(|it| it.name == node)?;
         let placed = fleet.placed_job(&job)?;
         let work = fleet.said()?.work.clone();
         let rules = |job: &Name| {
             let known = views.iter().filter_map(|it| it.facts.as_ref()?.catalogue.jobs.get(job));
-            master_file.jobs.get(job).or(known.clone().next()).map_or(0, |it| it.place.load)
+            known_there.jobs.get(job).or(known.clone().next()).map_or(0, |it| it.place.load)
         };
         let facts = target.facts.as_ref()?;
         let drains = said.and_then(|it| it.work.as_ref()?.drains.get(&node).copied());
@@ -225,6 +226,8 @@ impl FleetWorld {
             hands_over: facts.hands_over,
             is_known: placed.known_by.contains(&node),
             load: jobs.values().sum(),
+            term: fleet.term()?.clone(),
+            args_by: fleet.wishes().of(&job).and_then(|wish| wish.args_by().cloned()),
             job,
             node,
         })
