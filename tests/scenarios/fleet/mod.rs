@@ -38,10 +38,11 @@ impl TestFleet {
         fleet
     }
 
-    /// As [`TestFleet::launch`]: each in a directory that is filled first.
-    fn launch_with(count: u32, jobs: &str, fill: impl Fn(u8, &Path)) -> TestFleet {
+    /// As [`TestFleet::launch`]: each in a directory that is filled first, with these keys in
+    /// `[fleet]` beside the usual ones.
+    fn launch_with(count: u32, keys: &str, jobs: &str, fill: impl Fn(u8, &Path)) -> TestFleet {
         let addresses = own_addresses(count);
-        let fleet = TestFleet::prepare(&addresses, "", jobs, |n, setup| {
+        let fleet = TestFleet::prepare(&addresses, keys, jobs, |n, setup| {
             let scratch = Scratch::new();
             fill(n, scratch.path());
             setup.launch_in(scratch)

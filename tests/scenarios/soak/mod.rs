@@ -149,8 +149,8 @@ fn config(port: u16, metrics: u16, others: Option<&Others>) -> String {
         [jobs.quick]
         exec = ["sleep", "100000"]
         health = [
-            {{ exec = ["sh", "-c", "echo fine"], interval = "1s" }},
-            {{ tcp = "127.0.0.1:{port}", interval = "1s" }},
+            {{ exec = ["sh", "-c", "echo fine"], interval = "1s", timeout = "10s" }},
+            {{ tcp = "127.0.0.1:{port}", interval = "1s", timeout = "10s" }},
         ]
         "#
     );
