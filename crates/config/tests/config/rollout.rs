@@ -86,6 +86,21 @@ fn a_node_that_only_rolls_out_goes_on_and_ends_when_that_has_failed() {
 }
 
 #[test]
+fn the_staged_file_is_one_word_of_a_check_however_it_is_written() {
+    let check = |check: &str| {
+        let text = with("profiles = [\"app\"]", &format!("profiles = [\"app\"]\ncheck = {check}"));
+        rollout(&text).templates[0].check.clone().expect("a check")
+    };
+    let words = ["nginx", "-t", "-c", "{{ staged }}", "-q"];
+    assert_eq!(check(r#""nginx -t -c {{ staged }} -q""#), words);
+    assert_eq!(check(r#"["nginx", "-t", "-c", "{{ staged }}", "-q"]"#), words);
+    assert_eq!(
+        check(r#""x --file={{ staged }}:{{staged}} {{  staged  }}""#),
+        ["x", "--file={{ staged }}:{{staged}}", "{{ staged }}",]
+    );
+}
+
+#[test]
 fn a_metric_has_a_namespace_of_its_own_and_a_name() {
     let written = |table: &str| format!("[rollout]\ncloudwatch = {table}\n{WHOLE}");
     let whole = r#"{ namespace = "Shop", metric = "Failed", dimensions = { A = "1", B = "2" } }"#;

@@ -85,7 +85,7 @@ pub(crate) static TEMPLATE: Table<TemplateKeys> = Table {
             "",
             Live,
             "Run on the rendered file before anything is replaced; `{{ staged }}` stands for its path.",
-            |it, v, r| r.command(v).map(|check| it.check = Some(check)),
+            |it, v, r| r.command(v).map(|check| it.check = Some(with_marks_whole(check))),
         ),
         key(
             "check_timeout",
@@ -135,4 +135,20 @@ fn mode(v: Value<'_>, r: &mut Reader<'_>) -> Option<u32> {
         Some(mode) => Some(mode),
         None => r.wrong(v.span, "not a file mode", "write it in octal: \"0640\" or 0o640"),
     }
+}
+
+/// A string is split at its blanks, of which `{{ staged }}` has two.
+fn with_marks_whole(words: Vec<String>) -> Vec<String> {
+    let mut whole: Vec<String> = Vec::new();
+    let is_open = |word: &String| word.rfind("{{") > word.rfind("}}");
+    for word in words {
+        match whole.last_mut().filter(|last| is_open(last)) {
+            Some(last) => {
+                last.push(' ');
+                last.push_str(&word);
+            }
+            None => whole.push(word),
+        }
+    }
+    whole
 }
