@@ -15,6 +15,7 @@ use crate::{
 use mainstay_core::{
     clock::Mono,
     event::{Event, Kind},
+    job::Phase,
     name::Name,
     node::{Input, NodePhase},
     plan::{
@@ -260,8 +261,9 @@ impl Agent {
             (ServiceTarget::Unit(_) | ServiceTarget::Command, _) => return Ok(()),
         };
         let reload = self.node.job_plan(job.as_str()).and_then(|it| it.reload.as_ref());
-        let before = self.node.job(job.as_str()).map_or(0, |it| it.incarnation());
-        let telling = match JobTelling::new(action, &job, reload, before) {
+        let found = self.node.job(job.as_str());
+        let stands = found.map_or((Phase::Unknown, 0), |it| (it.phase(), it.incarnation()));
+        let telling = match JobTelling::new(action, &job, reload, stands) {
             Ok(telling) => telling,
             Err(trouble) => {
                 self.rollout_step(RolloutInput::Told { op, outcome: Err(trouble) });

@@ -79,7 +79,8 @@ enum Confirmed {
 }
 
 impl JobTelling {
-    /// By the signal that the service wants, else by the job's own `reload`, else by a restart.
+    /// By the signal that the service wants, else by the job's own `reload`, else by a restart. One
+    /// that is backed off has no process that could hear of anything: its next one is begun at once.
     ///
     /// # Errors
     /// What is told to no job.
@@ -87,21 +88,24 @@ impl JobTelling {
         action: &ServiceAction,
         job: &Name,
         reload: Option<&Reload>,
-        incarnation: u64,
+        (phase, incarnation): (Phase, u64),
     ) -> Result<JobTelling, Trouble> {
         let job = job.clone();
+        let restart = |job: Name| {
+            let confirmed = Confirmed::ByProcess { before: incarnation };
+            (Request::Restart { jobs: vec![job], args: None }, confirmed)
+        };
+        let is_there = phase != Phase::Backoff;
         let (request, confirmed) = match action {
-            ServiceAction::Signal(signal) => {
+            ServiceAction::Signal(signal) if is_there => {
                 let (signal, to) = (*signal, SignalTarget::Leader);
                 (Request::Signal { job, signal, to }, Confirmed::AtOnce)
             }
-            ServiceAction::ReloadOrRestart => match reload {
+            ServiceAction::Signal(_) => restart(job),
+            ServiceAction::ReloadOrRestart => match reload.filter(|_| is_there) {
                 Some(Reload::Signal(_)) => (Request::Reload { job }, Confirmed::AtOnce),
                 Some(Reload::Exec(_)) => (Request::Reload { job }, Confirmed::ByTask),
-                None => {
-                    let confirmed = Confirmed::ByProcess { before: incarnation };
-                    (Request::Restart { jobs: vec![job], args: None }, confirmed)
-                }
+                None => restart(job),
             },
             ServiceAction::BringUp => {
                 let confirmed = Confirmed::ByProcess { before: incarnation };
@@ -255,7 +259,7 @@ mod tests {
     fn a_job_is_told_by_the_signal_of_its_service_by_its_own_reload_or_by_a_restart() {
         let hup = Signal::from_number(1).expect("SIGHUP");
         let tell = |action: &ServiceAction, reload: Option<&Reload>| {
-            JobTelling::new(action, &web(), reload, 7)
+            JobTelling::new(action, &web(), reload, (Phase::Running, 7))
         };
         let (by_signal, by_task) = (Reload::Signal(hup), Reload::Exec(vec!["true".to_owned()]));
         let told = tell(&ServiceAction::Signal(hup), Some(&by_task)).expect("told");
@@ -283,6 +287,15 @@ mod tests {
         let told = tell(&ServiceAction::BringUp, Some(&by_task)).expect("told");
         assert!(matches!(told.request, Request::Start { now: true, .. }));
         assert_eq!(told.accepted(None), Ok(Some(JobGoal::Restarted { before: 7 })));
+
+        // It has no process that could be told.
+        for action in [ServiceAction::Signal(hup), ServiceAction::ReloadOrRestart] {
+            let backed_off = (Phase::Backoff, 7);
+            let told = JobTelling::new(&action, &web(), Some(&by_signal), backed_off);
+            let told = told.expect("told");
+            assert!(matches!(told.request, Request::Restart { .. }), "{action:?}");
+            assert_eq!(told.accepted(None), Ok(Some(JobGoal::Restarted { before: 7 })));
+        }
 
         for action in [
             ServiceAction::Exec,
