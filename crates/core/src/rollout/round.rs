@@ -2,7 +2,8 @@
 //! update is made; later of those that are due, one update each.
 
 use super::{
-    LoadOutcome, Rollout, RolloutCommand, RolloutStage, RolloutStep, Trouble, UpdateCause, Version,
+    KeptFailure, LoadOutcome, Rollout, RolloutCommand, RolloutStage, RolloutStep, Trouble,
+    UpdateCause, Version,
 };
 use crate::{clock::Mono, name::Name};
 use std::{
@@ -284,6 +285,14 @@ impl Rollout {
                 self.missed(step, profile, None, why, round);
             }
             RoundPurpose::Refresh => {
+                let serves = self.sources.get(profile).and_then(|source| source.served.clone());
+                let applied = serves.filter(|version| {
+                    self.applied(profile).is_some_and(|it| it.is_same_content(version))
+                });
+                // What has failed is something else, which somebody wanted back by hand.
+                if let Some(version) = applied.filter(|_| self.own_failure().is_some()) {
+                    return self.served_known(step, profile, version, round);
+                }
                 // It could not be loaded, and now it can be.
                 if self.own_failure().is_some_and(|it| it.version.is_none()) {
                     self.end_pending_of(profile);
@@ -323,9 +332,12 @@ impl Rollout {
                 self.go_round(step, round);
             }
             RoundPurpose::Refresh => {
-                let stays = self.own_failure().is_some();
+                // It still cannot be had, perhaps for another reason than before.
+                let is_it =
+                    |it: &KeptFailure| it.version.is_none() && it.profile.as_ref() == Some(profile);
+                let pends = self.own_failure().is_none_or(is_it);
                 // A version that was rolled back by hand is not wanted: nothing is wrong.
-                if !stays && missed.version.is_none() {
+                if pends && missed.version.is_none() {
                     return self.pend(step, missed);
                 }
                 self.go_round(step, round);

@@ -460,6 +460,13 @@ impl Rollout {
         let stage = std::mem::replace(&mut self.stage, RolloutStage::Idle);
         let RolloutStage::Updating(update) = stage else { return };
         let Some(record) = self.kept.update.take() else { return };
+        let is_new = |name: &Name| {
+            let applied = self.applied(name);
+            let version = record.versions.get(name);
+            version.is_some_and(|new| applied.is_none_or(|it| !it.is_same_content(new)))
+        };
+        let failing = self.own_failure().and_then(|it| it.profile.as_ref());
+        let is_mended = failing.is_none_or(is_new);
         for (name, version) in record.versions {
             let profile = self.kept.profiles.entry(name.clone()).or_default();
             let before = profile.applied.replace(version.clone());
@@ -483,7 +490,10 @@ impl Rollout {
         match round.purpose {
             RoundPurpose::Boot | RoundPurpose::Plan => {
                 (self.kept.booted, self.boot) = (true, None);
-                if self.own_failure().is_some() {
+                // A boot has asked for every profile; a plan that has nothing to do with what has
+                // failed does not end it.
+                let ends = round.purpose == RoundPurpose::Boot || is_mended;
+                if self.own_failure().is_some() && ends {
                     self.kept.pending = None;
                 }
                 let missed = round.missed.as_ref().map(|it| it.trouble.clone());

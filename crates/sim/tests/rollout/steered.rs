@@ -36,6 +36,34 @@ fn a_version_that_was_rolled_back_by_hand_does_not_come_again_by_itself() {
 }
 
 #[test]
+fn a_rollback_by_hand_that_fails_is_over_as_the_source_serves_what_is_applied() {
+    let mut world = booted(plan());
+    serve(&mut world, "app", 2);
+    world.run_for(31);
+    spoil(&mut world, "web", 1);
+    rollback(&mut world).expect("taken");
+    assert_eq!((world.phase(), applied(&world, "app")), (RolloutPhase::Pending, Some(2)));
+    world.run_for(31);
+    assert_eq!((world.phase(), applied(&world, "app")), (RolloutPhase::Running, Some(2)));
+}
+
+#[test]
+fn a_plan_that_has_nothing_to_do_with_it_leaves_a_failure_pending() {
+    let mut world = booted(with_templates(&[("t", "a")]));
+    spoil(&mut world, "r", 2);
+    serve(&mut world, "a", 2);
+    world.run_for(31);
+    assert_eq!(world.phase(), RolloutPhase::Pending);
+    replan(&mut world, with_templates(&[("t", "a"), ("other", "b")]));
+    world.run();
+    assert_eq!(outcome(&world), Some(Ok(())), "it is applied");
+    assert_eq!(world.phase(), RolloutPhase::Pending, "and the other one has failed as before");
+    serve(&mut world, "a", 1);
+    world.run_for(31);
+    assert_eq!(world.phase(), RolloutPhase::Running);
+}
+
+#[test]
 fn a_pause_holds_updates_back_and_its_end_asks_at_once() {
     let mut world = booted(plan());
     world.ask(RolloutRequest::Pause).expect("taken");
