@@ -88,11 +88,16 @@ impl Performers {
 }
 
 async fn verdict(store: &Store, outcome: TaskOutcome) -> Result<(), Trouble> {
-    let TaskOutcome { exit, output, .. } = outcome;
+    let TaskOutcome { exit, output, truncated } = outcome;
     if exit == (Exit::Code { code: 0 }) {
         return Ok(());
     }
-    let said = masked(store, last_lines(output.trim())).await;
+    let whole = match truncated {
+        // The beginning of a secret at the end of it would not be known as one.
+        true => output.rsplit_once('\n').map_or("", |(whole, _)| whole),
+        false => &output,
+    };
+    let said = masked(store, last_lines(whole.trim())).await;
     match said.is_empty() {
         true => Err(Trouble(exit.to_string())),
         false => Err(Trouble(format!("{exit}: {said}"))),

@@ -4,7 +4,7 @@ use super::{
     FailureReport, KeptFailure, Rollout, RolloutCommand, RolloutStep, Trouble, UpdateCause,
     Version, round::MissedProfile, update::Update,
 };
-use crate::{clock::Mono, name::Name};
+use crate::{clock::Mono, event::cut, name::Name};
 
 /// What an update has failed at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,9 +65,11 @@ impl Rollout {
         step: &mut RolloutStep,
         profile: Option<Name>,
         version: Option<Version>,
-        Trouble(failure): Trouble,
+        Trouble(mut failure): Trouble,
         reached: Reached,
     ) {
+        // It becomes a variable of a command, which has no room for all that a check may print.
+        cut(&mut failure);
         if let Some(profile) = &profile {
             self.kept_profile(profile).refused.clone_from(&version);
             // Nothing of it that was loaded before is used again.
@@ -135,7 +137,10 @@ impl Rollout {
             && pending.conducted == conducted
             && (&pending.profile, &pending.version) == (&profile, &version)
         {
-            pending.failure = failure;
+            // Why a version has failed is told where it failed: later it only has failed before.
+            if pending.version.is_none() {
+                pending.failure = failure;
+            }
             return;
         }
         self.kept.failures += 1;

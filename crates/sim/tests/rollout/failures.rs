@@ -62,6 +62,22 @@ fn the_metric_says_every_minute_whether_something_has_failed_and_at_once_when_it
 }
 
 #[test]
+fn the_reason_of_a_failure_stays_that_of_the_version_that_has_failed() {
+    let mut world = small();
+    spoil(&mut world, "web", 1);
+    world.start(false);
+    world.run();
+    let why = |world: &RolloutWorld| {
+        let failure = world.machine.as_ref().and_then(|it| it.facts().failure);
+        failure.expect("pending").failure
+    };
+    let first = why(&world);
+    assert!(first.contains("'web'"), "{first}");
+    world.run_for(100);
+    assert_eq!(why(&world), first, "not that it has failed before");
+}
+
+#[test]
 fn a_version_that_failed_is_not_tried_again_until_somebody_asks() {
     let mut world = booted(plan());
     spoil(&mut world, "web", 2);
