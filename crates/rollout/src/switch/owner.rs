@@ -16,8 +16,8 @@ pub(super) struct Access {
     pub(super) owner: Option<(u32, u32)>,
 }
 
-/// As the template says; else as the file that is there, without what others may do where a secret
-/// is used.
+/// As the template says; else as the file that is there, without what all but its owner may do where
+/// a secret is used.
 ///
 /// # Errors
 /// When nobody has that name.
@@ -33,7 +33,7 @@ pub(super) fn access(
     let mode = match (template.mode, there, uses_secret) {
         (Some(mode), _, _) => mode,
         (None, Some(entry), false) => entry.mode,
-        (None, Some(entry), true) => entry.mode & 0o770,
+        (None, Some(entry), true) => entry.mode & 0o700,
         (None, None, false) => PUBLIC,
         (None, None, true) => PRIVATE,
     };

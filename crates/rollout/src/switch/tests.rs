@@ -136,6 +136,19 @@ fn mode(path: impl AsRef<Path>) -> u32 {
 }
 
 #[test]
+fn a_secret_is_for_the_owner_of_a_file_alone_unless_the_template_says_otherwise() {
+    let mut place = Place::new("private");
+    let there = place.dir.path().join("etc/b.conf");
+    fs::write(&there, "before").expect("written");
+    fs::set_permissions(&there, fs::Permissions::from_mode(0o664)).expect("ours");
+    place.apply("one");
+    assert_eq!(mode(&there), 0o600);
+    place.templates[1].mode = Some(0o640);
+    place.apply("two");
+    assert_eq!(mode(&there), 0o640);
+}
+
+#[test]
 fn a_set_is_staged_unseen_switched_and_put_back() {
     let mut place = Place::new("set");
     let etc = place.dir.path().join("etc");
