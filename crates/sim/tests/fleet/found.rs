@@ -214,6 +214,22 @@ fn seed_400_masters_that_do_not_hear_each_other_do_not_outbid_each_other() {
     assert!(seen.reigns.len() < 12, "{}", world.trace);
 }
 
+/// Its order has reached the node, and nobody has heard of that when it is to be stopped there.
+#[test]
+fn seed_77076_a_job_starts_elsewhere_only_once_a_start_that_is_under_way_is_taken_back() {
+    let mut world = shop(OnFailure::Continue);
+    await_that(&mut world, "it runs", is_up);
+    let app = || name("shop");
+    ask(&mut world, "a", FleetRequest::StopApp { app: app() });
+    ask(&mut world, "a", FleetRequest::Drain { node: name("a"), on: true });
+    pass(&mut world, 3);
+    ask(&mut world, "a", FleetRequest::StartApp { app: app() });
+    ask(&mut world, "a", FleetRequest::Drain { node: name("b"), on: true });
+    ask(&mut world, "a", FleetRequest::RestartApp { app: app(), wave: None });
+    await_that(&mut world, "it runs elsewhere", |seen| runs(seen, "db", "c"));
+    assert_settled(&mut world);
+}
+
 /// The stop is done, and what runs there now is somebody else's.
 #[test]
 fn seed_10862_what_is_started_by_hand_while_it_stops_ends_the_stop() {

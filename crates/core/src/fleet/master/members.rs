@@ -127,6 +127,9 @@ impl Master {
             return (MemberState::UnderWay, MemberProcess::Up);
         }
         let copies: Vec<(&Name, CopyState)> = ctx.active(job).collect();
+        if copies.is_empty() && self.is_taken_back(job) {
+            return (MemberState::UnderWay, MemberProcess::Stopping);
+        }
         if copies.is_empty() {
             return (self.at_rest(job), MemberProcess::None);
         }
@@ -168,6 +171,11 @@ impl Master {
             let stopped = order.is_some_and(|it| it.what == OrderKind::Stop);
             stopped || state == CopyState::Stopping
         })
+    }
+
+    /// It was to start somewhere, and is to stop there before anybody has seen it: it may run.
+    pub(super) fn is_taken_back(&self, job: &Name) -> bool {
+        self.orders.of(job).any(|(_, order)| order.what == OrderKind::Stop && !order.taken)
     }
 
     fn at_rest(&self, job: &Name) -> MemberState {

@@ -34,7 +34,8 @@ impl Master {
         }
         let awaited = wish.and_then(|it| it.waits_for.clone());
         let ordered = self.orders.of(job).any(|(_, it)| it.what != OrderKind::Stop);
-        let (runs, goes) = (ctx.active(job).next().is_some(), self.is_going(ctx, job));
+        let runs = ctx.active(job).next().is_some() || self.is_taken_back(job);
+        let goes = self.is_going(ctx, job);
         // Its process has its arguments already.
         let has_begun = ordered || (runs && !goes);
         self.wish(ctx, job, asked, Desired::Run, args.filter(|_| !has_begun));
