@@ -1,6 +1,6 @@
 //! One node: a keeper in the foreground of its own directories, and what can be asked about it.
 
-use crate::{Control, Events, Scratch, binary, is_alive, proc, signal, until};
+use crate::{Control, Events, Scratch, binary, is_alive, proc, signal, until, wait::within_ok};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::{
@@ -8,6 +8,7 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, ExitStatus, Output, Stdio},
+    time::Duration,
 };
 
 pub use std::process::Command;
@@ -437,6 +438,22 @@ impl Node {
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.path().join("stderr")).unwrap_or_default())
             .into_owned()
+    }
+
+    /// Nobody is left of this node's run. What the keeper does at a disk is done by a process that the
+    /// kernel kills at its end: that may be seen for an instant.
+    ///
+    /// # Panics
+    /// If somebody is; it says who.
+    pub fn leaves_nothing(&self) {
+        let named = |pid: &u32| {
+            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            format!("{pid} {}", String::from_utf8_lossy(&command).replace('\0', " "))
+        };
+        within_ok(Duration::from_secs(2), "nobody is left", || {
+            let left: Vec<String> = self.processes().iter().map(named).collect();
+            if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }
+        });
     }
 
     /// Every live process that carries the cookie of this node's run, and is not in a test's hands.

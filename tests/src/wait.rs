@@ -23,7 +23,7 @@ pub fn within<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option
     within_ok(patience, what, || ask().ok_or("nothing"))
 }
 
-fn within_ok<T, E: Display>(
+pub(crate) fn within_ok<T, E: Display>(
     patience: Duration,
     what: &str,
     mut ask: impl FnMut() -> Result<T, E>,

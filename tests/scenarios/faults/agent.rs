@@ -58,7 +58,7 @@ fn a_frozen_agent_does_not_keep_a_node_from_ending_in_time() {
     assert_eq!(node.wait().code(), Some(143), "the main job's own code");
     assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
     assert!(pids.iter().all(|pid| !is_alive(*pid)));
-    assert!(node.processes().is_empty());
+    node.leaves_nothing();
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_second_signal_ends_a_node_with_a_frozen_agent_at_once() {
     node.until_told("the keeper stops everything");
     signal(node.keeper(), Signal::TERM);
     node.wait();
-    assert!(node.processes().is_empty());
+    node.leaves_nothing();
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn commands_say_that_the_agent_does_not_answer_and_shutdown_works_all_the_same()
     assert!(told.contains("every job goes on"), "{told}");
     node.must(&["shutdown"]);
     node.wait();
-    assert!(node.processes().is_empty());
+    node.leaves_nothing();
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn an_agent_that_cannot_begin_is_backed_off_and_told_while_jobs_run_on() {
     assert_eq!(client.last_state().expect("its last state")["status"], "DOWN");
     node.must(&["shutdown"]);
     node.wait();
-    assert!(node.processes().is_empty());
+    node.leaves_nothing();
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn an_agent_that_dies_before_anything_has_begun_leaves_a_node_that_can_be_ended(
     assert!(node.stderr().contains("0 jobs run on"));
     signal(node.keeper(), Signal::TERM);
     assert_eq!(node.wait().code(), Some(0));
-    assert!(node.processes().is_empty());
+    node.leaves_nothing();
 }
 
 #[test]

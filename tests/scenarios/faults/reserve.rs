@@ -62,7 +62,7 @@ fn an_agent_killed_while_a_bomb_holds_all_processes_comes_back_and_ends_it() {
     node.must(&["kill", "bomb"]);
     node.must(&["shutdown"]);
     node.wait();
-    assert_eq!(node.processes(), [0; 0], "nothing is left");
+    node.leaves_nothing();
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_node_with_all_processes_used_up_ends_at_a_signal() {
     until_used_up(&node);
     signal(node.keeper(), Signal::TERM);
     node.wait();
-    assert_eq!(node.processes(), [0; 0], "nothing is left");
+    node.leaves_nothing();
 }
 
 const TWO: &str = r#"

@@ -66,7 +66,7 @@ fn a_node_that_cannot_start_is_told_with_its_code() {
     let mut node = detached("[jobs.web]\nexce = \"sleep 1000\"\n").launch();
     assert_eq!(node.wait().code(), Some(78), "{}", node.stderr());
     assert!(node.stderr().contains("unknown key 'exce'"), "{}", node.stderr());
-    assert_eq!(node.processes(), [0; 0], "nothing is left behind");
+    node.leaves_nothing();
     let usage = node.command(&["run", "--detach", "--from", "nothing", "x"]).output();
     assert_eq!(usage.expect("started").status.code(), Some(2));
 }

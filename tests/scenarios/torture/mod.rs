@@ -123,7 +123,7 @@ fn torture(scale: Scale) {
         stdout: node.stdout(),
         dropped,
     });
-    assert_eq!(node.processes(), [0; 0], "something is left");
+    node.leaves_nothing();
     assert_eq!(verdict.upgrades, upgrades, "each upgrade is told once");
     println!(
         "{} jobs, {} agents killed, {upgrades} upgrades, {} faults, {abused} abused connections: \

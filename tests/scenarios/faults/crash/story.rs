@@ -31,7 +31,7 @@ impl Story {
         let all = events.to_end();
         check_order(all);
         let told = told(all);
-        assert_eq!(node.processes(), [0; 0], "something is left");
+        node.leaves_nothing();
         check_scratch(scratch.path());
         Story {
             crash: crash.map(|(point, count)| (point.to_owned(), count)),
