@@ -135,12 +135,16 @@ fn a_version_that_fails_on_one_node_comes_back_everywhere() {
     events.wait_for("template.conf", "changed");
     events.wait_for("template.conf", "changed");
     until_stage(&fleet, "back");
-    until_everywhere(&fleet, "one");
+    // Whoever asks the source knows that it serves what has failed.
+    let is_back = |(node, state)| has(node, "one") && profile(node)["state"] == state;
+    let states = ["pending", "applied", "applied"];
+    until("all are back", || fleet.nodes.iter().zip(states).all(is_back).then_some(()));
     for node in &fleet.nodes {
         node.running("web");
-        let told = node.ask(&["rollout", "status"]);
-        let told = String::from_utf8_lossy(&told.stdout).into_owned();
+        let status = node.ask(&["rollout", "status"]);
+        let told = String::from_utf8_lossy(&status.stdout).into_owned();
         assert!(told.contains("which failed on n3: "), "{told}");
+        assert_eq!(status.status.code(), Some(3), "not all is as it should be: {told}");
         let why = node.must(&["why", "profile.app"]);
         assert!(why.contains("failed on n3"), "{why}");
     }

@@ -143,8 +143,9 @@ impl Agent {
                 room.step(now, RolloutInput::Maintenance { on: maintenance });
             }
             if self.node.phase() == NodePhase::Stopping && room.ends_by.is_none() {
-                room.ends_by = Some(now.mono.after(self.node.plan().node.stop_timeout));
-                room.step(now, RolloutInput::Ending);
+                let by = now.mono.after(self.node.plan().node.stop_timeout);
+                room.ends_by = Some(by);
+                room.step(now, RolloutInput::Ending { by });
             }
             room.hold = room.hold.unless_failed(&room.rollout);
             if room.actions.is_empty() {

@@ -7,7 +7,8 @@
 //! jobs before those that all of them have told are gone. Each gets its signal in time whatever it waits for (`Job`
 //! sees to that), so a circle costs time and nothing else.
 //!
-//! A job that runs on behalf of another one's end is not told: it ends by itself, or is cut.
+//! A job that runs on behalf of another one's end is not told: it ends by itself, or is cut. One that
+//! the rollout is telling something is told when that is finished, or given up.
 
 use super::{
     JobId, Node,
@@ -41,7 +42,9 @@ impl Node {
         }
         let all: Vec<JobId> = self.jobs.ids().collect();
         for id in self.next_to_stop(&all) {
-            self.step_job(out, id, JobInput::Stop(Force::Grace));
+            if !self.rollout.is_telling(self.jobs.name(id)) {
+                self.step_job(out, id, JobInput::Stop(Force::Grace));
+            }
         }
     }
 

@@ -14,6 +14,8 @@ pub struct RolloutFacts {
     pub failure: Option<FailureFact>,
     /// Jobs that an update under way tells, or takes back: one that ends may come back with it.
     pub told: BTreeSet<Name>,
+    /// The one of them that is told now: a node that ends lets it finish that.
+    pub telling: Option<Name>,
 }
 
 /// How a profile or a template stands.
@@ -200,17 +202,27 @@ impl Rollout {
             failed: it.failed,
         });
         let (profiles, templates) = (profiles.collect(), templates.collect());
-        RolloutFacts { profiles, templates, failure, told: self.told_jobs() }
+        let (told, telling) = (self.told_jobs(), self.telling_job());
+        RolloutFacts { profiles, templates, failure, told, telling }
     }
 
     /// The jobs of this node that the update under way concerns.
     #[must_use]
     pub fn told_jobs(&self) -> BTreeSet<Name> {
         let services = self.kept.update.iter().flat_map(|record| &record.services);
-        let target = |it: &ServiceRecord| match &self.service(&it.service)?.target {
+        services.filter_map(|it| self.job_of(it)).collect()
+    }
+
+    fn telling_job(&self) -> Option<Name> {
+        let RolloutStage::Updating(update) = &self.stage else { return None };
+        let services = self.kept.update.as_ref().map(|record| &record.services);
+        self.job_of(services?.get(update.telling()?)?)
+    }
+
+    fn job_of(&self, record: &ServiceRecord) -> Option<Name> {
+        match &self.service(&record.service)?.target {
             ServiceTarget::Job(job) => Some(job.clone()),
             ServiceTarget::Unit(_) | ServiceTarget::Command => None,
-        };
-        services.filter_map(target).collect()
+        }
     }
 }

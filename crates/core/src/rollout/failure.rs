@@ -1,8 +1,8 @@
 //! What has failed and is pending: who is blamed, until when it may stay so, and who is told.
 
 use super::{
-    FailureReport, KeptFailure, Rollout, RolloutCommand, RolloutStep, Trouble, UpdateCause,
-    Version, round::MissedProfile, update::Update,
+    FailedVersion, FailureReport, KeptFailure, Rollout, RolloutCommand, RolloutStep, Trouble,
+    UpdateCause, Version, WaveFailure, round::MissedProfile, update::Update,
 };
 use crate::{clock::Mono, event::cut, name::Name};
 
@@ -21,7 +21,7 @@ pub(super) enum Blame {
 pub(super) enum Reached {
     /// A profile could not be had.
     Loading,
-    /// A profile could not be had for the fleet.
+    /// A profile could not be had for the fleet, or that has come back from it.
     Conducting,
     /// Nothing that can be seen has changed.
     Staging,
@@ -92,10 +92,37 @@ impl Rollout {
     /// The source of a profile that this node conducts cannot be had. What has failed here otherwise
     /// comes first.
     pub(super) fn pend_conducted(&mut self, step: &mut RolloutStep, profile: &Name, why: String) {
-        let is_it = |it: &KeptFailure| it.profile.as_ref() == Some(profile);
+        let is_it = |it: &KeptFailure| it.profile.as_ref() == Some(profile) && it.version.is_none();
         if self.kept.pending.is_none() || self.conducted_failure().is_some_and(is_it) {
             let profile = Some(profile.clone());
             self.keep_failure(step, profile, None, why, Reached::Conducting);
+        }
+    }
+
+    /// What a fleet has come back from is pending on the node that asks the source, for as long as
+    /// that serves it. Whoever has failed has told of it; of one that was lost this node does.
+    pub(super) fn judge_fleet(&mut self, step: &mut RolloutStep) {
+        let judged = self.conducted_failure().filter(|it| it.version.is_some());
+        if judged.is_some_and(|it| self.is_over_in_fleet(it)) {
+            self.kept.pending = None;
+        }
+        let Some((profile, failed)) =
+            self.failed_in_fleet().filter(|_| self.kept.pending.is_none())
+        else {
+            return;
+        };
+        let FailedVersion { version, failure: WaveFailure { node, failure }, .. } = failed;
+        let is_lost = failure.is_none();
+        let mut why = match failure {
+            Some(why) => format!("it failed on node '{node}': {why}"),
+            None => format!("node '{node}' was lost in its own wave"),
+        };
+        cut(&mut why);
+        let (profile, version) = (Some(profile), Some(version));
+        let reached = Reached::Conducting;
+        self.keep_failure(step, profile.clone(), version.clone(), why.clone(), reached);
+        if is_lost {
+            self.report(profile, version, why);
         }
     }
 
@@ -109,9 +136,9 @@ impl Rollout {
         self.kept.pending.as_ref().filter(|_| self.conducted_failure().is_none())
     }
 
-    /// The source of a profile has answered, or another node asks it.
+    /// The source of a profile has answered.
     pub(super) fn end_conducted(&mut self, profile: &Name) {
-        let is_it = |it: &KeptFailure| it.profile.as_ref() == Some(profile);
+        let is_it = |it: &KeptFailure| it.profile.as_ref() == Some(profile) && it.version.is_none();
         if self.conducted_failure().is_some_and(is_it) {
             self.kept.pending = None;
         }

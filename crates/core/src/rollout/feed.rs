@@ -13,10 +13,11 @@
 //! asks the real source beside that, whatever else is under way.
 
 use super::{
-    FailedAttempt, KeptProfile, LoadOutcome, Op, ProfileCopy, Rollout, RolloutCommand,
-    RolloutStage, RolloutStep, Trouble, Version, WaveFeed, WaveOffer, WaveReport, round::Round,
+    FailedAttempt, FailedVersion, KeptFailure, KeptProfile, LoadOutcome, Op, ProfileCopy, Rollout,
+    RolloutCommand, RolloutStage, RolloutStep, Trouble, Version, WaveFeed, WaveOffer, WaveReport,
+    round::Round,
 };
-use crate::{clock::Mono, name::Name, rollout::Content};
+use crate::{clock::Mono, fleet::Number, name::Name, rollout::Content};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// So many contents of a profile are kept that the fleet may serve.
@@ -33,6 +34,8 @@ pub(super) struct Feeds {
     polls: BTreeMap<Name, Op>,
     asked: BTreeMap<Name, Mono>,
     offers: BTreeMap<Name, WaveOffer>,
+    /// Attempts of the fleet that somebody wants to be made again.
+    retried: BTreeMap<Name, Number>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -92,10 +95,37 @@ impl Rollout {
         let conducts = |profile: &Name| feeds.get(profile).is_some_and(|feed| feed.conducts);
         asked.retain(|profile, _| conducts(profile));
         offers.retain(|profile, _| conducts(profile));
-        let failing = self.conducted_failure().and_then(|it| it.profile.clone());
-        if let Some(profile) = failing.filter(|it| self.is_conducted_elsewhere(it)) {
-            self.end_conducted(&profile);
+        let profile = self.conducted_failure().and_then(|it| it.profile.as_ref());
+        if profile.is_some_and(|it| self.is_conducted_elsewhere(it)) {
+            self.kept.pending = None;
         }
+    }
+
+    /// The first profile whose source serves to this node what the fleet has come back from.
+    pub(super) fn failed_in_fleet(&self) -> Option<(Name, FailedVersion)> {
+        let names = self.plan.profiles.iter().map(|it| &it.name);
+        let failed = |name: &Name| {
+            let feed = self.feed(name).filter(|feed| feed.conducts)?;
+            let (failed, offer) = (feed.failed.as_ref()?, self.feeds.offers.get(name)?);
+            let is_served = offer.version.is_same_content(&failed.version);
+            let is_retried = self.feeds.retried.get(name) == Some(&failed.begun);
+            (is_served && !is_retried).then(|| (name.clone(), failed.clone()))
+        };
+        names.filter_map(failed).next()
+    }
+
+    /// The fleet goes on with another version than one that it had come back from, or its source
+    /// serves another. Before both are known it is not over.
+    pub(super) fn is_over_in_fleet(&self, pending: &KeptFailure) -> bool {
+        let (Some(profile), Some(version)) = (&pending.profile, &pending.version) else {
+            return false;
+        };
+        let is = |it: &Version| it.is_same_content(version);
+        let goes_on = self.feed(profile).is_some_and(|feed| {
+            feed.conducts && !feed.failed.as_ref().is_some_and(|it| is(&it.version))
+        });
+        let serves_another = self.feeds.offers.get(profile).is_some_and(|it| !is(&it.version));
+        goes_on || serves_another
     }
 
     /// Another node asks the source of a profile. While the fleet has no master, nobody does.
@@ -110,6 +140,13 @@ impl Rollout {
             let mut all = applied.iter().chain(retrieved).chain(shared).chain(earlier);
             all.any(|it| it.is_same_content(version))
         })
+    }
+
+    /// It is not known what the fleet serves, or that is still to come.
+    pub(super) fn awaits_fleet(&self, profile: &Name) -> bool {
+        let serves = self.feeds.get(profile).map(|feed| feed.serves.as_ref());
+        let is_here = |version: &Version| self.has_content(profile, version);
+        self.is_fed(profile) && !serves.is_some_and(|it| it.is_none_or(is_here))
     }
 
     /// What the fleet serves, if its content is here.
@@ -272,6 +309,7 @@ impl Rollout {
             LoadOutcome::Unchanged => self.end_conducted(profile),
             LoadOutcome::Failed(trouble) => {
                 self.feeds.asked.remove(profile);
+                self.feeds.retried.remove(profile);
                 if self.feeds.conducts(profile) {
                     let why = format!("profile '{profile}' cannot be loaded: {trouble}");
                     self.pend_conducted(step, profile, why);
@@ -307,10 +345,12 @@ impl Rollout {
 
     /// Somebody wants the sources to be asked now that this node conducts.
     pub(super) fn ask_to_poll(&mut self, step: &RolloutStep, profile: Option<&Name>) {
-        let conducted = self.feeds.feeds.iter().filter(|(_, feed)| feed.conducts);
-        let wanted = conducted.filter(|(name, _)| profile.is_none_or(|it| it == *name));
-        let names: Vec<Name> = wanted.map(|(name, _)| name.clone()).collect();
-        self.feeds.asked.extend(names.into_iter().map(|name| (name, step.now.mono)));
+        let Feeds { feeds, asked, retried, .. } = &mut self.feeds;
+        let conducted = feeds.iter().filter(|(_, feed)| feed.conducts);
+        for (name, feed) in conducted.filter(|(name, _)| profile.is_none_or(|it| it == *name)) {
+            asked.insert(name.clone(), step.now.mono);
+            retried.extend(feed.failed.as_ref().map(|it| (name.clone(), it.begun.clone())));
+        }
     }
 
     /// What the fleet is to know. `None`: nothing goes in waves here.

@@ -1,7 +1,7 @@
 //! What a rollout is told.
 
 use super::{Content, Digest, InstanceNumber, Op, StagedFile, Version, WaveFeed};
-use crate::{name::Name, plan::RolloutPlan};
+use crate::{clock::Mono, name::Name, plan::RolloutPlan};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
@@ -79,8 +79,11 @@ pub enum RolloutInput {
     Maintenance {
         on: bool,
     },
-    /// The node is about to end: nothing new begins.
-    Ending,
+    /// The node is about to end: nothing new begins, and what is told is given up if it would take
+    /// longer.
+    Ending {
+        by: Mono,
+    },
     /// Time has passed: at the time of [`RolloutOutcome::wake`](super::RolloutOutcome::wake), at the
     /// latest.
     Tick,

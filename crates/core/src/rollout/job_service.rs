@@ -80,7 +80,8 @@ enum Confirmed {
 
 impl JobTelling {
     /// By the signal that the service wants, else by the job's own `reload`, else by a restart. One
-    /// that is backed off has no process that could hear of anything: its next one is begun at once.
+    /// that is backed off has no process that could hear of anything, and one that starts may not be
+    /// ready to: a signal would kill it. Its next one is begun at once.
     ///
     /// # Errors
     /// What is told to no job.
@@ -95,7 +96,15 @@ impl JobTelling {
             let confirmed = Confirmed::ByProcess { before: incarnation };
             (Request::Restart { jobs: vec![job], args: None }, confirmed)
         };
-        let is_there = phase != Phase::Backoff;
+        let is_there = match phase {
+            Phase::Starting | Phase::Backoff => false,
+            Phase::Running
+            | Phase::Stopped
+            | Phase::Stopping
+            | Phase::Exited
+            | Phase::Fatal
+            | Phase::Unknown => true,
+        };
         let (request, confirmed) = match action {
             ServiceAction::Signal(signal) if is_there => {
                 let (signal, to) = (*signal, SignalTarget::Leader);
@@ -288,13 +297,14 @@ mod tests {
         assert!(matches!(told.request, Request::Start { now: true, .. }));
         assert_eq!(told.accepted(None), Ok(Some(JobGoal::Restarted { before: 7 })));
 
-        // It has no process that could be told.
-        for action in [ServiceAction::Signal(hup), ServiceAction::ReloadOrRestart] {
-            let backed_off = (Phase::Backoff, 7);
-            let told = JobTelling::new(&action, &web(), Some(&by_signal), backed_off);
-            let told = told.expect("told");
-            assert!(matches!(told.request, Request::Restart { .. }), "{action:?}");
-            assert_eq!(told.accepted(None), Ok(Some(JobGoal::Restarted { before: 7 })));
+        // It has no process that could be told, or one that is not ready to hear it.
+        for phase in [Phase::Backoff, Phase::Starting] {
+            for action in [ServiceAction::Signal(hup), ServiceAction::ReloadOrRestart] {
+                let told = JobTelling::new(&action, &web(), Some(&by_signal), (phase, 7));
+                let told = told.expect("told");
+                assert!(matches!(told.request, Request::Restart { .. }), "{phase:?} {action:?}");
+                assert_eq!(told.accepted(None), Ok(Some(JobGoal::Restarted { before: 7 })));
+            }
         }
 
         for action in [

@@ -154,7 +154,8 @@ pub struct KeptFailure {
     /// That update had begun to switch files.
     #[serde(default)]
     pub switched: bool,
-    /// The source that this node asks for its fleet does not answer: what the fleet serves goes on.
+    /// The source that this node asks for its fleet does not answer, or serves what the fleet has come
+    /// back from: what the fleet serves goes on.
     #[serde(default)]
     pub conducted: bool,
     /// When its time is over, in the run that `booted` belongs to.

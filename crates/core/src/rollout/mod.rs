@@ -22,8 +22,9 @@
 //!   updates as well.
 //!
 //! `round` asks for profiles, `update` is an update with its way back, `service` one service in it,
-//! `failure` what is pending, `metric` what is published of that, `request` what people want, `replan` what a reload changes. `job_service`
-//! is a job of this node as a service, `ready` what a service manager hears. `wave` takes a version
+//! `resume` one that an agent before has begun, `failure` what is pending, `metric` what is published of
+//! that, `request` what people want, `replan` what a reload changes. `job_service` is a job of this node
+//! as a service, `ready` what a service manager hears. `wave` takes a version
 //! through a fleet, node by node, and `feed` is where that meets this node.
 
 mod command;
@@ -37,6 +38,7 @@ mod metric;
 mod ready;
 mod replan;
 mod request;
+mod resume;
 mod round;
 mod service;
 mod sources;
@@ -64,9 +66,9 @@ pub use sources::RolloutSources;
 pub use version::{Content, Digest, SecretValue, Version};
 pub(crate) use wave::are_none;
 pub use wave::{
-    FailedAttempt, MemberPresence, ProfileCopy, ProfileDelivery, WaveFacts, WaveFailure, WaveFeed,
-    WaveMember, WaveOffer, WaveRecord, WaveRecords, WaveReport, WaveSize, WaveStage, WaveView,
-    conduct, is_settled,
+    FailedAttempt, FailedVersion, MemberPresence, ProfileCopy, ProfileDelivery, WaveFacts,
+    WaveFailure, WaveFeed, WaveMember, WaveOffer, WaveRecord, WaveRecords, WaveReport, WaveSize,
+    WaveStage, WaveView, conduct, is_settled,
 };
 
 use crate::{
@@ -259,7 +261,7 @@ impl Rollout {
                 self.maintenance = on;
                 self.grant_time(now.mono);
             }
-            RolloutInput::Ending => self.ending = true,
+            RolloutInput::Ending { by } => self.end_by(by, now.mono),
             RolloutInput::Tick => {
                 self.tell_service(&mut step, |service, ctx| service.tick(ctx));
             }
@@ -289,15 +291,7 @@ impl Rollout {
             self.plan_round = Some(Round::new(RoundPurpose::Plan, VecDeque::new()));
         }
         self.retain(step);
-        match &self.kept.update {
-            Some(record) if record.failure.is_some() => self.restore(step),
-            Some(record) => {
-                let files = record.files.clone();
-                let op = self.ask(step, |op| RolloutCommand::Switch { op, files });
-                self.stage = RolloutStage::Finishing { op };
-            }
-            None => {}
-        }
+        self.finish_found(step);
     }
 
     /// Begins what is due, as long as nothing is under way.
@@ -309,6 +303,7 @@ impl Rollout {
             }
         }
         self.poll(step);
+        self.judge_fleet(step);
         self.run_hook(step);
         self.publish(step);
         if self.kept.booted && !std::mem::replace(&mut self.is_ready, true) {
@@ -319,6 +314,9 @@ impl Rollout {
 
     /// The next thing that is due. `false`: there is none.
     fn begin(&mut self, step: &mut RolloutStep) -> bool {
+        if self.is_interrupted() {
+            return self.resume(step);
+        }
         if let Some(plan) = self.next_plan.take() {
             self.replan(step, plan);
             return true;
@@ -381,7 +379,7 @@ impl Rollout {
     fn wake(&self) -> Option<Mono> {
         let own = match &self.stage {
             RolloutStage::New => return None,
-            RolloutStage::Idle if self.ending || self.is_resting() => None,
+            RolloutStage::Idle if self.ending || self.is_resting() || self.is_interrupted() => None,
             RolloutStage::Idle => self.next_question().into_iter().chain(self.deadline()).min(),
             RolloutStage::Updating(update) => update.wake(),
             RolloutStage::Finishing { .. }

@@ -55,12 +55,25 @@ impl Rollout {
     #[must_use]
     pub fn is_telling(&self) -> bool {
         match &self.stage {
-            RolloutStage::Updating(update) => update.is_telling(),
+            RolloutStage::Updating(update) => update.telling().is_some(),
             RolloutStage::New
             | RolloutStage::Idle
             | RolloutStage::Finishing { .. }
             | RolloutStage::Loading { .. }
             | RolloutStage::Storing { .. } => false,
+        }
+    }
+
+    /// The node ends. What is told now is finished, if there is time; the next start goes on.
+    pub(super) fn end_by(&mut self, by: Mono, now: Mono) {
+        self.ending = true;
+        let RolloutStage::Updating(update) = &self.stage else { return };
+        let record = self.kept.update.as_ref();
+        let entry = update.telling().and_then(|at| record?.services.get(at));
+        let plan = entry.and_then(|it| self.service(&it.service));
+        let done = plan.and_then(|plan| update.telling_until(plan, now));
+        if done.is_some_and(|at| at > by) {
+            self.stage = RolloutStage::Idle;
         }
     }
 }

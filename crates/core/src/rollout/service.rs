@@ -167,6 +167,20 @@ impl ServiceUpdate {
         }
     }
 
+    /// When it is done at the earliest, with nothing in its way.
+    pub(super) fn done_at(&self, plan: &ServicePlan, now: Mono) -> Mono {
+        match &self.stage {
+            ServiceStage::Inspecting { .. }
+            | ServiceStage::Telling { .. }
+            | ServiceStage::Probing { .. }
+            | ServiceStage::Resting { .. } => now.after(plan.bake_time),
+            ServiceStage::Baking { until, .. } => *until,
+            ServiceStage::Comparing { .. }
+            | ServiceStage::StoppingOld { .. }
+            | ServiceStage::Undoing { .. } => now,
+        }
+    }
+
     /// What it does now, for people.
     pub(super) fn doing(&self) -> &'static str {
         match &self.stage {

@@ -30,6 +30,9 @@ pub struct RolloutSources {
     /// Jobs that an update under way concerns.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     told: BTreeSet<Name>,
+    /// The one of them that is told now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    telling: Option<Name>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,6 +69,11 @@ impl RolloutSources {
         self.told.contains(job)
     }
 
+    /// This job is told of an update now, which it is to finish before it stops.
+    pub(crate) fn is_telling(&self, job: &Name) -> bool {
+        self.telling.as_ref() == Some(job)
+    }
+
     /// An update under way concerns some job.
     pub(crate) fn tells_any(&self) -> bool {
         !self.told.is_empty()
@@ -87,6 +95,7 @@ impl RolloutSources {
         let failure = facts.failure.as_ref().filter(|it| it.number > self.failure);
         self.failure = failure.map_or(self.failure, |it| it.number);
         self.told.clone_from(&facts.told);
+        self.telling.clone_from(&facts.telling);
         templates.chain(profiles).chain(failure.and_then(failed)).collect()
     }
 

@@ -19,7 +19,11 @@ use super::{
     round::{MissedProfile, Round, RoundPurpose},
     service::{ServiceCtx, ServiceProgress, ServiceUpdate},
 };
-use crate::{clock::Mono, name::Name, plan::TemplatePlan};
+use crate::{
+    clock::Mono,
+    name::Name,
+    plan::{ServicePlan, TemplatePlan},
+};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -76,14 +80,21 @@ impl Update {
         }
     }
 
-    /// A service is told of it, or of its way back.
-    pub(super) fn is_telling(&self) -> bool {
+    /// The service that is told of it, or of its way back: its place in the record.
+    pub(super) fn telling(&self) -> Option<usize> {
+        self.doing().1
+    }
+
+    /// When that service is done at the earliest, with nothing in its way.
+    pub(super) fn telling_until(&self, plan: &ServicePlan, now: Mono) -> Option<Mono> {
         match &self.stage {
-            UpdateStage::Telling { .. } | UpdateStage::Returning { .. } => true,
+            UpdateStage::Telling { service, .. } | UpdateStage::Returning { service, .. } => {
+                Some(service.done_at(plan, now))
+            }
             UpdateStage::Staging { .. }
             | UpdateStage::Checking { .. }
             | UpdateStage::Switching { .. }
-            | UpdateStage::Restoring { .. } => false,
+            | UpdateStage::Restoring { .. } => None,
         }
     }
 
@@ -133,6 +144,14 @@ impl Rollout {
         };
         let op = self.ask(step, |op| RolloutCommand::Stage { op, set });
         let stage = UpdateStage::Staging { op };
+        self.stage = RolloutStage::Updating(Update { cause, versions, round, stage });
+    }
+
+    /// As if its files were being switched.
+    pub(super) fn reopen(&mut self, round: Round) {
+        let Some(record) = &self.kept.update else { return };
+        let (cause, versions) = (record.cause.clone(), record.versions.clone());
+        let stage = UpdateStage::Switching { op: Op::default() };
         self.stage = RolloutStage::Updating(Update { cause, versions, round, stage });
     }
 
@@ -284,7 +303,7 @@ impl Rollout {
             return self.commit(step);
         }
         if files.is_empty() {
-            return self.tell_from(step, 0);
+            return self.tell_from(step, 0, false);
         }
         let op = self.ask(step, |op| RolloutCommand::Switch { op, files });
         if let Some(update) = self.update() {
@@ -303,7 +322,7 @@ impl Rollout {
             RolloutStage::Updating(Update {
                 stage: UpdateStage::Switching { op: mine }, ..
             }) if *mine == op => match outcome {
-                Ok(()) => self.tell_from(step, 0),
+                Ok(()) => self.tell_from(step, 0, false),
                 Err(Trouble(why)) => self.fail_update(step, &Blame::Disk, why),
             },
             RolloutStage::New
@@ -315,80 +334,60 @@ impl Rollout {
         }
     }
 
-    /// The set of a record that was found is in place: what does the source serve now?
-    fn finished(&mut self, step: &mut RolloutStep, outcome: Result<(), Trouble>) {
-        let Some(record) = &self.kept.update else { return };
-        let booted = self.kept.booted;
-        let names = self.plan.profiles.iter().map(|profile| profile.name.clone());
-        let rest: VecDeque<Name> =
-            names.filter(|name| !booted || record.versions.contains_key(name)).collect();
-        let round = Round::new(RoundPurpose::Boot, rest);
-        match outcome {
-            Ok(()) => self.go_round(step, round),
-            Err(Trouble(why)) => {
-                let (cause, versions) = (record.cause.clone(), record.versions.clone());
-                let stage = UpdateStage::Switching { op: Op::default() };
-                self.stage = RolloutStage::Updating(Update { cause, versions, round, stage });
-                self.fail_update(step, &Blame::Disk, why);
+    /// Tells the services of the record from this one on, or tells them that it is over; behind the last
+    /// it is. While the node ends none is begun: the next start goes on.
+    fn tell_from(&mut self, step: &mut RolloutStep, from: usize, back: bool) {
+        match (self.next_service(from, back), back) {
+            (Some(_), _) if self.ending => self.stage = RolloutStage::Idle,
+            (Some(at), _) => {
+                let Some(service) = self.begin_service(step, at, back) else { return };
+                if let Some(update) = self.update() {
+                    update.stage = match back {
+                        false => UpdateStage::Telling { at, service },
+                        true => UpdateStage::Returning { at, service },
+                    };
+                }
             }
+            (None, false) => self.commit(step),
+            (None, true) => self.conclude_failure(step),
         }
     }
 
-    /// Tells the services of the record from this one on; behind the last all is well.
-    fn tell_from(&mut self, step: &mut RolloutStep, at: usize) {
-        match self.begin_service(step, at, false) {
-            Some((at, service)) => {
-                if let Some(update) = self.update() {
-                    update.stage = UpdateStage::Telling { at, service };
-                }
-            }
-            None => self.commit(step),
-        }
-    }
-
-    /// Tells the services of the record that may have heard of the update that it is over.
-    fn return_from(&mut self, step: &mut RolloutStep, at: usize) {
-        match self.begin_service(step, at, true) {
-            Some((at, service)) => {
-                if let Some(update) = self.update() {
-                    update.stage = UpdateStage::Returning { at, service };
-                }
-            }
-            None => self.conclude_failure(step),
-        }
+    /// The next one that is to be told; on the way back, that may have heard of the update.
+    fn next_service(&self, from: usize, back: bool) -> Option<usize> {
+        let record = self.kept.update.as_ref()?;
+        let is_concerned = |entry: &ServiceRecord| match (entry.told, back) {
+            (ToldState::Untold | ToldState::Back, false) => true,
+            (ToldState::Telling | ToldState::Confirmed, false) => false,
+            (ToldState::Telling | ToldState::Confirmed, true) => true,
+            // An agent before has told it.
+            (ToldState::Untold, true) => entry.ran,
+            (ToldState::Back, true) => false,
+        };
+        let is_next =
+            |entry: &ServiceRecord| is_concerned(entry) && self.service(&entry.service).is_some();
+        let mut entries = record.services.iter().enumerate().skip(from);
+        entries.find(|(_, entry)| is_next(entry)).map(|(at, _)| at)
     }
 
     fn begin_service(
         &mut self,
         step: &mut RolloutStep,
-        from: usize,
+        at: usize,
         back: bool,
-    ) -> Option<(usize, ServiceUpdate)> {
-        let record = self.kept.update.as_mut()?;
-        let services = &self.plan.services;
-        for (at, entry) in record.services.iter_mut().enumerate().skip(from) {
-            let concerned = match (entry.told, back) {
-                (ToldState::Untold | ToldState::Back, false) => true,
-                (ToldState::Telling | ToldState::Confirmed, false) => false,
-                (ToldState::Telling | ToldState::Confirmed, true) => true,
-                // An agent before has told it.
-                (ToldState::Untold, true) => entry.ran,
-                (ToldState::Back, true) => false,
-            };
-            let plan = services.iter().find(|it| it.name == entry.service);
-            let Some(plan) = plan.filter(|_| concerned) else { continue };
-            let ctx = &mut ServiceCtx {
-                now: step.now.mono,
-                plan,
-                ops: &mut self.ops,
-                commands: &mut step.commands,
-                started: &mut entry.started,
-                ran: &mut entry.ran,
-                told: &mut entry.told,
-            };
-            return Some((at, ServiceUpdate::begin(ctx, back)));
-        }
-        None
+    ) -> Option<ServiceUpdate> {
+        let entry = self.kept.update.as_mut()?.services.get_mut(at)?;
+        let plan = self.plan.services.iter().find(|it| it.name == entry.service)?;
+        let ctx = &mut ServiceCtx {
+            now: step.now.mono,
+            plan,
+            ops: &mut self.ops,
+            commands: &mut step.commands,
+            started: &mut entry.started,
+            ran: &mut entry.ran,
+            told: &mut entry.told,
+        };
+        Some(ServiceUpdate::begin(ctx, back))
     }
 
     /// Lets the service that is told or returns take an answer, or the time.
@@ -426,11 +425,11 @@ impl Rollout {
             (ServiceProgress::GoesOn, _) => {}
             (ServiceProgress::Confirmed, false) => {
                 entry.told = ToldState::Confirmed;
-                self.after_service(step, at, back);
+                self.tell_from(step, at + 1, back);
             }
             (ServiceProgress::Confirmed, true) => {
                 entry.told = ToldState::Back;
-                self.after_service(step, at, back);
+                self.tell_from(step, at + 1, back);
             }
             (ServiceProgress::Failed(trouble), false) => {
                 let why = format!("service '{name}': {trouble}");
@@ -441,17 +440,8 @@ impl Rollout {
             (ServiceProgress::Failed(trouble), true) => {
                 entry.told = ToldState::Back;
                 self.note_adrift(format!("service '{name}' cannot go back: {trouble}"));
-                self.after_service(step, at, back);
+                self.tell_from(step, at + 1, back);
             }
-        }
-    }
-
-    /// The next service, unless the node ends: then the next start goes on.
-    fn after_service(&mut self, step: &mut RolloutStep, at: usize, back: bool) {
-        match (self.ending, back) {
-            (true, _) => self.stage = RolloutStage::Idle,
-            (false, false) => self.tell_from(step, at + 1),
-            (false, true) => self.return_from(step, at + 1),
         }
     }
 
@@ -538,7 +528,7 @@ impl Rollout {
         for (template, trouble) in outcome.failed {
             self.note_adrift(format!("the file of template '{template}' stays: {trouble}"));
         }
-        self.return_from(step, 0);
+        self.tell_from(step, 0, true);
     }
 
     /// Something of the way back has failed as well.

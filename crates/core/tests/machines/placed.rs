@@ -58,7 +58,7 @@ pub(crate) fn number(counter: u64) -> Number {
 pub(crate) struct PlacedNode {
     pub(crate) node: Node,
     pub(crate) memory: Memory,
-    now: u64,
+    pub(crate) now: u64,
 }
 
 impl PlacedNode {

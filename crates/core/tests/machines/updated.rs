@@ -3,9 +3,11 @@
 use crate::placed::{PlacedNode, job, name, plan};
 use mainstay_core::{
     exit::{Asked, Exit},
-    node::{Input, NodePhase, Request},
+    job::Phase,
+    node::{Command, Input, NodePhase, Request, Token, Wait},
     plan::{ExitRule, JobPlan, Reload, Restart, RestartOn},
     rollout::RolloutFacts,
+    signal::Signal,
     task::{TaskId, TaskKind, TaskOutcome, TaskOwner},
 };
 
@@ -24,6 +26,10 @@ fn node(exit: ExitRule, jobs: &[&str]) -> PlacedNode {
 fn tells(node: &mut PlacedNode, jobs: &[&str]) {
     let told = jobs.iter().map(|it| name(it)).collect();
     node.step(Input::Rollout(Box::new(RolloutFacts { told, ..RolloutFacts::default() })));
+}
+
+fn stop_time_of(job: &str) -> Token {
+    Token::Job { job: name(job), incarnation: 1, wait: Wait::StopTimeout }
 }
 
 fn ends(node: &mut PlacedNode, job: &str, code: i32) {
@@ -79,6 +85,38 @@ fn a_node_ends_with_a_job_that_no_update_tells() {
     tells(&mut node, &["web"]);
     ends(&mut node, "other", 0);
     assert_eq!(node.node.phase(), NodePhase::Stopping);
+}
+
+#[test]
+fn a_node_that_ends_lets_a_job_finish_what_it_is_told_of_an_update() {
+    let stopping = |node: &PlacedNode| {
+        ["web", "other"].map(|it| node.node.job(it).expect("a job").phase() == Phase::Stopping)
+    };
+    let begin = || {
+        let mut node = node(ExitRule::Any, &["web", "other"]);
+        let telling = Some(name("web"));
+        let facts = RolloutFacts { telling, ..RolloutFacts::default() };
+        node.step(Input::Rollout(Box::new(facts)));
+        let outcome = node.step(Input::Request(Request::Shutdown));
+        assert_eq!(stopping(&node), [false, true]);
+        (node, outcome)
+    };
+    let (mut node, _) = begin();
+    tells(&mut node, &[]);
+    assert_eq!(stopping(&node), [true, true], "it has finished");
+    // It has its signal in time, and who is impatient does not wait.
+    let (mut node, outcome) = begin();
+    let timer = outcome.commands.into_iter().find_map(|it| match it {
+        Command::SetTimer { token, at } if token == stop_time_of("web") => Some(at),
+        _ => None,
+    });
+    node.now = timer.expect("it has a time").0;
+    node.step(Input::Timer { token: stop_time_of("web") });
+    assert!(stopping(&node)[0]);
+    let (mut node, _) = begin();
+    node.step(Input::Signalled { signal: Signal::TERM });
+    node.step(Input::Signalled { signal: Signal::TERM });
+    assert!(stopping(&node)[0]);
 }
 
 #[test]

@@ -44,6 +44,7 @@ fn asking(count: usize, size: WaveSize, interval: Duration) -> FleetWorld {
         plan.wave = Some(WavePlan { size, pause: PAUSE });
         plan.services[0].bake_time = BAKE;
         plan.refresh_interval = interval;
+        plan.on_failure = Some(vec!["tell".to_owned()]);
     });
     world.roll_out(&draft.0, (1..=count).map(node));
     until(&mut world, "all have the first version", |world| world.having(&app(), 1).len() == count);
@@ -204,6 +205,29 @@ fn an_agent_that_dies_in_its_own_wave_goes_on_and_a_node_that_does_brings_all_ba
     until(&mut world, "it is back, too", |world| world.having(&app(), 2) == nodes(1..=4));
     pass(&mut world, PAUSE * 2);
     assert_eq!(world.having(&app(), 3), nodes([]));
+}
+
+#[test]
+fn a_node_that_was_killed_in_its_own_wave_tells_nobody_of_what_failed_meanwhile() {
+    // From before its files are switched until its service bakes; it is back at once, or late.
+    for (after, away) in [0, 20, 500].into_iter().flat_map(|it| [(it, 2_500), (it, 30_000)]) {
+        let mut world = fleet(4, WaveSize::Nodes(1));
+        world.serve(&app(), 2);
+        while stage(&world, 3) != Some(WaveStage::Wave { at: 1 }) {
+            pass(&mut world, Duration::from_millis(1));
+        }
+        pass(&mut world, Duration::from_millis(after));
+        world.inflict(Fault::Crash(node(3)));
+        pass(&mut world, Duration::from_millis(away));
+        assert!(is_back(&world, 1), "{after} {away}");
+        world.rollout_of(&node(3)).told = Some(Vec::new());
+        world.inflict(Fault::Boot(node(3)));
+        until(&mut world, "all are back", |world| world.having(&app(), 1) == nodes(1..=4));
+        pass(&mut world, PAUSE);
+        let told = world.rollout_of(&node(3)).told.take().expect("a story");
+        assert!(!told.iter().any(|it| it.contains("with 2")), "{after} {away}: {told:?}");
+        assert!(world.rollout_of(&node(3)).is_whole());
+    }
 }
 
 #[test]
@@ -377,6 +401,102 @@ fn a_refresh_of_a_source_that_has_never_answered_has_nothing_to_wait_for() {
     pass(&mut world, Duration::from_secs(1));
     assert!(is_settled(&world));
     assert_eq!(world.rollout_of(&node(1)).phase(), RolloutPhase::Pending);
+}
+
+/// Three nodes that have come back from version 2, which the second one cannot use.
+fn come_back() -> FleetWorld {
+    let mut world = fleet(3, WaveSize::Nodes(1));
+    break_on(&mut world, [3]);
+    world.serve(&app(), 2);
+    until(&mut world, "it goes back", |world| is_back(world, 1));
+    until(&mut world, "all are back", |world| world.having(&app(), 1).len() == 3);
+    pass(&mut world, Duration::from_secs(1));
+    world
+}
+
+fn phases(world: &mut FleetWorld) -> Vec<RolloutPhase> {
+    (1..=3).map(|it| world.rollout_of(&node(it)).phase()).collect()
+}
+
+#[test]
+fn what_a_fleet_has_come_back_from_is_pending_where_its_source_is_asked_and_fails_in_time() {
+    use RolloutPhase::{Failed, Pending, Running};
+    let mut world = come_back();
+    assert_eq!(phases(&mut world), [Pending, Running, Running]);
+    let pending = world.rollout_of(&node(1)).kept.pending.clone().expect("it is pending");
+    assert!(pending.failure.contains("node 'n003'"), "{pending:?}");
+    assert_eq!(pending.version.map(|it| it.digest.0[0]), Some(2));
+    assert!(world.rollout_of(&node(1)).hooks.is_empty(), "whoever has failed has told of it");
+    assert_eq!(world.rollout_of(&node(3)).hooks.len(), 1);
+    // A new agent knows of it, and its time goes on.
+    world.inflict(Fault::NewAgent(node(1)));
+    pass(&mut world, Duration::from_secs(5));
+    let after = world.rollout_of(&node(1)).kept.pending.clone().expect("it is pending");
+    assert_eq!((after.number, after.deadline), (pending.number, pending.deadline));
+    // So does the next one that asks, with all of its time.
+    world.inflict(Fault::Crash(node(1)));
+    until(&mut world, "the next asks", |world| {
+        world.wave_profile(&node(2), &app()).is_some_and(|it| it.conductor == Some(node(2)))
+    });
+    pass(&mut world, Duration::from_secs(5));
+    assert_eq!(phases(&mut world)[1..], [Pending, Running]);
+    let timeout = world.rollout_of(&node(2)).plan.failure_timeout;
+    pass(&mut world, timeout);
+    assert_eq!(phases(&mut world)[1..], [Failed, Running]);
+    assert_eq!(world.having(&app(), 1), nodes([2, 3]), "nothing is tried again by itself");
+    // Another version ends it.
+    world.serve(&app(), 3);
+    until(&mut world, "all have the next", |world| world.having(&app(), 3) == nodes([2, 3]));
+    assert_eq!(phases(&mut world)[1..], [Running, Running]);
+}
+
+#[test]
+fn what_has_failed_in_a_fleet_ends_with_a_source_that_goes_back_and_with_a_refresh() {
+    let mut world = come_back();
+    world.serve(&app(), 1);
+    pass(&mut world, Duration::from_secs(1));
+    assert_eq!(phases(&mut world), [RolloutPhase::Running; 3]);
+    let mut world = come_back();
+    let before = world.rollout_of(&node(1)).kept.failures;
+    assert_eq!(world.ask_rollout(&node(1), refresh()), Ok(()));
+    until(&mut world, "it is tried again", |world| !is_settled(world));
+    assert_eq!(world.rollout_of(&node(1)).phase(), RolloutPhase::Running);
+    assert_eq!(world.rollout_of(&node(1)).kept.failures, before);
+    until(&mut world, "it fails again", is_settled);
+    pass(&mut world, Duration::from_secs(1));
+    assert_eq!(phases(&mut world)[0], RolloutPhase::Pending);
+    assert_eq!(world.rollout_of(&node(1)).kept.failures, before + 1);
+    // A source that is gone meanwhile is told of, and then it is as before.
+    world.silence(&app());
+    assert_eq!(world.ask_rollout(&node(1), refresh()), Ok(()));
+    pass(&mut world, Duration::from_secs(1));
+    let why = |world: &mut FleetWorld| {
+        let pending = world.rollout_of(&node(1)).kept.pending.clone();
+        pending.expect("it is pending").failure
+    };
+    assert!(why(&mut world).contains("cannot be loaded"));
+    world.serve(&app(), 2);
+    pass(&mut world, Duration::from_secs(1));
+    assert!(why(&mut world).contains("failed on node 'n003'"));
+    // Now it works.
+    world.rollout_of(&node(3)).services.get_mut(&name("web")).expect("a service").cannot.clear();
+    assert_eq!(world.ask_rollout(&node(1), refresh()), Ok(()));
+    until(&mut world, "all have it", |world| world.having(&app(), 2).len() == 3);
+    assert_eq!(phases(&mut world), [RolloutPhase::Running; 3]);
+}
+
+#[test]
+fn of_a_node_that_was_lost_in_its_wave_the_one_tells_that_asks_the_source() {
+    let mut world = fleet(3, WaveSize::Nodes(1));
+    world.serve(&app(), 2);
+    until(&mut world, "its wave", |world| stage(world, 1) == Some(WaveStage::Wave { at: 1 }));
+    world.inflict(Fault::Crash(node(3)));
+    until(&mut world, "it goes back", |world| is_back(world, 1));
+    pass(&mut world, Duration::from_secs(1));
+    assert_eq!(world.rollout_of(&node(1)).hooks.len(), 1);
+    let pending = world.rollout_of(&node(1)).kept.pending.clone().expect("it is pending");
+    assert!(pending.failure.contains("n003' was lost"), "{pending:?}");
+    assert!(world.rollout_of(&node(2)).hooks.is_empty());
 }
 
 #[test]

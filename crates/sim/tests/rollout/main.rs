@@ -9,7 +9,7 @@ mod steered;
 mod stories;
 mod waves;
 
-use mainstay_core::plan::RolloutPlan;
+use mainstay_core::{plan::RolloutPlan, rollout::Rollout};
 use mainstay_sim::rollout::{Draft, RolloutWorld, name};
 
 /// One profile, one template, one service, all told.
@@ -30,6 +30,10 @@ fn booted(plan: RolloutPlan) -> RolloutWorld {
     world.run();
     told(&mut world);
     world
+}
+
+fn machine(world: &RolloutWorld) -> &Rollout {
+    world.machine.as_ref().expect("an agent")
 }
 
 /// What has happened since the last time.

@@ -1,16 +1,12 @@
 //! What a service manager hears: until when the node is starting, and what it waits for at its end.
 
-use super::{booted, serve, silence, small, world};
+use super::{booted, machine, serve, silence, small, world};
 use mainstay_core::{
     clock::Mono,
-    rollout::{ReadyHold, Rollout, RolloutCommand, RolloutPhase},
+    rollout::{ReadyHold, RolloutCommand, RolloutPhase},
 };
 use mainstay_sim::rollout::{Draft, RolloutWorld, SECOND};
 use std::time::Duration;
-
-fn machine(world: &RolloutWorld) -> &Rollout {
-    world.machine.as_ref().expect("an agent")
-}
 
 /// What it comes to of a node that was started at this moment.
 fn hold(world: &RolloutWorld, takes_over: bool) -> ReadyHold {

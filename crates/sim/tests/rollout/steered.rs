@@ -1,11 +1,12 @@
 //! What people ask for: rollback, pause, another plan, the end of the node.
 
-use super::{applied, booted, file, serve, spoil, told};
+use super::{applied, booted, file, machine, serve, spoil, told};
 use mainstay_core::{
+    clock::Mono,
     plan::RolloutPlan,
     rollout::{RolloutInput, RolloutPhase, RolloutRefusal, RolloutRequest},
 };
-use mainstay_sim::rollout::{Draft, RolloutWorld, name};
+use mainstay_sim::rollout::{Draft, RolloutWorld, SECOND, name};
 use std::{sync::Arc, time::Duration};
 
 fn plan() -> RolloutPlan {
@@ -157,7 +158,7 @@ fn a_service_that_fails_while_the_node_ends_is_told_again_and_no_version_is_blam
     while !told(&mut world).iter().any(|it| it.starts_with("file conf")) {
         assert!(world.carry_out());
     }
-    world.step(RolloutInput::Ending);
+    end(&mut world, 8);
     world.run();
     assert!(world.kept.update.as_ref().is_some_and(|it| it.failure.is_none()));
     assert_eq!(world.kept.profiles[&name("app")].refused, None);
@@ -168,6 +169,53 @@ fn a_service_that_fails_while_the_node_ends_is_told_again_and_no_version_is_blam
     assert_eq!(applied(&world, "app"), Some(2));
 }
 
+/// The node ends in so many seconds.
+fn end(world: &mut RolloutWorld, seconds: u64) {
+    let by = Mono(world.now + seconds * SECOND);
+    world.step(RolloutInput::Ending { by });
+}
+
+/// One service that is about to be told of version 2, and has to bake for so long.
+fn telling(bake: u64) -> RolloutWorld {
+    let draft = Draft::new("a", &[("t", "a")], &[("x", "t")]);
+    let draft = draft.with(|plan| plan.services[0].bake_time = Duration::from_secs(bake));
+    let mut world = booted(draft.0);
+    world.run_for(bake);
+    serve(&mut world, "a", 2);
+    world.tick();
+    while !told(&mut world).iter().any(|it| it.starts_with("file t")) {
+        assert!(world.carry_out());
+    }
+    world
+}
+
+#[test]
+fn an_update_whose_last_service_is_finished_while_the_node_ends_is_applied() {
+    let mut world = telling(5);
+    end(&mut world, 8);
+    assert!(machine(&world).is_telling());
+    world.run_for(5);
+    assert_eq!((applied(&world, "a"), world.kept.update.is_none()), (Some(2), true));
+    world.kill();
+    world.start(false);
+    world.run();
+    assert_eq!(told(&mut world), ["reload x with 2", "load a"], "it is told once");
+}
+
+#[test]
+fn a_node_that_ends_does_not_wait_for_a_service_that_takes_longer() {
+    let mut world = telling(9);
+    end(&mut world, 8);
+    assert!(!machine(&world).is_telling());
+    assert!(world.kept.update.is_some(), "the next start goes on");
+    let mut world = telling(9);
+    world.run_for(3);
+    end(&mut world, 8);
+    assert!(machine(&world).is_telling(), "some of it has passed");
+    world.run_for(6);
+    assert_eq!(applied(&world, "a"), Some(2));
+}
+
 #[test]
 fn a_node_that_ends_finishes_the_service_it_tells_and_the_next_start_goes_on() {
     let mut world = booted(Draft::new("a", &[("t", "a")], &[("x", "t"), ("y", "t")]).0);
@@ -176,7 +224,7 @@ fn a_node_that_ends_finishes_the_service_it_tells_and_the_next_start_goes_on() {
     while !told(&mut world).iter().any(|it| it.starts_with("file t")) {
         assert!(world.carry_out());
     }
-    world.step(RolloutInput::Ending);
+    end(&mut world, 8);
     world.run();
     assert_eq!(told(&mut world), ["reload x with 2"], "y is not begun");
     assert!(world.kept.update.is_some());

@@ -38,7 +38,7 @@ fn feed(world: &mut RolloutWorld, content: u8, attempt: Option<u64>) {
         serves: Some(version(content)),
         attempt: attempt.map(number),
         stores: Some(version(content)),
-        under_way: false,
+        ..WaveFeed::default()
     };
     world.step(RolloutInput::Fed(BTreeMap::from([(app(), feed)])));
     world.run();
@@ -331,5 +331,32 @@ fn an_agent_that_dies_at_any_step_of_a_served_version_ends_with_the_whole_of_it(
         world.run_for(120);
         assert_eq!((applied(&world), world.is_whole()), (Some(2), true), "after {steps} steps");
         assert_eq!(report(&world).copies[&app()].failed, None, "after {steps} steps");
+    }
+}
+
+#[test]
+fn an_update_that_is_found_open_waits_for_what_the_fleet_serves_by_then() {
+    for takes_over in [false, true] {
+        let mut world = fed();
+        let stores = WaveFeed { stores: Some(version(2)), ..WaveFeed::default() };
+        conduct(&mut world, stores.clone());
+        deliver(&mut world, 2);
+        let serves = WaveFeed { serves: Some(version(2)), attempt: Some(number(3)), ..stores };
+        world.step(RolloutInput::Fed(BTreeMap::from([(app(), serves)])));
+        while world.files[&name("conf")] != 2 {
+            assert!(world.carry_out());
+        }
+        world.kill();
+        world.told = Some(Vec::new());
+        world.start(takes_over);
+        world.run_for(600);
+        assert_eq!(world.phase(), RolloutPhase::Updating);
+        assert_eq!(world.told, Some(Vec::new()), "nobody is told of what may have failed");
+        assert_eq!(world.wakes_at(), None);
+        // It has: what was there before comes back.
+        feed(&mut world, 1, None);
+        let told = world.told.clone().expect("a story");
+        assert_eq!(told, ["file conf = 1", "file other = 1", "reload web with 1,1"]);
+        assert_eq!((applied(&world), world.phase()), (Some(1), RolloutPhase::Running));
     }
 }

@@ -97,6 +97,13 @@ impl RolloutStatus {
         self.is_idle() && !self.in_waves(profile).any(|(_, waves)| waits(waves))
     }
 
+    /// Something has failed, here or in the fleet, and nothing has followed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        let came_back = |(_, waves): (&Name, &WaveStatus)| waves.is_back() && !waves.by_hand;
+        self.failure.is_some() || self.in_waves(None).any(came_back)
+    }
+
     /// Why what was to come to every node has not.
     #[must_use]
     pub fn wave_failure_since(

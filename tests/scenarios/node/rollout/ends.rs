@@ -70,6 +70,48 @@ fn a_service_that_is_told_when_the_node_ends_is_finished_first() {
 }
 
 #[test]
+fn a_job_that_is_told_when_the_node_ends_is_finished_before_it_is_stopped() {
+    let gated = RolledOut::new().template("conf", "web.conf", "{{ app.word }}\n", "").with(
+        r#"
+        [node]
+        stop_timeout = "60s"
+        [services.web]
+        job = "web"
+        templates = ["conf"]
+        checks = [{ exec = ["sh", "-c", "echo checked >>told"] }]
+        bake_time = "200ms"
+        [jobs.web]
+        exec = ["sh", "-c", "trap 'echo stopped >>told; exit' TERM; while :; do sleep 0.05; done"]
+        reload = { exec = ["sh", "-c", "echo reloaded >>told; cat gate"] }
+        when = { source = "template.conf", once = "healthy" }
+        [jobs.other]
+        exec = "sleep 1000"
+        "#,
+    );
+    let made = Command::new("mkfifo").arg(gated.path().join("gate")).status();
+    assert!(made.expect("mkfifo").success());
+    put_profile(gated.path(), &json!({ "word": "one" }));
+    let mut node = gated.launch();
+    node.wait_until_ready();
+    node.running("web");
+    put_profile(node.path(), &json!({ "word": "two" }));
+    until("it is told", || (told(&node) == ["reloaded"]).then_some(()));
+    signal(node.keeper(), Signal::TERM);
+    until("the other one ends", || (node.job("other")["state"] == "STOPPED").then_some(()));
+    assert_eq!(node.job("web")["state"], "RUNNING");
+    open_gate(&node);
+    assert_eq!(node.wait().code(), Some(0));
+    let all = told(&node);
+    assert_eq!((all[0].as_str(), all.last().map(String::as_str)), ("reloaded", Some("stopped")));
+    assert!(all[1..all.len() - 1].iter().all(|it| it == "checked") && all.len() > 2, "{all:?}");
+    // It is applied: nobody is told again.
+    node.launch_again();
+    until_rollout(&node, "running");
+    node.running("web");
+    assert_eq!(told(&node), all);
+}
+
+#[test]
 fn a_service_that_takes_longer_than_the_end_of_the_node_is_told_again_by_the_next_start() {
     let mut node = gated("1s");
     signal(node.keeper(), Signal::TERM);

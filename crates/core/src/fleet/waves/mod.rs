@@ -17,8 +17,8 @@ use crate::{
     fleet::NodeFacts,
     name::Name,
     rollout::{
-        MemberPresence, ProfileDelivery, Version, WaveFacts, WaveFeed, WaveMember, WaveOffer,
-        WaveRecord, WaveRecords, WaveReport, WaveStage, WaveView, conduct, is_settled,
+        FailedVersion, MemberPresence, ProfileDelivery, Version, WaveFacts, WaveFeed, WaveMember,
+        WaveOffer, WaveRecord, WaveRecords, WaveReport, WaveStage, WaveView, conduct, is_settled,
     },
 };
 use deliveries::Deliveries;
@@ -368,11 +368,23 @@ impl WaveRecord {
             WaveStage::Applied => (serves == Some(&self.version), true, false),
             WaveStage::Back(_) => (false, false, false),
         };
+        let failed = match &self.stage {
+            WaveStage::Back(failure) if !self.by_hand => {
+                let (begun, version) = (self.begun.clone(), self.version.clone());
+                Some(FailedVersion { begun, version, failure: failure.clone() })
+            }
+            WaveStage::Storing
+            | WaveStage::Wave { .. }
+            | WaveStage::Resting { .. }
+            | WaveStage::Applied
+            | WaveStage::Back(_) => None,
+        };
         WaveFeed {
             serves: serves.cloned(),
             attempt: is_tried.then(|| self.begun.clone()),
             stores: is_stored.then(|| self.version.clone()),
             under_way,
+            failed,
             ..feed
         }
     }

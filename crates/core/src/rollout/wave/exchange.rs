@@ -7,7 +7,7 @@
 //!     └──────WaveFeed────────┘        ProfileDelivery: the content itself, to one node
 //! ```
 
-use super::{ProfileCopy, Version, WaveOffer, WaveRecord};
+use super::{ProfileCopy, Version, WaveFailure, WaveOffer, WaveRecord};
 use crate::{
     fleet::{Number, Shared},
     name::Name,
@@ -74,6 +74,18 @@ pub struct WaveFeed {
     pub stores: Option<Version>,
     /// A version is on its way through the fleet.
     pub under_way: bool,
+    /// What the fleet has come back from, as long as nothing has followed. A version that somebody
+    /// wanted back by hand is not among it: nothing is wrong without it.
+    pub failed: Option<FailedVersion>,
+}
+
+/// A version that a fleet has come back from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FailedVersion {
+    /// Of the record: the same version may be tried again.
+    pub begun: Number,
+    pub version: Version,
+    pub failure: WaveFailure,
 }
 
 /// The content of a version on its way to another node. Its secrets are for that node's disk alone:

@@ -23,7 +23,7 @@ mod tests;
 
 pub use conduct::{WaveOffer, conduct, is_settled};
 pub(crate) use exchange::are_none;
-pub use exchange::{ProfileDelivery, WaveFacts, WaveFeed, WaveRecords, WaveReport};
+pub use exchange::{FailedVersion, ProfileDelivery, WaveFacts, WaveFeed, WaveRecords, WaveReport};
 
 use super::Version;
 use crate::{
@@ -83,7 +83,7 @@ pub enum WaveStage {
 }
 
 /// Why all nodes go back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WaveFailure {
     pub node: Name,
     /// For people. `None`: the node was lost in its own wave.

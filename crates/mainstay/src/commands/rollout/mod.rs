@@ -67,7 +67,7 @@ fn show(args: &RolloutArgs) -> Result<i32, Failure> {
         true => print_json(&body)?,
         false => status::page(&rollout).show()?,
     }
-    Ok(if rollout.failure.is_some() { NOT_AS_DESIRED } else { 0 })
+    Ok(if rollout.has_failed() { NOT_AS_DESIRED } else { 0 })
 }
 
 fn query(pairs: &[(&str, Option<&String>)]) -> String {

@@ -19,7 +19,11 @@ use mainstay_core::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
+
+/// How long a node may take to end.
+const STOP_TIME: Duration = Duration::from_secs(8);
 
 impl FleetWorld {
     /// These nodes roll something out, from now on.
@@ -116,7 +120,8 @@ impl FleetWorld {
     }
 
     pub(super) fn end_rollout(&mut self, node: &Name) {
-        self.tell_rollout(node, RolloutInput::Ending);
+        let by = Mono(self.now.0 + SECOND).after(STOP_TIME);
+        self.tell_rollout(node, RolloutInput::Ending { by });
     }
 
     pub(super) fn rollout_is_due(&mut self, node: &Name) {
