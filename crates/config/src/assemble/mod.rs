@@ -2,6 +2,7 @@
 
 mod conditions;
 pub mod cycle;
+mod destinations;
 mod digest;
 mod jobs;
 mod parts;

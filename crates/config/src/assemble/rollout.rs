@@ -1,6 +1,9 @@
 //! What is rolled out: profiles, templates and services, each referring to what is before it.
 
-use super::parts::{Part, merge, table};
+use super::{
+    destinations,
+    parts::{Part, merge, table},
+};
 use crate::{
     diag::nearest,
     keys::{
@@ -19,7 +22,7 @@ use mainstay_core::{
     name::Name,
     plan::{ProfilePlan, RolloutPlan, ServicePlan, ServiceTarget, TemplatePlan, WavePlan},
 };
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 /// Of each kind.
 const MOST: usize = 10_000;
@@ -57,9 +60,9 @@ pub(super) fn rollout(
             r.warn(part.at, "nothing is rolled out: there is no template", help)
         });
     }
-    one_template_for_each_file(r, &templates);
     let wave = wave(r, &keys);
     let profiles: Vec<ProfilePlan> = profiles.into_iter().map(|(plan, _)| plan).collect();
+    destinations::judge(r, &templates, &profiles);
     let templates = with_profiles(r, templates, &profiles);
     let services = with_templates(r, services, &templates, jobs);
     Some(RolloutPlan {
@@ -136,23 +139,6 @@ fn each<K, T>(
         }
     }
     found
-}
-
-fn one_template_for_each_file(r: &mut Reader<'_>, templates: &[(PlacedTemplate, Place)]) {
-    let mut files: BTreeMap<PathBuf, (&Name, Place)> = BTreeMap::new();
-    for (template, _) in templates {
-        let plan = &template.plan;
-        let Some((first, at)) = files.get(&plan.dst) else {
-            files.insert(plan.dst.clone(), (&plan.name, template.dst));
-            continue;
-        };
-        r.file = template.dst.file;
-        let message = format!("template '{first}' makes the same file");
-        let (first, help) = ((*at, "first written here"), "give one of them another dst");
-        r.within(&format!("templates.{}.dst", plan.name), |r| {
-            r.wrong_beside::<()>(template.dst.span, first, message, help)
-        });
-    }
 }
 
 fn with_profiles(

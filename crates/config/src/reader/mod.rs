@@ -141,6 +141,15 @@ impl<'a> Reader<'a> {
         Path::new(&name).parent().map(Path::to_owned).unwrap_or_default()
     }
 
+    /// The files of the configuration.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let path = |name: &str| {
+            let path = PathBuf::from(bytes::to_os(name).into_owned());
+            std::path::absolute(&path).unwrap_or(path)
+        };
+        self.sources.iter().map(|(_, source)| path(&source.name)).collect()
+    }
+
     pub(crate) fn not_yet(&mut self, name: &str, span: Range<usize>) {
         let message = format!("'{name}'{} is not supported yet", self.place());
         let found = Diagnostic::error(message).help("remove it: this version cannot do it");

@@ -271,7 +271,55 @@ fn what_does_not_fit_together_is_told_where_it_is_written() {
         let told = refused(&with(line, by));
         assert!(told.contains(expected), "{by}: {told}");
     }
-    let twice = "[templates.other]\nsrc = \"/x.j2\"\ndst = \"/etc/web.conf\"\n";
-    let told = refused(&format!("{WHOLE}{twice}"));
-    assert!(told.contains("template 'conf' makes the same file"), "{told}");
+}
+
+#[test]
+fn a_destination_that_is_taken_or_none_is_told_where_it_is_written() {
+    let of = |dst: &str| refused(&with("dst = \"/etc/web.conf\"", &format!("dst = \"{dst}\"")));
+    let cases = [
+        ("/etc/web.conf.j2", "it is the src of template 'conf'"),
+        ("/etc/x/../web.conf.j2", "it is the src of template 'conf'"),
+        ("/etc/web.conf.j2/below", "it lies in the src of template 'conf'"),
+        ("/etc/app.json", "it is the file of profile 'app'"),
+        ("/etc/./x/../app.json", "it is the file of profile 'app'"),
+        ("/etc", "it holds the file of profile 'app'"),
+        ("test.toml", "it is the configuration file"),
+        (".", "it holds the configuration file"),
+        ("/", "it is no name of a file"),
+        ("/etc/conf/..", "it is no name of a file"),
+        ("/etc/.web.conf.mainstay-new", "a rollout uses such names for itself"),
+        ("/etc/.d.mainstay-0123456789abcdef", "a rollout uses such names for itself"),
+        ("/etc/web.conf.edited-12", "a rollout uses such names for itself"),
+    ];
+    for (dst, expected) in cases {
+        let told = of(dst);
+        assert!(told.contains(&format!("templates.conf.dst: {expected}")), "{dst}: {told}");
+        assert!(told.contains("test.toml:12:7"), "{dst}: {told}");
+    }
+    let free = ["/etc/web", "/etc/app.json.d/x", "/etc/.web.conf", "/etc/x.edited-", "/etc/a/../b"];
+    for dst in free {
+        plan(&with("dst = \"/etc/web.conf\"", &format!("dst = \"{dst}\"")));
+    }
+}
+
+#[test]
+fn two_templates_of_one_destination_are_told_however_it_is_written() {
+    let other = |src: &str, dst: &str| {
+        let other = format!("[templates.other]\nsrc = \"{src}\"\ndst = \"{dst}\"\n");
+        refused(&format!("{WHOLE}{other}"))
+    };
+    let cases = [
+        ("/x.j2", "/etc/web.conf", "it is the dst of template 'conf'"),
+        ("/x.j2", "/etc/x/../web.conf", "it is the dst of template 'conf'"),
+        ("/x.j2", "/etc//./web.conf/", "it is the dst of template 'conf'"),
+        ("/x.j2", "/etc/web.conf/part", "it lies in the dst of template 'conf'"),
+        ("/x.j2", "/etc/web.conf.j2", "it is the src of template 'conf'"),
+    ];
+    for (src, dst, expected) in cases {
+        let told = other(src, dst);
+        assert!(told.contains(&format!("templates.other.dst: {expected}")), "{dst}: {told}");
+        assert!(told.contains("test.toml:20:7"), "{dst}: {told}");
+    }
+    let told = other("/etc/web.conf", "/etc/y");
+    assert!(told.contains("templates.conf.dst: it is the src of template 'other'"), "{told}");
 }

@@ -15,6 +15,7 @@ mod copies;
 mod destination;
 mod difference;
 mod owner;
+mod places;
 mod preview;
 mod render;
 mod restore;

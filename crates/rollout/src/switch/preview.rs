@@ -3,6 +3,7 @@
 use super::{
     destination::{Directories, Found},
     difference::difference,
+    places,
     render::{Output, render},
 };
 use crate::{
@@ -33,6 +34,7 @@ pub(super) fn preview(
     templates: &[TemplatePlan],
     node: &Value,
 ) -> Result<Vec<Preview>, StageFailure> {
+    places::each_its_own(set, templates)?;
     // Whether anything changes only the values tell.
     let real = render(store, set, unstored, templates, node, ShowSecrets::Values)?;
     let named = render(store, set, unstored, templates, node, ShowSecrets::Names)?;

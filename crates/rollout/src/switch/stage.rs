@@ -5,6 +5,7 @@ use super::{
     destination::{Destination, Directories, Found},
     difference::difference,
     owner::{Access, access},
+    places,
     render::{Output, RenderedTemplate, render},
     staging::{self, StagedEntry},
 };
@@ -37,6 +38,7 @@ pub(super) fn stage(
     templates: &[TemplatePlan],
     node: &Value,
 ) -> Result<StagedSet, StageFailure> {
+    places::each_its_own(set, templates)?;
     let rendered = render(store, set, &BTreeMap::new(), templates, node, ShowSecrets::Values)?;
     let (mut changes, mut unchanged, mut edited) = (Vec::new(), BTreeMap::new(), Vec::new());
     let mut directories = Directories::default();

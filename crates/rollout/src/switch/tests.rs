@@ -311,6 +311,31 @@ fn a_disk_that_cannot_take_it_is_found_before_anything_is_switched() {
 }
 
 #[test]
+fn one_place_under_two_paths_is_told_before_anything_is_staged() {
+    let mut place = Place::new("places");
+    place.apply("one");
+    let root = place.dir.path().to_owned();
+    symlink(root.join("etc"), root.join("link")).expect("a link");
+    symlink(root.join("src"), root.join("sources")).expect("a link");
+    let told = |place: &Place| match place.stage("two") {
+        Err(StageFailure::Disk(trouble)) => trouble.0,
+        other => panic!("{other:?}"),
+    };
+    place.templates[1].dst = root.join("link/a.conf");
+    let same = told(&place);
+    assert!(same.contains("template 'b'") && same.contains("template 'a' makes"), "{same}");
+    let of_b =
+        StageSet { templates: vec![place.set("two").templates.remove(1)], ..place.set("two") };
+    assert!(place.stage_set(&of_b).is_err(), "also of a set that the other one is not in");
+    assert!(place.switch.preview(&of_b, &BTreeMap::new(), &place.templates, &json!({})).is_err());
+    place.templates[1].dst = root.join("sources/a.j2");
+    let source = told(&place);
+    assert!(source.contains("template 'a' is made from"), "{source}");
+    assert_eq!(place.seen(), all("one"));
+    assert_eq!(place.entries().len(), 4, "{:?}", place.entries());
+}
+
+#[test]
 fn what_an_update_that_was_cut_off_has_put_in_place_is_nobodys_edit() {
     let mut place = Place::new("cut-off");
     place.apply("one");
