@@ -14,6 +14,7 @@ mod crash;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod profile;
+pub mod renderer;
 pub mod service;
 pub mod source;
 pub mod store;

@@ -14,6 +14,7 @@ use mainstay_core::{
 };
 use mainstay_pool::{ROLLOUT, Unserved};
 use mainstay_rollout::{
+    renderer::Renderer,
     service::{SignalFiles, Units, children},
     source::{Notices, Shared, Source},
     store::Store,
@@ -59,7 +60,7 @@ impl Performers {
     ) -> Performers {
         let (notices, noticed) = Notices::new();
         let mut performers = Performers {
-            switch: Switch::new(store.clone()),
+            switch: Switch::new(store.clone(), Renderer::of_this_program()),
             store,
             sources: BTreeMap::new(),
             shared: Shared::default(),

@@ -124,6 +124,9 @@ pub(crate) enum Command {
     Detached(RunArgs),
     #[command(name = "__check", hide = true)]
     CheckHandover(DirArgs),
+    /// Renders templates for the agent, within limits
+    #[command(name = "__render", hide = true)]
+    Render,
     /// Stands for a job that is only announced
     #[command(name = "__pause", hide = true)]
     Pause,

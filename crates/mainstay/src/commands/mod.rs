@@ -25,6 +25,7 @@ pub(crate) fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Held(args) => held::held(&args),
         Command::Sweep(args) => sweep::sweep(&args),
         Command::Agent(args) => agent::agent(args),
+        Command::Render => Ok(mainstay_rollout::renderer::serve()),
         Command::Pause => loop {
             std::thread::park();
         },

@@ -29,7 +29,7 @@ pub use difference::difference;
 pub use preview::Preview;
 pub use render::source_digest;
 
-use crate::store::Store;
+use crate::{renderer::Renderer, store::Store};
 use mainstay_core::{
     name::Name,
     plan::TemplatePlan,
@@ -37,6 +37,7 @@ use mainstay_core::{
         Content, RestoreOutcome, StageFailure, StageSet, StagedFile, StagedSet, Trouble, Version,
     },
 };
+use render::RenderSet;
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -47,12 +48,13 @@ const LARGEST_OLD: u64 = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct Switch {
     store: Store,
+    renderer: Renderer,
 }
 
 impl Switch {
     #[must_use]
-    pub fn new(store: Store) -> Switch {
-        Switch { store }
+    pub fn new(store: Store, renderer: Renderer) -> Switch {
+        Switch { store, renderer }
     }
 
     /// Renders and stages. `templates` are those of the plan, `node` the facts of the node.
@@ -65,7 +67,7 @@ impl Switch {
         templates: &[TemplatePlan],
         node: &Value,
     ) -> Result<StagedSet, StageFailure> {
-        stage::stage(&self.store, set, templates, node)
+        stage::stage(&self.rendered(set, &BTreeMap::new(), templates, node))
     }
 
     /// What staging would change, for people: names in place of secrets, nothing is written.
@@ -80,7 +82,18 @@ impl Switch {
         templates: &[TemplatePlan],
         node: &Value,
     ) -> Result<Vec<Preview>, StageFailure> {
-        preview::preview(&self.store, set, unstored, templates, node)
+        preview::preview(&self.rendered(set, unstored, templates, node))
+    }
+
+    fn rendered<'a>(
+        &'a self,
+        set: &'a StageSet,
+        unstored: &'a BTreeMap<Name, Arc<Content>>,
+        templates: &'a [TemplatePlan],
+        node: &'a Value,
+    ) -> RenderSet<'a> {
+        let Switch { store, renderer } = self;
+        RenderSet { store, renderer, set, unstored, templates, node }
     }
 
     /// Puts staged files in place.

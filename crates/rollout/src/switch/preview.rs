@@ -4,19 +4,18 @@ use super::{
     destination::{Directories, Found},
     difference::difference,
     places,
-    render::{Output, render},
+    render::RenderSet,
 };
 use crate::{
-    store::{Store, UnknownSecrets},
+    renderer::Output,
+    store::UnknownSecrets,
     template::{Mask, ShowSecrets},
 };
 use mainstay_core::{
     name::Name,
-    plan::TemplatePlan,
-    rollout::{Content, StageFailure, StageSet, Trouble},
+    rollout::{StageFailure, Trouble},
 };
-use serde_json::Value;
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 /// One destination that would change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,18 +26,12 @@ pub struct Preview {
     pub difference: String,
 }
 
-pub(super) fn preview(
-    store: &Store,
-    set: &StageSet,
-    unstored: &BTreeMap<Name, Arc<Content>>,
-    templates: &[TemplatePlan],
-    node: &Value,
-) -> Result<Vec<Preview>, StageFailure> {
-    places::each_its_own(set, templates)?;
+pub(super) fn preview(wanted: &RenderSet<'_>) -> Result<Vec<Preview>, StageFailure> {
+    places::each_its_own(wanted.set, wanted.templates)?;
     // Whether anything changes only the values tell.
-    let real = render(store, set, unstored, templates, node, ShowSecrets::Values)?;
-    let named = render(store, set, unstored, templates, node, ShowSecrets::Names)?;
-    let mut hidden = store.mask();
+    let real = wanted.render(ShowSecrets::Values)?;
+    let named = wanted.render(ShowSecrets::Names)?;
+    let mut hidden = wanted.store.mask();
     if let Ok(hidden) = &mut hidden {
         real.iter().for_each(|it| hidden.append(&it.mask));
     }

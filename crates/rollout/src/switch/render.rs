@@ -1,15 +1,11 @@
-//! All templates of a set, rendered: one file each, or all files of a directory.
-//!
-//! Of a directory each file is a template; an ending `.j2` is dropped, and what begins with `.` or
-//! `_` is there to be included.
+//! All templates of a set, rendered.
 
 use super::destination::digest_of_parts;
 use crate::{
     profile,
+    renderer::{Output, RenderRequest, Renderer, TemplateRequest, template_files},
     store::Store,
-    template::{
-        Cause, Mask, ProfileScope, Rendered, Scope, ShowSecrets, Template, TemplateError, source,
-    },
+    template::{Mask, ProfileScope, ShowSecrets, source},
 };
 use mainstay_core::{
     name::Name,
@@ -20,22 +16,13 @@ use serde_json::Value;
 use std::{
     collections::BTreeMap,
     fmt::Display,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-/// Of one directory.
-const MOST_FILES: usize = 1000;
-const DEEPEST: usize = 8;
-
-/// What a template makes.
-#[derive(Debug)]
-pub(super) enum Output {
-    File(Rendered),
-    /// By paths below the destination.
-    Tree(BTreeMap<PathBuf, Rendered>),
-}
+type Contents = BTreeMap<Name, Arc<Content>>;
+type Masks = BTreeMap<Name, Mask>;
 
 #[derive(Debug)]
 pub(super) struct RenderedTemplate<'a> {
@@ -64,75 +51,71 @@ impl Output {
     }
 }
 
-/// All of them, or the first that cannot be rendered. `unstored`: contents that are not in the store.
-pub(super) fn render<'a>(
-    store: &Store,
-    set: &StageSet,
-    unstored: &BTreeMap<Name, Arc<Content>>,
-    templates: &'a [TemplatePlan],
-    node: &Value,
-    show: ShowSecrets,
-) -> Result<Vec<RenderedTemplate<'a>>, StageFailure> {
-    let mut profiles = BTreeMap::new();
-    for (name, version) in &set.profiles {
-        let content = match unstored.get(name) {
-            Some(content) => content.clone(),
-            None => Arc::new(store.content(name, version).map_err(disk)?),
-        };
-        let scope = ProfileScope::read(&content)
-            .map_err(|error| disk(format!("profile '{name}': {error}")))?;
-        profiles.insert(name, scope);
-    }
-    let rendered = set.templates.iter().map(|wanted| {
-        let plan = templates
-            .iter()
-            .find(|it| it.name == wanted.template)
-            .ok_or_else(|| failed(&wanted.template, "it is not in the configuration any more"))?;
-        let (output, mask) = render_one(plan, &profiles, node, show)?;
-        let digest = output.digest();
-        Ok(RenderedTemplate { plan, expected: wanted.expected, output, digest, mask })
-    });
-    rendered.collect()
+/// What is rendered of what.
+pub(super) struct RenderSet<'a> {
+    pub(super) store: &'a Store,
+    pub(super) renderer: &'a Renderer,
+    pub(super) set: &'a StageSet,
+    /// Contents that are not in the store.
+    pub(super) unstored: &'a BTreeMap<Name, Arc<Content>>,
+    pub(super) templates: &'a [TemplatePlan],
+    pub(super) node: &'a Value,
 }
 
-fn render_one(
-    plan: &TemplatePlan,
-    profiles: &BTreeMap<&Name, ProfileScope>,
-    node: &Value,
-    show: ShowSecrets,
-) -> Result<(Output, Mask), StageFailure> {
-    let mut used = Vec::new();
-    for name in &plan.profiles {
-        let scope = profiles.get(name).ok_or_else(|| {
-            failed(&plan.name, format!("its profile '{name}' has no version yet"))
-        })?;
-        used.push((name, scope));
+impl<'a> RenderSet<'a> {
+    /// All of them, or the first that cannot be rendered.
+    pub(super) fn render(
+        &self,
+        show: ShowSecrets,
+    ) -> Result<Vec<RenderedTemplate<'a>>, StageFailure> {
+        let (profiles, masks) = self.profiles()?;
+        let wanted = self.wanted()?;
+        let template = |(plan, _): &(&TemplatePlan, _)| TemplateRequest {
+            name: plan.name.clone(),
+            src: plan.src.clone(),
+            profiles: plan.profiles.clone(),
+        };
+        let templates = wanted.iter().map(template).collect();
+        let request = RenderRequest { show, node: self.node.clone(), profiles, templates };
+        let outputs = self.renderer.render(&request)?;
+        let rendered = wanted.into_iter().zip(outputs).map(|((plan, expected), output)| {
+            let mut mask = Mask::default();
+            plan.profiles.iter().filter_map(|it| masks.get(it)).for_each(|it| mask.append(it));
+            let digest = output.digest();
+            RenderedTemplate { plan, expected, output, digest, mask }
+        });
+        Ok(rendered.collect())
     }
-    let scope = Scope::new(node, &used, show).map_err(|error| failed(&plan.name, error))?;
-    let one = |path: &Path| {
-        Template::compile(&plan.name, path).and_then(|template| template.render(&scope)).map_err(
-            |error| StageFailure::Render {
-                template: plan.name.clone(),
-                trouble: Trouble(error.to_string()),
-            },
-        )
-    };
-    let output = match fs::metadata(&plan.src).is_ok_and(|it| it.is_dir()) {
-        false => Output::File(one(&plan.src)?),
-        true => {
-            let mut paths = Vec::new();
-            list(&plan.src, Path::new(""), DEEPEST, &mut paths).map_err(|error| {
-                let cause = Cause::Unreadable(format!("{}: {error}", plan.src.display()));
-                failed_as(TemplateError { template: plan.name.clone(), place: None, cause })
-            })?;
-            let files = paths.into_iter().map(|path| {
-                let rendered = one(&plan.src.join(&path))?;
-                Ok((without_ending(path), rendered))
-            });
-            Output::Tree(files.collect::<Result<_, StageFailure>>()?)
+
+    /// Of each version of the set its content, and what hides its secrets.
+    fn profiles(&self) -> Result<(Contents, Masks), StageFailure> {
+        let (mut profiles, mut masks) = (BTreeMap::new(), BTreeMap::new());
+        for (name, version) in &self.set.profiles {
+            let content = match self.unstored.get(name) {
+                Some(content) => content.clone(),
+                None => Arc::new(self.store.content(name, version).map_err(disk)?),
+            };
+            let mask = ProfileScope::secrets_of(&content)
+                .map_err(|error| disk(format!("profile '{name}': {error}")))?;
+            masks.insert(name.clone(), mask);
+            profiles.insert(name.clone(), content);
         }
-    };
-    Ok((output, scope.mask().clone()))
+        Ok((profiles, masks))
+    }
+
+    fn wanted(&self) -> Result<Vec<(&'a TemplatePlan, Option<Digest>)>, StageFailure> {
+        let by_name: BTreeMap<&Name, &TemplatePlan> =
+            self.templates.iter().map(|it| (&it.name, it)).collect();
+        let wanted = self.set.templates.iter().map(|wanted| {
+            let plan = by_name.get(&wanted.template).copied().ok_or_else(|| {
+                let template = wanted.template.clone();
+                let why = format!("template '{template}': it is not in the configuration any more");
+                StageFailure::Render { template, trouble: Trouble(why) }
+            })?;
+            Ok((plan, wanted.expected))
+        });
+        wanted.collect()
+    }
 }
 
 /// Of the text of a template, or of all files of a directory; what they include from beside them is
@@ -143,47 +126,10 @@ pub fn source_digest(src: &Path) -> Option<Digest> {
     if !fs::metadata(src).is_ok_and(|it| it.is_dir()) {
         return one(src);
     }
-    let mut paths = Vec::new();
-    list(src, Path::new(""), DEEPEST, &mut paths).ok()?;
-    paths.sort();
+    let paths = template_files(src).ok()?;
     let parts: Option<Vec<(PathBuf, Digest)>> =
         paths.into_iter().map(|path| Some((path.clone(), one(&src.join(path))?))).collect();
     Some(digest_of_parts(parts?.iter().map(|(path, digest)| (path.as_path(), *digest))))
-}
-
-fn list(root: &Path, below: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(root.join(below))? {
-        let name = entry?.file_name();
-        if name.as_encoded_bytes().starts_with(b".") || name.as_encoded_bytes().starts_with(b"_") {
-            continue;
-        }
-        let path = below.join(name);
-        match fs::metadata(root.join(&path))?.is_dir() {
-            true if depth == 0 => return Err(io::Error::other("it is nested too deep")),
-            true => list(root, &path, depth - 1, paths)?,
-            false => paths.push(path),
-        }
-        if paths.len() > MOST_FILES {
-            return Err(io::Error::other(format!("it has more than {MOST_FILES} files")));
-        }
-    }
-    Ok(())
-}
-
-fn without_ending(path: PathBuf) -> PathBuf {
-    match path.extension().is_some_and(|it| it == "j2") {
-        true => path.with_extension(""),
-        false => path,
-    }
-}
-
-fn failed(template: &Name, why: impl Display) -> StageFailure {
-    let trouble = Trouble(format!("template '{template}': {why}"));
-    StageFailure::Render { template: template.clone(), trouble }
-}
-
-fn failed_as(error: TemplateError) -> StageFailure {
-    StageFailure::Render { template: error.template.clone(), trouble: Trouble(error.to_string()) }
 }
 
 fn disk(error: impl Display) -> StageFailure {

@@ -6,17 +6,16 @@ use super::{
     difference::difference,
     owner::{Access, access},
     places,
-    render::{Output, RenderedTemplate, render},
+    render::{RenderSet, RenderedTemplate},
     staging::{self, StagedEntry},
 };
-use crate::{crash, store::Store, template::ShowSecrets};
+use crate::{crash, renderer::Output, store::Store, template::ShowSecrets};
 use mainstay_core::{
     name::Name,
     plan::TemplatePlan,
-    rollout::{OldFile, StageFailure, StageSet, StagedFile, StagedSet, Trouble},
+    rollout::{OldFile, StageFailure, StagedFile, StagedSet, Trouble},
 };
 use mainstay_sys::state_dir::StateDir;
-use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
@@ -32,14 +31,10 @@ struct Change<'a> {
     access: Access,
 }
 
-pub(super) fn stage(
-    store: &Store,
-    set: &StageSet,
-    templates: &[TemplatePlan],
-    node: &Value,
-) -> Result<StagedSet, StageFailure> {
+pub(super) fn stage(wanted: &RenderSet<'_>) -> Result<StagedSet, StageFailure> {
+    let RenderSet { store, set, templates, .. } = wanted;
     places::each_its_own(set, templates)?;
-    let rendered = render(store, set, &BTreeMap::new(), templates, node, ShowSecrets::Values)?;
+    let rendered = wanted.render(ShowSecrets::Values)?;
     let (mut changes, mut unchanged, mut edited) = (Vec::new(), BTreeMap::new(), Vec::new());
     let mut directories = Directories::default();
     for rendered in rendered {

@@ -64,7 +64,7 @@ impl Place {
             template("b", "b.j2", "b.conf"),
             template("d", "d", "d"),
         ];
-        let switch = Switch::new(store);
+        let switch = Switch::new(store, Renderer::Here);
         Place { dir, switch, templates, expected: BTreeMap::new(), force: false }
     }
 

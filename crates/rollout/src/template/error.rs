@@ -25,6 +25,10 @@ pub enum Cause {
     Endless { steps: u64 },
     #[error("it makes more than {bytes} bytes")]
     TooLarge { bytes: usize },
+    #[error("it needs more than {} MiB of memory", bytes >> 20)]
+    Memory { bytes: u64 },
+    #[error("it takes more than {seconds} s")]
+    Slow { seconds: u64 },
 }
 
 impl fmt::Display for TemplateError {

@@ -8,6 +8,7 @@ use mainstay_core::{
     rollout::{Content, SecretValue},
 };
 use minijinja::value::{Enumerator, Object, Serde, Value};
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::{
     collections::BTreeMap,
@@ -35,7 +36,7 @@ pub enum ScopeError {
 }
 
 /// Whether secrets are themselves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ShowSecrets {
     Values,
     /// `<secrets.NAME>`, for people to read.

@@ -3,6 +3,7 @@
 mod checked;
 mod crash;
 mod ends;
+mod limits;
 mod reloaded;
 mod secrets;
 mod starts;

@@ -35,7 +35,11 @@ fn not_compiled(error: &TemplateError, path: &Path) -> Diagnostic {
             let help = "make it, or correct src; an update would fail here";
             Diagnostic::warning(message).help(help)
         }
-        Cause::Refused(_) | Cause::Endless { .. } | Cause::TooLarge { .. } => {
+        Cause::Refused(_)
+        | Cause::Endless { .. }
+        | Cause::TooLarge { .. }
+        | Cause::Memory { .. }
+        | Cause::Slow { .. } => {
             Diagnostic::error(error.to_string()).file(path.display().to_string())
         }
     }
