@@ -164,7 +164,7 @@ mod tests {
         (0..3000).for_each(|counter| sink.push(sent(counter)));
         assert_eq!(sink.0.lock().len(), SENT);
         assert_eq!(sink.events().next().await, sent(3000 - SENT as u64));
-        let version = Version { label: None, digest: Digest([1; 32]), secrets: None };
+        let version = Version { label: None, digest: Digest([1; 32]), secrets: None, rotation: 0 };
         let content = Content {
             content_type: "text/plain".to_owned(),
             body: b"x".to_vec(),

@@ -31,7 +31,9 @@ fn rolled_out() -> Node {
     node.running("web");
     until("the first version is applied", || {
         let (code, _, _) = rollout(&node, &["status"]);
-        (code == 0 && json(&node, &["status"])["profiles"][0]["state"] == "applied").then_some(())
+        let status = json(&node, &["status"]);
+        let is_applied = status["profiles"][0]["state"] == "applied";
+        (code == 0 && is_applied && status["doing"].is_null()).then_some(())
     });
     node
 }
@@ -94,6 +96,36 @@ fn what_is_paused_can_be_looked_at_and_is_applied_when_it_is_resumed() {
 
     rollout(&node, &["resume"]);
     until("it is applied", || file(&node).contains("name = two").then_some(()));
+}
+
+#[test]
+fn versions_whose_secrets_alone_differ_are_told_apart_and_chosen_by_name() {
+    let node = rolled_out();
+    for key in ["rotated-once", "rotated-twice"] {
+        fs::write(node.path().join("key"), key).expect("written");
+        let (code, _, err) = rollout(&node, &["refresh"]);
+        assert_eq!(code, 0, "{err}");
+        assert!(file(&node).contains(&format!("key = {key}\n")), "{key}");
+    }
+    let (_, out, _) = rollout(&node, &["history"]);
+    let status = json(&node, &["status"]);
+    let profile = &status["profiles"][0];
+    let digest = profile["applied"]["digest"].as_str().expect("applied");
+    let first = &digest[..12];
+    let names = [1, 0].map(|at| profile["history"][at]["version"]["text"].clone());
+    assert_eq!(names, [json!(first), json!(format!("{first}+1"))]);
+    assert_eq!(profile["applied"]["text"], format!("{first}+2"));
+    assert!(out.contains(&format!("{first}+1")), "{out}");
+
+    let (code, _, err) = rollout(&node, &["rollback", "app", &digest[..6]]);
+    assert_eq!(code, 1);
+    assert!(err.contains("means more than one version") && err.contains("+N"), "{err}");
+    let keys = [(first.to_owned(), SECRET), (format!("{}+1", &digest[..6]), "rotated-once")];
+    for (version, key) in keys {
+        let (code, _, err) = rollout(&node, &["rollback", "app", &version]);
+        assert_eq!(code, 0, "{version}: {err}");
+        assert!(file(&node).contains(&format!("key = {key}\n")), "{version}");
+    }
 }
 
 #[test]

@@ -99,7 +99,11 @@ impl PreviewWork {
         for profile in profiles.iter().filter(|it| only.is_none_or(|name| it.name == *name)) {
             let name = profile.name.clone();
             match Source::new(profile, &self.shared).load(true).await.outcome {
-                LoadOutcome::Served { version, content } => served.push((name, version, content)),
+                LoadOutcome::Served { version, content } => {
+                    let kept = self.kept.profiles.get(&name);
+                    let version = kept.map_or(version.clone(), |it| it.numbered(version));
+                    served.push((name, version, content));
+                }
                 LoadOutcome::Unchanged => {
                     self.notes.push(format!("the source of profile '{name}' has served nothing"));
                 }
@@ -165,7 +169,8 @@ impl PreviewWork {
     }
 }
 
-/// A version of the history by its label or the beginning of its digest; `None`: the last one.
+/// A version of the history by its name, its label or the beginning of its digest; `None`: the last
+/// one.
 pub(super) fn earlier_version(
     kept: &RolloutKept,
     profile: &Name,
@@ -177,12 +182,12 @@ pub(super) fn earlier_version(
         let none = || RolloutRefusal::NoEarlier(profile.clone());
         return Ok(all.next().ok_or_else(none)?.clone());
     };
-    let is_meant = |it: &&Version| {
-        let has_digest = !text.is_empty() && it.digest.to_string().starts_with(text);
-        has_digest || it.label.as_deref() == Some(text) || it.to_string() == text
-    };
+    // As the history shows it, before what several may be called.
+    if let [one] = all.clone().filter(|it| it.to_string() == text).collect::<Vec<_>>()[..] {
+        return Ok(one.clone());
+    }
     let (profile, version) = (profile.clone(), text.to_owned());
-    let mut meant = all.filter(is_meant);
+    let mut meant = all.filter(|it| it.is_meant_by(text));
     match (meant.next(), meant.next()) {
         (Some(one), None) => Ok(one.clone()),
         (Some(_), Some(_)) => Err(RolloutError::AmbiguousVersion { profile, version }),

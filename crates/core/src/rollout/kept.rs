@@ -57,6 +57,20 @@ pub struct KeptProfile {
     pub shared: Vec<Version>,
 }
 
+impl KeptProfile {
+    /// A version as its source has served it, with the number of its set of secrets: that of the same
+    /// one, if it is known, else the next.
+    #[must_use]
+    pub fn numbered(&self, version: Version) -> Version {
+        let known = self.applied.iter().chain(&self.retrieved).chain(&self.refused);
+        let known = known.chain(self.history.iter().map(|it| &it.version)).chain(&self.shared);
+        let of_it: Vec<&Version> = known.filter(|it| it.digest == version.digest).collect();
+        let same = of_it.iter().find(|it| it.is_same_content(&version)).map(|it| it.rotation);
+        let next = || of_it.iter().map(|it| it.rotation.saturating_add(1)).max().unwrap_or(0);
+        Version { rotation: same.unwrap_or_else(next), ..version }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AppliedVersion {
     pub version: Version,

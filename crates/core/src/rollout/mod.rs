@@ -218,6 +218,7 @@ impl Rollout {
         match input {
             RolloutInput::Start { takes_over } => self.start(&mut step, takes_over),
             RolloutInput::Loaded { op, profile, outcome, not_before } => {
+                let outcome = self.numbered(&profile, outcome);
                 match self.feeds.is_poll(op) {
                     true => self.polled(&mut step, &profile, outcome, not_before),
                     false => self.loaded(&mut step, op, &profile, outcome, not_before),
@@ -403,6 +404,20 @@ impl Rollout {
 
     fn kept_profile(&mut self, name: &Name) -> &mut KeptProfile {
         self.kept.profiles.entry(name.clone()).or_default()
+    }
+
+    /// What a source has served, named as it is here.
+    fn numbered(&self, profile: &Name, outcome: LoadOutcome) -> LoadOutcome {
+        match outcome {
+            LoadOutcome::Served { version, content } => {
+                let version = match self.kept.profiles.get(profile) {
+                    Some(kept) => kept.numbered(version),
+                    None => version,
+                };
+                LoadOutcome::Served { version, content }
+            }
+            outcome @ (LoadOutcome::Unchanged | LoadOutcome::Failed(_)) => outcome,
+        }
     }
 
     fn applied(&self, name: &Name) -> Option<&Version> {

@@ -35,6 +35,7 @@ impl Document {
             label,
             digest: digest(&[content_type.as_bytes(), b"\n", &bytes]),
             secrets: digest_of_secrets(&secrets),
+            rotation: 0,
         };
         (version, Content { content_type, body: bytes, secrets })
     }

@@ -65,8 +65,10 @@ pub struct SimSource {
     /// `None`: it does not answer.
     pub serves: Option<u8>,
     pub label: Option<String>,
+    /// The secrets that it is served with are those after so many rotations; 0: it has none.
+    pub secrets: u8,
     /// What it has served to this agent.
-    known: Option<u8>,
+    known: Option<(u8, u8)>,
     pub asked: u64,
     /// It wants to be left alone so long.
     pub not_before: Option<Duration>,
@@ -359,10 +361,13 @@ impl SimSource {
         let Some(serves) = self.serves else {
             return LoadOutcome::Failed(Trouble("connection refused".to_owned()));
         };
-        if self.known.replace(serves) == Some(serves) && !fresh {
+        let all = (serves, self.secrets);
+        if self.known.replace(all) == Some(all) && !fresh {
             return LoadOutcome::Unchanged;
         }
-        let version = Version { label: self.label.clone(), digest: digest(serves), secrets: None };
+        let secrets = (self.secrets > 0).then(|| digest(self.secrets));
+        let (label, digest) = (self.label.clone(), digest(serves));
+        let version = Version { label, digest, secrets, rotation: 0 };
         let content_type = "text/plain".to_owned();
         let content = Content { content_type, body: vec![serves], secrets: BTreeMap::new() };
         LoadOutcome::Served { version, content: Arc::new(content) }

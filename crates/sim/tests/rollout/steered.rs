@@ -37,6 +37,31 @@ fn a_version_that_was_rolled_back_by_hand_does_not_come_again_by_itself() {
 }
 
 #[test]
+fn a_rotated_secret_makes_a_version_with_a_name_of_its_own_to_go_back_to() {
+    let mut world = booted(plan());
+    let rotate = |world: &mut RolloutWorld, secrets| {
+        world.sources.get_mut(&name("app")).expect("a source").secrets = secrets;
+        world.run_for(31);
+    };
+    let names = |world: &RolloutWorld| {
+        let kept = &world.kept.profiles[&name("app")];
+        let all = kept.applied.iter().chain(kept.history.iter().map(|it| &it.version));
+        all.map(|it| it.to_string().replace("0101010101", "")).collect::<Vec<_>>()
+    };
+    rotate(&mut world, 7);
+    rotate(&mut world, 5);
+    assert_eq!(names(&world), ["01+2", "01+1", "01"], "by the order in which they came");
+    rollback(&mut world).expect("taken");
+    assert_eq!(names(&world), ["01+1", "01+2", "01"]);
+    world.kill();
+    world.start(true);
+    rotate(&mut world, 9);
+    assert_eq!(names(&world), ["01+3", "01+1", "01+2", "01"], "no name is given twice");
+    rotate(&mut world, 7);
+    assert_eq!(names(&world), ["01+1", "01+3", "01+2", "01"], "one that is back has its own");
+}
+
+#[test]
 fn a_rollback_by_hand_that_fails_is_over_as_the_source_serves_what_is_applied() {
     let mut world = booted(plan());
     serve(&mut world, "app", 2);

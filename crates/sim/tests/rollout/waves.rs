@@ -23,7 +23,7 @@ fn app() -> Name {
 }
 
 fn version(content: u8) -> Version {
-    Version { label: None, digest: digest(content), secrets: None }
+    Version { label: None, digest: digest(content), secrets: None, rotation: 0 }
 }
 
 fn number(counter: u64) -> Number {

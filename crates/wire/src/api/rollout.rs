@@ -258,7 +258,10 @@ pub enum RolloutError {
     Refused(#[from] RolloutRefusal),
     #[error("'{version}' is no version in the history of profile '{profile}'")]
     UnknownVersion { profile: Name, version: String },
-    #[error("'{version}' means more than one version in the history of profile '{profile}'")]
+    #[error(
+        "'{version}' means more than one version in the history of profile '{profile}': name one as \
+         the history does, or with +N for its set of secrets"
+    )]
     AmbiguousVersion { profile: Name, version: String },
     /// A template or a source stands against it.
     #[error("{0}")]

@@ -9,7 +9,12 @@ fn name(text: &str) -> Name {
 }
 
 fn version(byte: u8) -> Version {
-    Version { label: Some(format!("v{byte}")), digest: Digest([byte; 32]), secrets: None }
+    Version {
+        label: Some(format!("v{byte}")),
+        digest: Digest([byte; 32]),
+        secrets: None,
+        rotation: 0,
+    }
 }
 
 fn number(counter: u64) -> Number {
