@@ -219,6 +219,7 @@ impl Agent {
             // Done beside the loop.
             RolloutCommand::Load { .. }
             | RolloutCommand::Store { .. }
+            | RolloutCommand::Note { .. }
             | RolloutCommand::Publish { .. }
             | RolloutCommand::Stage { .. }
             | RolloutCommand::Switch { .. }

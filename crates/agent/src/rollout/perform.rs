@@ -47,6 +47,8 @@ pub(super) struct Performers {
     pub(super) report: mpsc::UnboundedSender<RolloutInput>,
     /// What tasks of the keeper are run for.
     pub(super) tasks: BTreeMap<RolloutTask, TaskPurpose>,
+    /// The last note on a service, until it is looked at again.
+    pub(super) notes: BTreeMap<Name, String>,
     /// What one of two instances has counted, until the other has.
     pub(super) counts: BTreeMap<Op, Result<RequestCount, Trouble>>,
 }
@@ -72,6 +74,7 @@ impl Performers {
             node: Arc::new(json!({ "name": node, "host": hostname() })),
             report,
             tasks: BTreeMap::new(),
+            notes: BTreeMap::new(),
             counts: BTreeMap::new(),
         };
         performers.replan(plan);
@@ -119,6 +122,9 @@ impl Performers {
         command: RolloutCommand,
     ) -> Option<RolloutCommand> {
         let service = |name: &Name| plan.services.iter().find(|it| it.name == *name).cloned();
+        if let RolloutCommand::Inspect { service, .. } = &command {
+            self.notes.remove(service);
+        }
         match command {
             RolloutCommand::Load { op, profile, fresh } => self.load(op, profile, fresh),
             RolloutCommand::Store { op, profile, version, content } => {
@@ -177,6 +183,10 @@ impl Performers {
                 if let Err(unserved) = ROLLOUT.begin(tidy) {
                     tracing::warn!("cannot tidy up: {unserved}");
                 }
+            }
+            RolloutCommand::Note { service, note } => {
+                tracing::warn!("service '{service}': {note}");
+                self.notes.insert(service, note);
             }
             RolloutCommand::Publish { failing } => {
                 let (shared, metric) = (self.shared.clone(), plan.cloudwatch.clone()?);

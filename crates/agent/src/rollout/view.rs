@@ -131,6 +131,7 @@ impl RolloutRoom {
             target,
             templates: plan.templates.clone(),
             state: state.to_owned(),
+            note: self.performers.notes.get(&plan.name).cloned(),
         }
     }
 }

@@ -56,6 +56,8 @@ pub enum RolloutCommand {
     RunHook { op: Op, failure: FailureReport },
     /// Publish the metric: whether something has failed. Nobody waits for what comes of it.
     Publish { failing: bool },
+    /// Tell people something of a service that its update does not fail of. Nobody waits for it.
+    Note { service: Name, note: String },
     /// What was stored, staged and copied can go, all but this. Said whenever less is needed, and
     /// at the first input: what an agent before has staged without a record goes, too.
     Retain { versions: BTreeMap<Name, Vec<Version>>, files: Arc<[StagedFile]> },

@@ -133,6 +133,11 @@ impl ServiceCtx<'_> {
         self.ask(|op| RolloutCommand::Tell { op, service, action, deadline })
     }
 
+    fn note(&mut self, note: String) {
+        let service = self.plan.name.clone();
+        self.commands.push(RolloutCommand::Note { service, note });
+    }
+
     fn probe(&mut self, check: usize, target: ProbeTarget, deadline: Mono) -> Op {
         let service = self.plan.name.clone();
         self.ask(|op| RolloutCommand::Probe { op, service, check, target, deadline })
@@ -427,7 +432,7 @@ impl ServiceUpdate {
     /// What an answer to a check comes to.
     fn judge(
         &self,
-        ctx: &ServiceCtx<'_>,
+        ctx: &mut ServiceCtx<'_>,
         check: usize,
         outcome: ProbeOutcome,
     ) -> Result<(), Trouble> {
@@ -440,7 +445,13 @@ impl ServiceUpdate {
             (
                 Some(ServiceCheck::HealthComparison(compared)),
                 ProbeOutcome::Requests { new, old },
-            ) => not_notably_worse(compared, new?, old?),
+            ) => {
+                let (new, old) = (new?, old?);
+                if new.requests < compared.requests {
+                    ctx.note(too_few(compared, new));
+                }
+                not_notably_worse(compared, new, old)
+            }
             (_, ProbeOutcome::Passed) => Ok(()),
             (_, ProbeOutcome::Children { .. } | ProbeOutcome::Requests { .. }) => {
                 Err(Trouble("its check has answered another question".to_owned()))
@@ -531,6 +542,15 @@ fn children_changed(
         false if now.is_empty() => Err(Trouble("its main process has no children".to_owned())),
         false => Err(Trouble("the children of its main process have not changed".to_owned())),
     }
+}
+
+/// What the comparison has passed for.
+fn too_few(compared: &HealthComparison, new: RequestCount) -> String {
+    let (had, needed) = (new.requests, compared.requests);
+    format!(
+        "its new instance was not compared with the old one: it had {had} requests, and {needed} are \
+         needed"
+    )
 }
 
 /// No traffic says nothing against it.

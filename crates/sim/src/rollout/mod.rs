@@ -234,6 +234,10 @@ impl RolloutWorld {
                 self.copies.retain(|place, _| needed.contains(place));
                 return None;
             }
+            RolloutCommand::Note { service, note } => {
+                self.tell(|| format!("note of {service}: {note}"));
+                return None;
+            }
             RolloutCommand::Publish { failing } => {
                 self.published.push(failing);
                 return None;

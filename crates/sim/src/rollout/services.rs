@@ -117,6 +117,7 @@ impl RolloutWorld {
             | RolloutCommand::Restore { .. }
             | RolloutCommand::RunHook { .. }
             | RolloutCommand::Retain { .. }
+            | RolloutCommand::Note { .. }
             | RolloutCommand::Publish { .. }
             | RolloutCommand::Ready
             | RolloutCommand::Exit => return None,

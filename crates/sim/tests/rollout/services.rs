@@ -114,6 +114,10 @@ fn children_have_to_change() {
 }
 
 fn compared(new: (u64, u64), old: (u64, u64)) -> RolloutPhase {
+    compared_world(new, old).phase()
+}
+
+fn compared_world(new: (u64, u64), old: (u64, u64)) -> RolloutWorld {
     let count = |(requests, failures)| RequestCount { requests, failures };
     let source = HealthSource::Exec(vec!["health".to_owned()]);
     let check =
@@ -127,7 +131,19 @@ fn compared(new: (u64, u64), old: (u64, u64)) -> RolloutPhase {
     world.start(true);
     service(&mut world).requests = (count(new), count(old));
     world.run_for(60);
-    world.phase()
+    world
+}
+
+#[test]
+fn a_comparison_that_too_few_requests_have_passed_is_told() {
+    let notes = |new: (u64, u64)| {
+        let said = told(&mut compared_world(new, (100, 0)));
+        said.into_iter().filter(|it| it.starts_with("note of web")).collect::<Vec<_>>()
+    };
+    let [none, few] = [(0, 0), (19, 19)].map(|new| notes(new).join("\n"));
+    assert!(none.contains("it had 0 requests, and 20 are needed"), "{none}");
+    assert!(few.contains("it had 19 requests, and 20 are needed"), "{few}");
+    assert_eq!(notes((20, 0)), [""; 0], "enough to say");
 }
 
 #[test]

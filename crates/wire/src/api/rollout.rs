@@ -210,6 +210,9 @@ pub struct ServiceStatus {
     pub templates: Vec<Name>,
     /// In an update under way: waiting, telling, confirmed or back; else idle.
     pub state: String,
+    /// What its last update has not failed of, and somebody should know.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// What an update would change.

@@ -22,7 +22,7 @@ pub(crate) fn page(rollout: &RolloutStatus) -> Page {
     page.table(&["TEMPLATE", "STATE", "FILE", "PROFILES"], &rows);
     if !rollout.services.is_empty() {
         let rows: Vec<_> = rollout.services.iter().map(service).collect();
-        page.table(&["SERVICE", "STATE", "TELLS", "TEMPLATES"], &rows);
+        page.table(&["SERVICE", "STATE", "TELLS", "TEMPLATES", "NOTE"], &rows);
     }
     page
 }
@@ -132,6 +132,7 @@ fn service(service: &ServiceStatus) -> Vec<(String, Tint)> {
         (service.state.clone(), tint),
         plain(target),
         plain(listed(&service.templates)),
+        (service.note.clone().unwrap_or_default(), Tint::Yellow),
     ]
 }
 
