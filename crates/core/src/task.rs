@@ -79,7 +79,7 @@ pub struct TaskOutcome {
     pub exit: Exit,
     /// What it said on stdout and stderr: at most 64 KiB.
     pub output: String,
-    /// It said more.
+    /// It said more: whole lines of its beginning and of its end are there.
     pub truncated: bool,
 }
 

@@ -88,16 +88,12 @@ impl Performers {
 }
 
 async fn verdict(store: &Store, outcome: TaskOutcome) -> Result<(), Trouble> {
-    let TaskOutcome { exit, output, truncated } = outcome;
+    let TaskOutcome { exit, output, truncated: _ } = outcome;
     if exit == (Exit::Code { code: 0 }) {
         return Ok(());
     }
-    let whole = match truncated {
-        // The beginning of a secret at the end of it would not be known as one.
-        true => output.rsplit_once('\n').map_or("", |(whole, _)| whole),
-        false => &output,
-    };
-    let said = masked(store, last_lines(whole.trim())).await;
+    // The keeper leaves no half of a line, which could be half of a secret.
+    let said = masked(store, last_lines(output.trim())).await;
     match said.is_empty() {
         true => Err(Trouble(exit.to_string())),
         false => Err(Trouble(format!("{exit}: {said}"))),

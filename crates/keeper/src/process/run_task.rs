@@ -208,7 +208,7 @@ impl Keeper {
         let left = Leftover { task: id, id: Some(task.id.clone()), pid, tree: task.tree };
         self.leftovers.push(left);
         self.clear_leftovers();
-        let (output, truncated) = (task.output.to_text(), task.output.truncated);
+        let (output, truncated) = task.output.to_text();
         let outcome = TaskOutcome { exit, output, truncated };
         self.task_done(TaskDone { id: task.id, outcome });
     }
@@ -216,8 +216,8 @@ impl Keeper {
     /// What a check has written, if that is wanted among the lines of its job.
     fn forward_output(&mut self, task: &mut Task) {
         let (Some(log), Some(job)) = (task.forward.take(), task.job.take()) else { return };
-        if let (Some(node), false) = (self.node(), task.output.text.is_empty()) {
-            let text = task.output.text.clone();
+        if let (Some(node), false) = (self.node(), task.output.is_empty()) {
+            let text = task.output.kept().0.into_owned();
             node.resources.output.forward_check(CheckLines { job, pid: task.pid, log, text });
         }
     }

@@ -221,7 +221,7 @@ impl Keeper {
         if let Some(pipe) = check.output.pipe.take() {
             poller.remove(&pipe);
         }
-        let said = check.output.to_text().trim().to_owned();
+        let said = check.output.to_text().0.trim().to_owned();
         let mut bytes = [0; 16];
         let count = rustix::io::read(&check.failure, &mut bytes).unwrap_or(0);
         if let Some(failed) = Failure::from_bytes(&bytes[..count]) {

@@ -1,4 +1,4 @@
-//! What may not take all there is: templates that need too much.
+//! What may not take all there is: templates that need too much, and checks that say too much.
 
 use super::{WEB, put, rendered, rollout, until_rollout};
 use mainstay_tests::{Node, RolledOut, until};
@@ -16,6 +16,8 @@ const GREEDY: &str = r#"name = {{ app.name }}
 {{ "a"|indent(1000000000) }}
 {%- endif %}
 "#;
+
+const FLOOD: &str = r#"check = ["sh", "-c", "grep -q flood {{ staged }} || exit 0; head -c 1000000 /dev/zero | tr '\\0' 'x' | fold; echo; echo the reason; exit 4"]"#;
 
 fn started(template: &str, keys: &str) -> Node {
     let rolled_out = RolledOut::new().template("conf", "web.conf", template, keys).with(WEB);
@@ -58,4 +60,11 @@ fn a_template_that_needs_too_much_memory_fails_and_the_next_version_works() {
     }
     assert_eq!(node.agent(), agent, "it has not died of it");
     assert!(peak(&node) < before + 64, "{before} MiB, then {} MiB", peak(&node));
+}
+
+#[test]
+fn of_a_check_that_floods_its_last_lines_are_told() {
+    let node = started("name = {{ app.name }}\n", FLOOD);
+    let told = failure_of(&node, "flood");
+    assert!(told.ends_with("the reason") && told.len() < 4096, "{told}");
 }

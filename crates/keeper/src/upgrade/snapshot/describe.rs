@@ -178,6 +178,7 @@ fn describe_client(id: u64, client: &Client) -> ClientSnapshot {
 }
 
 fn describe_task(id: u64, task: &Task) -> TaskSnapshot {
+    let (output, truncated) = task.output.kept();
     TaskSnapshot {
         id,
         task: task.id.clone(),
@@ -186,8 +187,8 @@ fn describe_task(id: u64, task: &Task) -> TaskSnapshot {
         cgroup: task.tree.group().map(|group| group.path().to_owned()),
         failure: task.failure.as_ref().map(AsRawFd::as_raw_fd),
         pipe: task.output.pipe.as_ref().map(AsRawFd::as_raw_fd),
-        output: task.output.text[..].into(),
-        truncated: task.output.truncated,
+        output: output[..].into(),
+        truncated,
         timed_out: task.timed_out,
         forward: task.forward.clone(),
         job: task.job.clone(),

@@ -281,11 +281,11 @@ impl Keeper {
             pid: held.pid,
             tree: restore_tree(held.cgroup, self.context.cgroup.as_ref()),
             failure: held.failure.map(fd::take).transpose()?,
-            output: CapturedOutput {
-                pipe: held.pipe.map(fd::take).transpose()?,
-                text: held.output.into(),
-                truncated: held.truncated,
-            },
+            output: CapturedOutput::restore(
+                held.pipe.map(fd::take).transpose()?,
+                held.output.into(),
+                held.truncated,
+            ),
             timed_out: held.timed_out,
             forward: held.forward,
             job: held.job,
