@@ -86,7 +86,10 @@ impl HttpSource {
                 })?,
             );
         }
-        if let (Some(etag), false) = (&self.etag, fresh) {
+        if fresh {
+            self.forget();
+        }
+        if let Some(etag) = &self.etag {
             headers.insert(header::IF_NONE_MATCH, etag.clone());
         }
         let asked = Ask::of(&uri, Method::GET, headers, Bytes::new())?.put(&server, None);

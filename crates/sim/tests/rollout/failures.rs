@@ -3,7 +3,7 @@
 use super::{applied, booted, file, serve, silence, small, spoil, told};
 use mainstay_core::{
     plan::{CloudWatchPlan, RolloutPlan},
-    rollout::{RolloutCommand, RolloutPhase, RolloutRequest},
+    rollout::{RolloutCommand, RolloutInput, RolloutPhase, RolloutRequest, Trouble},
 };
 use mainstay_sim::rollout::{Draft, RolloutWorld, name};
 
@@ -75,6 +75,33 @@ fn the_reason_of_a_failure_stays_that_of_the_version_that_has_failed() {
     assert!(first.contains("'web'"), "{first}");
     world.run_for(100);
     assert_eq!(why(&world), first, "not that it has failed before");
+}
+
+#[test]
+fn a_long_reason_is_cut_to_what_a_variable_of_the_hook_has_room_for() {
+    let hooked = Draft(plan()).with(|it| it.on_failure = Some(vec!["tell".to_owned()]));
+    let mut world = booted(hooked.0);
+    serve(&mut world, "app", 2);
+    world.tick();
+    let op = loop {
+        match world.open.front() {
+            Some(RolloutCommand::Tell { op, .. }) => break *op,
+            _ => assert!(world.carry_out(), "it is told"),
+        }
+    };
+    world.open.pop_front();
+    let outcome = Err(Trouble("ä".repeat(100_000)));
+    world.step(RolloutInput::Told { op, outcome });
+    let told = loop {
+        match world.open.front() {
+            Some(RolloutCommand::RunHook { failure, .. }) => break failure.failure.clone(),
+            _ => assert!(world.carry_out(), "somebody is told"),
+        }
+    };
+    let kept = world.kept.pending.as_ref().expect("pending").failure.clone();
+    for text in [told, kept] {
+        assert!(text.len() <= 4096 && text.ends_with("ä…"), "{} bytes", text.len());
+    }
 }
 
 #[test]

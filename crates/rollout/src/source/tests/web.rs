@@ -29,6 +29,29 @@ async fn an_etag_saves_the_body_and_a_fresh_load_asks_for_all() {
 }
 
 #[tokio::test]
+async fn what_could_not_be_used_is_asked_for_as_a_whole_and_told_again() {
+    let fake = Fake::start().await;
+    let mut source = of_url(&fake.url());
+    let json = |tag: u8| format!("Content-Type: application/json\r\nETag: \"{tag}\"\r\n");
+    fake.say("200 OK", &json(1), "{\"a\": 1}");
+    served(&mut source, true).await;
+    fake.say("200 OK", &json(2), "{\"a\": ");
+    let why = failed(&mut source, false).await;
+    fake.asked();
+    fake.say("200 OK", &json(2), "{\"a\": ");
+    assert_eq!(failed(&mut source, false).await, why, "not that nothing is new");
+    assert!(!fake.asked()[0].contains("if-none-match"));
+    fake.say("503 Busy", "", "");
+    assert!(failed(&mut source, false).await.contains("503"), "why it has nothing newer");
+    fake.say("304 Not Modified", "", "");
+    assert!(failed(&mut source, false).await.contains("304"), "of nothing that it could use");
+    fake.say("200 OK", &json(1), "{\"a\": 1}");
+    served(&mut source, false).await;
+    fake.say("304 Not Modified", "", "");
+    assert!(failed(&mut source, true).await.contains("304"), "a fresh load takes no such answer");
+}
+
+#[tokio::test]
 async fn what_is_no_whole_document_is_a_failed_load() {
     let fake = Fake::start().await;
     let mut source = of_url(&fake.url());
