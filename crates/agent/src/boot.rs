@@ -111,7 +111,8 @@ pub async fn boot(
     let (changes, rollout_changes) = watch::channel(0);
     let rollout = node.plan().rollout.as_ref();
     let name = &node.plan().node.name;
-    let rollout = RolloutSlot::open(rollout, name, &welcome.state_dir, changes).await?;
+    let rollout =
+        RolloutSlot::open(rollout, name, &welcome.state_dir, &options.renderer, changes).await?;
     let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
     let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };

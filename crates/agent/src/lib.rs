@@ -42,6 +42,7 @@ pub use event_log::{Batch, EventLog};
 pub use handle::Handle;
 pub use inputs::link::{Link, LinkError};
 pub use journal::{Unreadable, plan_file::state_dir as applied_state_dir};
+pub use mainstay_rollout::renderer::Renderer;
 pub use metrics::user_metrics::UserMetrics;
 pub use reload::{PrepareListeners, options::Options};
 pub use role::role;

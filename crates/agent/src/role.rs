@@ -11,6 +11,7 @@ use crate::{
 };
 use mainstay_config::Context;
 use mainstay_import::PlanSource;
+use mainstay_rollout::renderer::Renderer;
 use mainstay_sys::{
     cgroup, clock, fd, latency, memory, proc,
     sweep::{DeadRun, Leader},
@@ -67,7 +68,8 @@ where
     latency::ask_for_short_slices();
     latency::go_first();
     trace::init();
-    let options = &Options { dirs, source, context };
+    let renderer = Renderer::of_this_program();
+    let options = &Options { dirs, source, context, renderer };
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed("cannot start the runtime", &error),

@@ -125,6 +125,25 @@ fn a_good_version_goes_node_by_node_and_one_node_asks_the_source() {
 }
 
 #[test]
+fn a_rotated_secret_has_one_name_in_the_fleet_to_go_back_to() {
+    let fleet = rolled_out("100ms");
+    let first = &fleet.nodes[0];
+    let names = || fleet.nodes.iter().map(|it| profile(it)["applied"]["text"].clone());
+    let before = profile(first)["applied"]["text"].as_str().expect("applied").to_owned();
+    super::write_key(&first.path().join("key"), "another-one");
+    first.must(&["rollout", "refresh", "app"]);
+    until("every node has it", || {
+        let all = fleet.nodes.iter().all(|it| rendered(it).contains("key = another-one\n"));
+        all.then_some(())
+    });
+    until_stage(&fleet, "applied");
+    assert!(names().all(|it| it == format!("{before}+1")), "{:?}", names().collect::<Vec<_>>());
+    first.must(&["rollout", "rollback", "app", &before]);
+    until_everywhere(&fleet, "one");
+    assert!(names().all(|it| it == before), "{:?}", names().collect::<Vec<_>>());
+}
+
+#[test]
 fn a_version_that_fails_on_one_node_comes_back_everywhere() {
     let fleet = rolled_out("100ms");
     let [first, second, third] = fleet.nodes.as_slice() else { panic!("three nodes") };

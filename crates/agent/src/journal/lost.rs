@@ -12,6 +12,7 @@ use mainstay_core::{
     signal::Signal,
 };
 use mainstay_import::PlanSource;
+use mainstay_rollout::renderer::Renderer;
 use mainstay_wire::{
     link::{HeldJob, LiveProcess, NodeSummary, TreeKind, Welcome},
     run_dir::Dirs,
@@ -76,7 +77,8 @@ impl LostJournalStory {
         let file = dir.0.join("mainstay.toml");
         fs::write(&file, CONFIG).expect("written");
         let dirs = Dirs { run: dir.0.clone(), state: dir.0.join("state") };
-        let options = Options { dirs, source: PlanSource::Config(Some(file)), context };
+        let (source, renderer) = (PlanSource::Config(Some(file)), Renderer::of_this_program());
+        let options = Options { dirs, source, context, renderer };
         let welcome = welcome(&dir, None, Vec::new());
         let Recovery { journal, node, first, lost, .. } =
             Recovery::begin(&options, &welcome, Found::read_now(&options.dirs.run))

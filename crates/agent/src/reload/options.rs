@@ -3,7 +3,7 @@
 use mainstay_config::Context;
 use mainstay_core::environ::Environ;
 use mainstay_import::{Loaded, PlanSource};
-use mainstay_rollout::switch::source_digest;
+use mainstay_rollout::{renderer::Renderer, switch::source_digest};
 use mainstay_wire::{api::Invalid, run_dir::Dirs};
 use std::sync::Arc;
 
@@ -13,6 +13,8 @@ pub struct Options {
     pub source: PlanSource,
     /// What a configuration may refer to, as it is whenever one is read.
     pub context: fn() -> Context,
+    /// By which templates are rendered, in a process of its own.
+    pub renderer: Renderer,
 }
 
 impl Options {

@@ -4,7 +4,7 @@ use super::{Performers, RolloutKeeping, RolloutRoom, RolloutWake};
 use crate::clock;
 use mainstay_core::{plan::RolloutPlan, rollout::RolloutKept};
 use mainstay_pool::ROLLOUT;
-use mainstay_rollout::store::Store;
+use mainstay_rollout::{renderer::Renderer, store::Store};
 use std::{
     io,
     path::{Path, PathBuf},
@@ -26,6 +26,7 @@ pub(crate) struct RolloutSlot {
     room: Option<Box<RolloutRoom>>,
     /// What was left is being read, for a plan that rolls out something.
     opening: Option<oneshot::Receiver<OpenedStore>>,
+    renderer: Renderer,
     /// Counts the steps, for those who wait for what comes of one.
     changes: watch::Sender<u64>,
 }
@@ -70,10 +71,11 @@ impl RolloutSlot {
         plan: Option<&Arc<RolloutPlan>>,
         node: &str,
         state_dir: &Path,
+        renderer: &Renderer,
         changes: watch::Sender<u64>,
     ) -> Result<RolloutSlot, OpenError> {
-        let mut slot =
-            RolloutSlot { state_dir: state_dir.to_owned(), room: None, opening: None, changes };
+        let (renderer, dir) = (renderer.clone(), state_dir.to_owned());
+        let mut slot = RolloutSlot { state_dir: dir, room: None, opening: None, renderer, changes };
         if let Some(plan) = plan {
             let opened = OpenedStore::open(state_dir).await?;
             slot.fill(plan, node, opened);
@@ -121,7 +123,8 @@ impl RolloutSlot {
         self.opening = None;
         let keeping = RolloutKeeping::new(store.clone(), kept.clone());
         let (report, answers) = mpsc::unbounded_channel();
-        let performers = Performers::new(plan, store, node.to_owned(), report);
+        let performers =
+            Performers::new(plan, store, self.renderer.clone(), node.to_owned(), report);
         let changes = self.changes.clone();
         let room = RolloutRoom::new(plan.clone(), kept, keeping, performers, answers, changes);
         self.room = Some(Box::new(room));

@@ -57,12 +57,13 @@ impl Performers {
     pub(super) fn new(
         plan: &RolloutPlan,
         store: Store,
+        renderer: Renderer,
         node: String,
         report: mpsc::UnboundedSender<RolloutInput>,
     ) -> Performers {
         let (notices, noticed) = Notices::new();
         let mut performers = Performers {
-            switch: Switch::new(store.clone(), Renderer::of_this_program()),
+            switch: Switch::new(store.clone(), renderer),
             store,
             sources: BTreeMap::new(),
             shared: Shared::default(),

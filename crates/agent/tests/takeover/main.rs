@@ -4,7 +4,9 @@
 mod keeper;
 
 use keeper::Keeper;
-use mainstay_agent::{Agent, Crash, End, Handle, Link, Options, Point, PrepareListeners, boot};
+use mainstay_agent::{
+    Agent, Crash, End, Handle, Link, Options, Point, PrepareListeners, Renderer, boot,
+};
 use mainstay_config::Context;
 use mainstay_core::{
     event::{Event, Kind},
@@ -61,6 +63,7 @@ impl Dir {
             dirs: Dirs { run: self.0.clone(), state: self.0.join("state") },
             source: PlanSource::Config(Some(self.0.join("mainstay.toml"))),
             context: Context::default,
+            renderer: Renderer::of_this_program(),
         }
     }
 }

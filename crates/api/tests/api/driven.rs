@@ -1,7 +1,7 @@
 //! A node whose agent is real and whose keeper is played by the test.
 
 use crate::described::Described;
-use mainstay_agent::{Crash, Link, Options, boot};
+use mainstay_agent::{Crash, Link, Options, Renderer, boot};
 use mainstay_config::Context;
 use mainstay_core::{
     exit::{Asked, Exit},
@@ -181,13 +181,21 @@ impl Drop for Node {
     }
 }
 
+/// The program itself, which was built beside this test.
+fn renderer() -> Renderer {
+    let own = std::env::current_exe().expect("a test knows where it is");
+    let program = own.ancestors().nth(2).expect("target/PROFILE/deps/TEST").join("mainstay");
+    Renderer::Process { program }
+}
+
 async fn serve(run_dir: PathBuf, listener: std::os::unix::net::UnixListener) {
     let (ours, theirs) = UnixStream::pair().expect("a socket pair");
     let dir = run_dir.clone();
     thread::spawn(move || play_keeper(ours, dir));
     let config = Some(run_dir.join("mainstay.toml"));
     let dirs = Dirs { state: run_dir.clone(), run: run_dir };
-    let options = Options { dirs, source: PlanSource::Config(config), context: Context::default };
+    let (source, renderer) = (PlanSource::Config(config), renderer());
+    let options = Options { dirs, source, context: Context::default, renderer };
     let link = Link::new(theirs.into()).expect("a link");
     let (mut agent, handle) = boot(link, &options, Crash::default()).await.expect("it begins");
     let listener = UnixListener::from_std(listener).expect("a listener");
