@@ -61,7 +61,8 @@ impl Disk {
         fs::copy(&before, self.image()).expect("copied");
         let expected = place.expected.clone();
         drop(place);
-        run("umount", &[&text(&self.root())]);
+        // A program that another test starts may have our descriptors for an instant.
+        run("umount", &["--lazy", &text(&self.root())]);
         fs::remove_file(before).expect("ours");
         self.mount();
         Place { expected, ..Place::found_in(TestDir::at(&self.root())) }
@@ -70,7 +71,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.root()).status();
+        let _ = Command::new("umount").arg("--lazy").arg(self.root()).status();
     }
 }
 
