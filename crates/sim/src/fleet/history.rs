@@ -74,9 +74,6 @@ pub struct Placing {
     pub is_known: bool,
     /// What its machine bears with the job.
     pub load: u32,
-    pub term: Term,
-    /// Where the arguments that it is given come from.
-    pub args_by: Option<Number>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

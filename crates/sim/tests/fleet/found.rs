@@ -263,3 +263,77 @@ fn seed_7920_arguments_outlive_a_start_on_the_other_side_of_a_cut() {
     assert!(runs(&seen, "web", "b"), "{}", world.trace);
     assert_eq!(seen.nodes[&name("b")].args[&name("web")], ["-v"]);
 }
+
+fn args<'a>(seen: &'a Observation, job: &str, node: &str) -> &'a [String] {
+    &seen.nodes[&name(node)].args[&name(job)]
+}
+
+fn restart_with_args(job: &str) -> FleetRequest {
+    FleetRequest::RestartJob { job: name(job), args: Some(vec!["-v".to_owned()]) }
+}
+
+fn cut(one: &str, other: &[&str]) -> Fault {
+    let other = other.iter().map(|node| name(node)).collect();
+    Fault::Cut { one: vec![name(one)], other, one_way: false }
+}
+
+/// A master that is cut off is asked for it, and has no room for the job: that runs on the other side.
+#[test]
+fn seed_33163_what_a_cut_has_kept_from_its_arguments_gets_them_when_it_heals() {
+    let mut world = shop(OnFailure::Continue);
+    await_that(&mut world, "it runs", is_up);
+    world.inflict(cut("a", &["b", "c"]));
+    pass(&mut world, 5);
+    ask(&mut world, "a", restart_with_args("web"));
+    pass(&mut world, 5);
+    world.inflict(Fault::Heal);
+    assert_settled(&mut world);
+    let seen = world.observe();
+    assert!(is_up(&seen), "{}", world.trace);
+    assert_eq!(args(&seen, "web", "b"), ["-v"], "{}", world.trace);
+}
+
+/// A node that has lost its disk starts the job before it meets those who know its arguments.
+#[test]
+fn seed_6197_what_was_started_by_one_that_knew_no_arguments_gets_them() {
+    let mut world = shop(OnFailure::Continue);
+    await_that(&mut world, "it runs", is_up);
+    ask(&mut world, "a", restart_with_args("db"));
+    pass(&mut world, 5);
+    ask(&mut world, "a", FleetRequest::EndFleet { again: false });
+    pass(&mut world, 5);
+    world.inflict(Fault::Tear(name("c")));
+    world.inflict(Fault::Boot(name("c")));
+    await_that(&mut world, "it runs there", |seen| runs(seen, "db", "c"));
+    assert_eq!(args(&world.observe(), "db", "c"), [""; 0]);
+    world.inflict(Fault::Boot(name("a")));
+    world.inflict(Fault::Boot(name("b")));
+    assert_settled(&mut world);
+    let seen = world.observe();
+    assert!(runs(&seen, "db", "c"), "{}", world.trace);
+    assert_eq!(args(&seen, "db", "c"), ["-v"], "{}", world.trace);
+}
+
+/// Nobody stops it for its arguments if it could not start again.
+#[test]
+fn seed_11812_what_could_not_start_where_it_runs_goes_on_without_its_arguments() {
+    let shop = Scenario::of("a b").app("shop", OnFailure::Continue);
+    let mut world = FleetWorld::new(shop.job("db", 1, 60).job("web", 2, 60), quiet());
+    await_that(&mut world, "it runs", is_up);
+    ask(&mut world, "a", FleetRequest::Drain { node: name("b"), on: true });
+    pass(&mut world, 3);
+    world.inflict(cut("a", &["b"]));
+    pass(&mut world, 5);
+    ask(&mut world, "a", restart_with_args("web"));
+    pass(&mut world, 5);
+    world.inflict(Fault::Heal);
+    pass(&mut world, 20);
+    let seen = world.observe();
+    assert!(is_up(&seen), "{}", world.trace);
+    assert_eq!(args(&seen, "web", "b"), [""; 0], "{}", world.trace);
+    ask(&mut world, "a", FleetRequest::Drain { node: name("b"), on: false });
+    assert_settled(&mut world);
+    let seen = world.observe();
+    assert!(is_up(&seen), "{}", world.trace);
+    assert_eq!(args(&seen, "web", "b"), ["-v"], "{}", world.trace);
+}

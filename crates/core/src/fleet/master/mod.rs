@@ -12,6 +12,7 @@
 //! stopper finds where it runs. An order is sent again until its node shows that it has taken it; one
 //! that is not taken within `order_timeout` has failed.
 
+mod arguments;
 mod load_count;
 mod members;
 mod moves;

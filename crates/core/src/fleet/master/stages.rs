@@ -27,6 +27,8 @@ impl Master {
                     self.repair = true;
                     self.stage = FleetStage::Deployment;
                     self.go_on_deploying(ctx);
+                } else {
+                    self.give_args(ctx);
                 }
             }
             FleetStage::Conciliation => {
@@ -239,15 +241,6 @@ impl Master {
             for node in stop {
                 self.stop_there(ctx, &job, &node);
             }
-        }
-    }
-
-    /// Of two copies the arguments of the one that stays.
-    fn keep_args(&mut self, ctx: &mut MasterCtx<'_>, job: &Name, node: &Name) {
-        let args = ctx.nodes.get(node).and_then(|it| it.jobs.get(job)).map(|it| it.args.clone());
-        let differs = ctx.wishes.of(job).is_some_and(|it| Some(&it.args) != args.as_ref());
-        if let (Some(args), true) = (args, differs) {
-            self.wish(ctx, job, Some(AskedBy::Rule), crate::job::Desired::Run, Some(args));
         }
     }
 

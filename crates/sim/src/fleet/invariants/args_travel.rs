@@ -1,20 +1,20 @@
 //! Once nothing disturbs it a job runs with the arguments that are wanted for it, wherever it has got
-//! to; unless somebody has started it by hand, or it was placed by a master that had not heard of them:
-//! a user had given them under another one, whose nodes were off or beyond a cut at that time.
+//! to; unless somebody has started it by hand, or it could not start again where it runs: the jobs of
+//! its app are to be together, and the others of them run elsewhere, or do not run and would want room
+//! beside it.
 
 use crate::fleet::Observation;
-use mainstay_core::{fleet::JobWish, name::Name};
+use mainstay_core::{name::Name, plan::Distribution};
 
 pub(super) fn broken(seen: &Observation) -> Vec<String> {
     let Some((_, master)) = seen.master() else { return Vec::new() };
     let mut broken = Vec::new();
     for (node, it) in &seen.nodes {
         for job in it.jobs.iter().filter(|(_, state)| state.is_active()).map(|(job, _)| job) {
-            let wish = master.wishes.of(job);
-            let wanted = wish.map(|wish| wish.args.clone()).unwrap_or_default();
+            let wanted = master.wishes.of(job).map(|wish| wish.args.clone()).unwrap_or_default();
             let args = it.args.get(job).cloned().unwrap_or_default();
-            let unheard = wish.is_some_and(|wish| is_unheard(seen, job, node, wish));
-            if args != wanted && !it.by_hand.contains(job) && !unheard {
+            let excused = it.by_hand.contains(job) || is_apart(seen, job, node);
+            if args != wanted && !excused {
                 broken.push(format!("{job} runs on {node} with {args:?} instead of {wanted:?}"));
             }
         }
@@ -22,23 +22,36 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
     broken
 }
 
-/// The master that gave the job to this node did not know of its arguments.
-fn is_unheard(seen: &Observation, job: &Name, node: &Name, wish: &JobWish) -> bool {
-    let last = seen.placements.iter().rfind(|it| it.job == *job && it.node == *node);
-    let (Some(placed), Some(given)) = (last, wish.args_by()) else { return false };
-    // In a whole fleet a later master would have started it again.
-    let elsewhere = if seen.divided { given.term != placed.term } else { given.term < placed.term };
-    placed.args_by.as_ref() != Some(given) && elsewhere
+/// The jobs of its app are to be together, and no other one runs beside it, or one does elsewhere.
+fn is_apart(seen: &Observation, job: &Name, node: &Name) -> bool {
+    let Some(rules) = seen.catalogue.jobs.get(job) else { return false };
+    let machine = |node: &Name| seen.nodes.get(node).map(|it| it.machine.as_str());
+    let distribution = seen.catalogue.app(&rules.app).map(|it| it.distribution);
+    let is_beside = |other: &Name| match distribution.unwrap_or_default() {
+        Distribution::Any => true,
+        Distribution::OneNode => other == node,
+        Distribution::OneMachine => machine(other) == machine(node),
+    };
+    let mates = seen.catalogue.members(&rules.app).map(|(mate, _)| mate).filter(|it| *it != job);
+    let mut homes = mates.flat_map(|mate| seen.homes(mate)).peekable();
+    let is_alone = homes.peek().is_none();
+    let is_free = distribution.unwrap_or_default() == Distribution::Any;
+    !is_free && (is_alone || homes.any(|home| !is_beside(home)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{history::Placing, invariants::example, scenario::name};
-    use mainstay_core::{
-        fleet::{AskedBy, Number},
-        job::Desired,
+    use crate::fleet::{
+        invariants::example,
+        scenario::{Scenario, name},
     };
+    use mainstay_core::{
+        fleet::{AskedBy, CopyState, Number},
+        job::Desired,
+        plan::OnFailure,
+    };
+    use std::sync::Arc;
 
     #[test]
     fn it_can_fail() {
@@ -55,33 +68,38 @@ mod tests {
     }
 
     #[test]
-    fn it_cannot_blame_a_master_that_has_not_heard_of_them() {
-        let number = |term| Number { term: example::term(term, "a"), counter: 1 };
-        let found = |given, placed, args_by| {
-            let (job, node, term) = (name("web"), name("b"), example::term(placed, "a"));
-            let (takes_part, is_known, load) = (true, true, 60);
-            let (is_drained, is_ending, hands_over) = (false, false, false);
-            let placing = Placing {
-                job,
-                node,
-                takes_part,
-                is_drained,
-                is_ending,
-                hands_over,
-                is_known,
-                load,
-                term,
-                args_by,
-            };
-            let mut seen = example::with(|it| it.placements.push(placing));
-            let a = seen.nodes.get_mut(&name("a")).expect("a node");
-            let (args, web) = (vec!["-v".to_owned()], name("web"));
-            a.wishes.write(number(given), &web, AskedBy::User, Desired::Run, Some(args));
-            broken(&seen).len()
-        };
-        assert_eq!(found(1, 2, None), 0);
-        assert_eq!(found(1, 2, Some(number(1))), 1, "it has heard of them");
-        assert_eq!(found(2, 2, None), 1, "it has given them itself");
-        assert_eq!(found(2, 1, None), 1, "the next one has, and has not started it again");
+    fn it_cannot_blame_the_fleet_for_what_somebody_has_started_by_hand() {
+        let mut seen = example::fleet();
+        let b = seen.nodes.get_mut(&name("b")).expect("a node");
+        b.args.insert(name("web"), vec!["-v".to_owned()]);
+        assert_eq!(broken(&seen), ["web runs on b with [\"-v\"] instead of []"]);
+        let b = seen.nodes.get_mut(&name("b")).expect("a node");
+        b.by_hand.insert(name("web"));
+        assert_eq!(broken(&seen), Vec::<String>::new());
+    }
+
+    #[test]
+    fn it_cannot_blame_the_fleet_for_a_job_that_is_apart_from_its_app() {
+        for (distribution, mate_on, expected) in [
+            (Distribution::Any, "a", 1),
+            (Distribution::OneNode, "a", 0),
+            (Distribution::OneNode, "b", 1),
+            (Distribution::OneMachine, "a", 0),
+            (Distribution::OneMachine, "b", 1),
+            (Distribution::Any, "nowhere", 1),
+            (Distribution::OneNode, "nowhere", 0),
+        ] {
+            let mut seen = example::fleet();
+            let scenario = Scenario::of("a b c").app("shop", OnFailure::Continue);
+            seen.catalogue = Arc::new(scenario.job("db", 1, 60).job("web", 2, 60).catalogue);
+            let apps = &mut Arc::make_mut(&mut seen.catalogue).apps;
+            apps.iter_mut().for_each(|app| app.distribution = distribution);
+            let b = seen.nodes.get_mut(&name("b")).expect("a node");
+            b.args.insert(name("web"), vec!["-v".to_owned()]);
+            if let Some(mate) = seen.nodes.get_mut(&name(mate_on)) {
+                mate.jobs.insert(name("db"), CopyState::Running);
+            }
+            assert_eq!(broken(&seen).len(), expected, "{distribution:?} {mate_on}");
+        }
     }
 }

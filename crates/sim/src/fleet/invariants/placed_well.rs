@@ -39,8 +39,6 @@ mod tests {
             hands_over: false,
             is_known: true,
             load: 100,
-            term: example::term(1, "a"),
-            args_by: None,
         };
         let broken = |it: Placing| broken(&example::with(|seen| seen.placements.push(it)));
         assert_eq!(broken(well.clone()), Vec::<String>::new());

@@ -226,8 +226,6 @@ impl FleetWorld {
             hands_over: facts.hands_over,
             is_known: placed.known_by.contains(&node),
             load: jobs.values().sum(),
-            term: fleet.term()?.clone(),
-            args_by: fleet.wishes().of(&job).and_then(|wish| wish.args_by().cloned()),
             job,
             node,
         })
