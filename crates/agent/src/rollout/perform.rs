@@ -47,8 +47,6 @@ pub(super) struct Performers {
     pub(super) report: mpsc::UnboundedSender<RolloutInput>,
     /// What tasks of the keeper are run for.
     pub(super) tasks: BTreeMap<RolloutTask, TaskPurpose>,
-    /// The last note on a service, until it is looked at again.
-    pub(super) notes: BTreeMap<Name, String>,
     /// What one of two instances has counted, until the other has.
     pub(super) counts: BTreeMap<Op, Result<RequestCount, Trouble>>,
 }
@@ -75,7 +73,6 @@ impl Performers {
             node: Arc::new(json!({ "name": node, "host": hostname() })),
             report,
             tasks: BTreeMap::new(),
-            notes: BTreeMap::new(),
             counts: BTreeMap::new(),
         };
         performers.replan(plan);
@@ -123,9 +120,6 @@ impl Performers {
         command: RolloutCommand,
     ) -> Option<RolloutCommand> {
         let service = |name: &Name| plan.services.iter().find(|it| it.name == *name).cloned();
-        if let RolloutCommand::Inspect { service, .. } = &command {
-            self.notes.remove(service);
-        }
         match command {
             RolloutCommand::Load { op, profile, fresh } => self.load(op, profile, fresh),
             RolloutCommand::Store { op, profile, version, content } => {
@@ -140,7 +134,7 @@ impl Performers {
             }
             RolloutCommand::Stage { op, set } => {
                 let (switch, plan, node) = (self.switch.clone(), plan.clone(), self.node.clone());
-                let staged = ROLLOUT.ask(move || switch.stage(&set, &plan.templates, &node));
+                let staged = ROLLOUT.ask(move || switch.stage(&set, &plan, &node));
                 self.answer(async move {
                     let late = |it: Unserved| StageFailure::Disk(Trouble(it.to_string()));
                     let outcome = staged.await.map_err(late).flatten();
@@ -185,10 +179,7 @@ impl Performers {
                     tracing::warn!("cannot tidy up: {unserved}");
                 }
             }
-            RolloutCommand::Note { service, note } => {
-                tracing::warn!("service '{service}': {note}");
-                self.notes.insert(service, note);
-            }
+            RolloutCommand::Note { service, note } => tracing::warn!("service '{service}': {note}"),
             RolloutCommand::Publish { failing } => {
                 let (shared, metric) = (self.shared.clone(), plan.cloudwatch.clone()?);
                 let trouble = self.unpublished.clone();

@@ -156,12 +156,13 @@ impl PreviewWork {
         let open = std::sync::Arc::from([]);
         let set = StageSet { templates, profiles: versions, force: true, open };
         let (switch, plan, node) = (self.switch.clone(), self.plan.clone(), self.node.clone());
-        let work = move || switch.preview(&set, &unstored, &plan.templates, &node);
+        let work = move || switch.preview(&set, &unstored, &plan, &node);
         match ROLLOUT.run(work).await {
             Ok(Ok(files)) => Ok(files),
             Ok(Err(
                 StageFailure::Render { trouble, .. }
                 | StageFailure::Edited { trouble, .. }
+                | StageFailure::Lost { trouble, .. }
                 | StageFailure::Disk(trouble),
             )) => Err(RolloutError::Impossible(trouble.to_string())),
             Err(unserved) => Err(RolloutError::Unserved(unserved.to_string())),

@@ -7,10 +7,7 @@ use mainstay_core::{
     fleet::{WaveAnswer, WaveNode, WaveProfile},
     name::Name,
     plan::{ProfilePlan, ProfileSource, ServicePlan, ServiceTarget, TemplatePlan},
-    rollout::{
-        KeptProfile, ToldState, UpdateCause, UpdateRecord, Version, WaveRecord, WaveReport,
-        WaveStage,
-    },
+    rollout::{KeptProfile, ToldState, UpdateCause, UpdateRecord, Version, WaveRecord, WaveStage},
 };
 use mainstay_wire::{
     api::{
@@ -76,14 +73,6 @@ impl RolloutRoom {
         }
     }
 
-    /// The source of a profile is asked for the fleet, or that has not heard the answer yet.
-    fn asks_for_fleet(&self, profile: &Name) -> bool {
-        let offer = |it: &WaveReport| it.offers.get(profile).cloned();
-        let known = self.report.as_ref().and_then(offer);
-        let unheard = self.rollout.wave_report().as_ref().and_then(offer) != known;
-        self.rollout.is_polling(profile) || unheard
-    }
-
     fn profile_state(&self, name: &Name, kept: &KeptProfile) -> &'static str {
         let of_it = |it: &Option<Name>| it.as_ref().is_none_or(|it| it == name);
         let all = self.rollout.kept();
@@ -131,7 +120,7 @@ impl RolloutRoom {
             target,
             templates: plan.templates.clone(),
             state: state.to_owned(),
-            note: self.performers.notes.get(&plan.name).cloned(),
+            note: self.rollout.note_of(plan.name.as_str()).map(ToOwned::to_owned),
         }
     }
 }
@@ -143,7 +132,9 @@ impl Agent {
         if let Some(fleet) = &self.fleet {
             for profile in &mut status.profiles {
                 profile.waves = fleet.wave_profile(&profile.name).map(waves);
-                let asks = self.rollout.room().is_some_and(|it| it.asks_for_fleet(&profile.name));
+                let asks = self.rollout.room().is_some_and(|room| {
+                    room.rollout.asks_for_fleet(&profile.name, room.report.as_ref())
+                });
                 if let Some(waves) = profile.waves.as_mut().filter(|_| asks) {
                     waves.under_way = true;
                 }

@@ -72,6 +72,7 @@ impl RolloutRoom {
 impl Performers {
     fn give(&self, engine: Arc<Engine>, to: Name, profile: Name, version: Version) {
         let (store, of, wanted) = (self.store.clone(), profile.clone(), version.clone());
+        let report = self.report.clone();
         let read = ROLLOUT.ask(move || store.content(&of, &wanted));
         tokio::spawn(async move {
             match read.await {
@@ -80,8 +81,14 @@ impl Performers {
                     let message = Message::Profile(delivery);
                     engine.command(EngineCommand::Send { to, message });
                 }
-                // It asks somebody else.
-                Ok(Err(loss)) => tracing::warn!("node {to} wants a profile: {loss}"),
+                // It asks somebody else, and so does this node.
+                Ok(Err(loss)) => {
+                    tracing::warn!("node {to} wants a profile: {loss}");
+                    if loss.is_gone() {
+                        // Nobody listens only when the agent is gone.
+                        let _ = report.send(RolloutInput::Lost { profile, version });
+                    }
+                }
                 Err(unserved) => tracing::warn!("node {to} wants a profile: {unserved}"),
             }
         });

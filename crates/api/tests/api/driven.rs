@@ -77,7 +77,7 @@ fn answer(message: ToKeeper, dir: &Path, records: &mut u64) -> Option<ToAgent> {
             format: Format::OURS,
             run: RUN.into(),
             run_dir: dir.to_owned(),
-            state_dir: dir.to_owned(),
+            state_dir: dir.join("state"),
             agent_restarts: 0,
             upgraded: Vec::new(),
             jobs: Vec::new(),
@@ -133,7 +133,7 @@ impl Node {
         let dir =
             std::env::temp_dir().join(format!("mainstay-api-{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).expect("temp dir");
+        fs::create_dir_all(dir.join("state")).expect("temp dir");
         fs::write(dir.join("mainstay.toml"), config(&dir)).expect("a configuration");
         let listener =
             std::os::unix::net::UnixListener::bind(dir.join("mainstay.sock")).expect("a socket");
@@ -193,7 +193,7 @@ async fn serve(run_dir: PathBuf, listener: std::os::unix::net::UnixListener) {
     let dir = run_dir.clone();
     thread::spawn(move || play_keeper(ours, dir));
     let config = Some(run_dir.join("mainstay.toml"));
-    let dirs = Dirs { state: run_dir.clone(), run: run_dir };
+    let dirs = Dirs { state: run_dir.join("state"), run: run_dir };
     let (source, renderer) = (PlanSource::Config(config), renderer());
     let options = Options { dirs, source, context: Context::default, renderer };
     let link = Link::new(theirs.into()).expect("a link");

@@ -329,7 +329,7 @@ fn a_job_that_is_not_there_is_answered_with_the_one_that_may_be_meant() {
 fn what_jobs_have_written_can_be_read_and_followed() {
     let node = Node::start();
     let write = |job: &str, text: &str| {
-        let dir = node.0.join("logs").join(job);
+        let dir = node.0.join("state/logs").join(job);
         fs::create_dir_all(&dir).expect("a directory");
         let mut file = fs::File::options().append(true).create(true).open(dir.join("current"));
         file.as_mut().expect("a file").write_all(text.as_bytes()).expect("written");

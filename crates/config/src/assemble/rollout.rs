@@ -76,6 +76,7 @@ pub(super) fn rollout(
         profiles,
         templates,
         services,
+        configuration: r.files(),
     })
 }
 

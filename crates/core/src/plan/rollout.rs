@@ -34,6 +34,9 @@ pub struct RolloutPlan {
     pub profiles: Vec<ProfilePlan>,
     pub templates: Vec<TemplatePlan>,
     pub services: Vec<ServicePlan>,
+    /// What all of it is read from, which no template may overwrite.
+    #[serde(default, with = "crate::text::path::list", skip_serializing_if = "Vec::is_empty")]
+    pub configuration: Vec<PathBuf>,
 }
 
 /// A metric of CloudWatch.

@@ -149,6 +149,12 @@ impl Rollout {
         }
     }
 
+    /// What was last told of a service that its update did not fail of.
+    #[must_use]
+    pub fn note_of(&self, service: &str) -> Option<&str> {
+        self.notes.get(service).map(String::as_str)
+    }
+
     /// Why the source of a profile could not be asked the last time.
     #[must_use]
     pub fn source_trouble(&self, profile: &str) -> Option<&Trouble> {

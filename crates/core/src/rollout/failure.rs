@@ -13,6 +13,8 @@ pub(super) enum Blame {
     Service(Name),
     /// A disk, of which no version is guilty.
     Disk,
+    /// The content of this profile is gone.
+    Content(Name),
     Update,
 }
 
@@ -33,6 +35,9 @@ impl Rollout {
     /// The profile that a failure is blamed on: of several that change, the last one that the failed
     /// template or service uses.
     pub(super) fn blamed(&self, update: &Update, blame: &Blame) -> Option<Name> {
+        if let Blame::Content(name) = blame {
+            return Some(name.clone());
+        }
         match &update.cause {
             UpdateCause::Profile(name) | UpdateCause::Rollback(name) => return Some(name.clone()),
             UpdateCause::Boot | UpdateCause::Plan => {}
@@ -43,7 +48,7 @@ impl Rollout {
                 let service = self.service(name);
                 service.is_some_and(|it| it.templates.iter().any(|it| self.uses(it, profile)))
             }
-            Blame::Disk | Blame::Update => true,
+            Blame::Disk | Blame::Content(_) | Blame::Update => true,
         };
         let changes = |profile: &Name| {
             let version = update.versions.get(profile);
@@ -79,7 +84,11 @@ impl Rollout {
         }
         self.keep_failure(step, profile.clone(), version.clone(), failure.clone(), reached);
         self.report(profile, version, failure);
-        // Its source is asked in its time.
+        self.boot_with_applied();
+    }
+
+    /// What is applied of all profiles is in place: their sources are asked in their time.
+    pub(super) fn boot_with_applied(&mut self) {
         self.kept.booted |= self.plan.profiles.iter().all(|it| self.applied(&it.name).is_some());
     }
 
@@ -87,6 +96,12 @@ impl Rollout {
     pub(super) fn pend(&mut self, step: &mut RolloutStep, missed: MissedProfile) {
         let MissedProfile { profile, version, trouble: Trouble(failure) } = missed;
         self.keep_failure(step, Some(profile), version, failure, Reached::Loading);
+    }
+
+    /// Something that no version is guilty of: nothing was changed, and it is tried again.
+    pub(super) fn hinder(&mut self, step: &mut RolloutStep, profile: Option<Name>, why: String) {
+        self.keep_failure(step, profile, None, why, Reached::Loading);
+        self.boot_with_applied();
     }
 
     /// The source of a profile that this node conducts cannot be had. What has failed here otherwise
@@ -230,7 +245,7 @@ impl Rollout {
     /// When what is pending becomes FAILED.
     pub(super) fn deadline(&self) -> Option<Mono> {
         let pending = self.kept.pending.as_ref().filter(|it| !it.failed)?;
-        let counts = pending.profile.is_some() || !self.kept.booted;
+        let counts = pending.profile.is_some() || !self.kept.booted || self.boot.is_some();
         counts.then_some(pending.deadline)
     }
 

@@ -133,15 +133,6 @@ impl Rollout {
         self.feeds.get(profile).is_some_and(|feed| !feed.conducts && feed.conductor.is_some())
     }
 
-    pub(super) fn has_content(&self, profile: &Name, version: &Version) -> bool {
-        self.kept.profiles.get(profile).is_some_and(|kept| {
-            let KeptProfile { applied, retrieved, history, shared, .. } = kept;
-            let earlier = history.iter().map(|it| &it.version);
-            let mut all = applied.iter().chain(retrieved).chain(shared).chain(earlier);
-            all.any(|it| it.is_same_content(version))
-        })
-    }
-
     /// It is not known what the fleet serves, or that is still to come.
     pub(super) fn awaits_fleet(&self, profile: &Name) -> bool {
         let serves = self.feeds.get(profile).map(|feed| feed.serves.as_ref());
@@ -236,7 +227,9 @@ impl Rollout {
             }
             return;
         }
+        self.lost.remove(&profile, &version);
         let shared = &mut self.kept_profile(&profile).shared;
+        shared.retain(|it| !it.is_same_content(&version));
         shared.insert(0, version.clone());
         shared.truncate(SHARED);
         if is_offer {
@@ -255,7 +248,8 @@ impl Rollout {
             self.polls_at().filter(|(_, at)| *at <= now).map(|(name, _)| name.clone()).collect();
         for profile in due {
             let asks = self.feeds.asked.contains_key(&profile);
-            let fresh = asks || !self.feeds.offers.contains_key(&profile);
+            let offered = self.feeds.offers.contains_key(&profile);
+            let fresh = asks || !offered || self.lost.has_any(&profile);
             if let Some(source) = self.sources.get_mut(&profile) {
                 source.noticed = false;
             }
@@ -335,12 +329,14 @@ impl Rollout {
         self.feeds.offers.insert(profile.clone(), offer);
     }
 
-    /// A source is asked for the fleet, or its answer is not on the disk yet.
+    /// A source is asked for the fleet, its answer is not on the disk yet, or the fleet, which knows
+    /// this, has not heard of it.
     #[must_use]
-    pub fn is_polling(&self, profile: &Name) -> bool {
-        let Feeds { polls, arriving, asked, .. } = &self.feeds;
+    pub fn asks_for_fleet(&self, profile: &Name, known: Option<&WaveReport>) -> bool {
+        let Feeds { polls, arriving, asked, offers, .. } = &self.feeds;
         let stores = arriving.get(profile).is_some_and(|it| it.is_offer);
-        stores || polls.contains_key(profile) || asked.contains_key(profile)
+        let is_heard = known.and_then(|it| it.offers.get(profile)) == offers.get(profile);
+        stores || polls.contains_key(profile) || asked.contains_key(profile) || !is_heard
     }
 
     /// Somebody wants the sources to be asked now that this node conducts.

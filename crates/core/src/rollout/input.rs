@@ -72,6 +72,11 @@ pub enum RolloutInput {
         version: Version,
         content: Arc<Content>,
     },
+    /// A content that is known is not on the disk any more.
+    Lost {
+        profile: Name,
+        version: Version,
+    },
     /// A user asks.
     Asked(RolloutRequest),
     /// Another plan is in force.
@@ -120,7 +125,10 @@ pub enum StageFailure {
     Render { template: Name, trouble: Trouble },
     /// Somebody else has edited destinations since.
     Edited { templates: Vec<Name>, trouble: Trouble },
-    /// A directory that is missing, a full or read-only disk.
+    /// The content of a version that it is to be made of is gone.
+    Lost { profile: Name, version: Box<Version>, trouble: Trouble },
+    /// A directory that is missing, a full or read-only disk, a process that was killed: no version is
+    /// guilty of it.
     Disk(Trouble),
 }
 

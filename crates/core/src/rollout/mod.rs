@@ -21,13 +21,14 @@
 //! - What a run of the node begins with, a changed plan and a version that somebody wants back are
 //!   updates as well.
 //!
-//! `round` asks for profiles, `update` is an update with its way back, `service` one service in it,
-//! `resume` one that an agent before has begun, `failure` what is pending, `metric` what is published of
-//! that, `request` what people want, `replan` what a reload changes. `job_service` is a job of this node
-//! as a service, `ready` what a service manager hears. `wave` takes a version
-//! through a fleet, node by node, and `feed` is where that meets this node.
+//! `round` asks for profiles, `contents` for those that are gone, `update` is an update with its way
+//! back, `service` one service in it, `resume` one that an agent before has begun, `failure` what is
+//! pending, `metric` what is published of that, `request` what people want, `replan` what a reload
+//! changes. `job_service` is a job of this node as a service, `ready` what a service manager hears.
+//! `wave` takes a version through a fleet, node by node, and `feed` is where that meets this node.
 
 mod command;
+mod contents;
 mod facts;
 mod failure;
 mod feed;
@@ -76,6 +77,7 @@ use crate::{
     name::Name,
     plan::{ProfilePlan, RolloutPlan, ServicePlan, TemplatePlan},
 };
+use contents::LostContents;
 use feed::Feeds;
 use metric::Published;
 use round::{Round, RoundPurpose};
@@ -96,7 +98,10 @@ pub struct Rollout {
     ops: u64,
     sources: BTreeMap<Name, SourceState>,
     feeds: Feeds,
-    /// What the boot has loaded before it had to wait for a profile.
+    lost: LostContents,
+    /// What was last told of each service that its update does not fail of.
+    notes: BTreeMap<Name, String>,
+    /// A boot or a plan that had to wait, for a profile or a disk: with what was loaded for it.
     boot: Option<Round>,
     /// A plan that waits for the update under way.
     next_plan: Option<Arc<RolloutPlan>>,
@@ -182,6 +187,8 @@ impl Rollout {
             ops: 0,
             sources: BTreeMap::new(),
             feeds: Feeds::default(),
+            lost: LostContents::default(),
+            notes: BTreeMap::new(),
             boot: None,
             next_plan: None,
             plan_round: None,
@@ -228,6 +235,7 @@ impl Rollout {
                 true => self.content_stored(&mut step, op, outcome),
                 false => self.stored(&mut step, op, outcome),
             },
+            RolloutInput::Lost { profile, version } => self.lost.add(&profile, version),
             RolloutInput::Fed(feeds) => self.fed(feeds),
             RolloutInput::Arrived { profile, version, content } => {
                 self.arrived(&mut step, profile, version, content);
@@ -336,7 +344,8 @@ impl Rollout {
         if self.give_up_in_time(step) {
             return true;
         }
-        if !self.kept.booted { self.begin_boot(step) } else { self.begin_refresh(step) }
+        let waits = !self.kept.booted || self.boot.is_some();
+        if waits { self.begin_boot(step) } else { self.begin_refresh(step) }
     }
 
     /// No update begins.
@@ -368,10 +377,12 @@ impl Rollout {
 
     /// Of profiles and templates that the plan does not have any more.
     fn forget_those_gone(&mut self) {
-        let RolloutPlan { profiles, templates, .. } = &*self.plan;
+        let RolloutPlan { profiles, templates, services, .. } = &*self.plan;
         self.kept.profiles.retain(|name, _| profiles.iter().any(|it| it.name == *name));
         self.kept.files.retain(|name, _| templates.iter().any(|it| it.name == *name));
         self.sources.retain(|name, _| profiles.iter().any(|it| it.name == *name));
+        self.lost.retain(|name| profiles.iter().any(|it| it.name == *name));
+        self.notes.retain(|name, _| services.iter().any(|it| it.name == *name));
         self.kept.pending.take_if(|pending| {
             pending.profile.as_ref().is_some_and(|it| profiles.iter().all(|has| has.name != *it))
         });
@@ -432,5 +443,6 @@ impl Hash for Rollout {
         (self.maintenance, self.ending, self.is_ready, self.hook).hash(hasher);
         (&self.plan_round, &self.plan_outcome).hash(hasher);
         (&self.requests, &self.feeds, &self.published).hash(hasher);
+        (&self.lost, &self.notes).hash(hasher);
     }
 }

@@ -38,7 +38,8 @@ impl Rollout {
             self.kept.plan_due = true;
             // One that waits for a resume comes to be a part of it.
             let none = || Round::new(RoundPurpose::Plan, VecDeque::new());
-            let mut round = self.plan_round.take().unwrap_or_else(none);
+            let waiting = self.plan_round.take().or_else(|| self.resumed(step.now.mono));
+            let mut round = waiting.unwrap_or_else(none);
             round.forced.extend(forced);
             round.rest.retain(|it| !sources.contains(it) && self.profile(it).is_some());
             round.rest.extend(sources);
@@ -46,7 +47,15 @@ impl Rollout {
             if self.is_resting() {
                 self.plan_outcome = Some(Ok(()));
             }
+        } else {
+            self.try_all_again();
         }
+    }
+
+    /// Nothing is applied yet: what has failed may have failed of what is another one now.
+    fn try_all_again(&mut self) {
+        self.kept.profiles.values_mut().for_each(|kept| kept.refused = None);
+        self.sources.values_mut().for_each(|source| source.noticed = true);
     }
 
     /// The update that a plan or a boot has led to is over.

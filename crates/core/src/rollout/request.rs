@@ -194,16 +194,16 @@ impl Rollout {
         };
         let tried = self.kept.pending.take_if(|it| is_asked(it));
         let was_adrift = tried.is_some_and(|it| it.adrift);
-        let mut round = match (self.kept.booted, was_adrift) {
-            (true, false) => Round::new(RoundPurpose::Refresh, names),
-            (true, true) => {
+        let all = self.plan.profiles.iter().map(|it| it.name.clone()).collect();
+        let mut round = match (self.boot.take(), was_adrift) {
+            (_, _) if !self.kept.booted => Round::new(RoundPurpose::Boot, all),
+            (None, false) => Round::new(RoundPurpose::Refresh, names),
+            (Some(Round { purpose, forced, .. }), false) => {
+                Round { forced, ..Round::new(purpose, all) }
+            }
+            (Some(_) | None, true) => {
                 let forced = self.plan.services.iter().map(|it| it.name.clone()).collect();
                 Round { forced, ..Round::new(RoundPurpose::Plan, names) }
-            }
-            (false, _) => {
-                self.boot = None;
-                let all = self.plan.profiles.iter().map(|it| it.name.clone());
-                Round::new(RoundPurpose::Boot, all.collect())
             }
         };
         (round.asked, round.force) = (true, force);

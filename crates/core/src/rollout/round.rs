@@ -27,6 +27,8 @@ pub(super) struct Round {
     pub(super) force: bool,
     /// Services that are told in any case.
     pub(super) forced: BTreeSet<Name>,
+    /// Profiles whose content was gone, and that were asked for once more.
+    pub(super) regained: BTreeSet<Name>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,33 +60,37 @@ impl Round {
             asked: false,
             force: false,
             forced: BTreeSet::new(),
+            regained: BTreeSet::new(),
         }
     }
 }
 
 impl Rollout {
-    /// The boot, or the rest of it once the profile that it waits for is due. `false`: not yet.
+    /// The boot, or what is left of it or of a plan, once the profile that it waits for is due.
+    /// `false`: not yet.
     pub(super) fn begin_boot(&mut self, step: &mut RolloutStep) -> bool {
-        if self.next_question().is_none_or(|at| at > step.now.mono) {
+        let now = step.now.mono;
+        if self.next_question().is_none_or(|at| at > now) {
             return false;
         }
-        let all = self.plan.profiles.iter().map(|profile| profile.name.clone());
-        let round = match self.boot.take() {
-            Some(mut round) => {
-                let is_news = |name: &Name| {
-                    !round.got.contains_key(name) || self.fed_at(name) == Some(Mono(0))
-                };
-                round.rest = all.filter(is_news).collect();
-                round
-            }
-            None => {
-                let rest = all.collect();
-                let forced = self.services_of_interrupted();
-                Round { forced, ..Round::new(RoundPurpose::Boot, rest) }
-            }
-        };
+        let round = self.resumed(now).unwrap_or_else(|| {
+            let all = self.plan.profiles.iter().map(|profile| profile.name.clone());
+            let forced = self.services_of_interrupted();
+            Round { forced, ..Round::new(RoundPurpose::Boot, all.collect()) }
+        });
         self.go_round(step, round);
         true
+    }
+
+    /// What had to wait, with those to be asked that it lacks or that are due.
+    pub(super) fn resumed(&mut self, now: Mono) -> Option<Round> {
+        let mut round = self.boot.take()?;
+        let due: BTreeSet<&Name> =
+            self.askable().filter(|(_, at)| *at <= now).map(|(name, _)| name).collect();
+        let is_news = |name: &Name| !round.got.contains_key(name) || due.contains(name);
+        let all = self.plan.profiles.iter().map(|profile| profile.name.clone());
+        round.rest = all.filter(is_news).collect();
+        Some(round)
     }
 
     /// Services of profiles whose update was under way when the last run ended: they are told even if
@@ -167,9 +173,11 @@ impl Rollout {
     fn is_settled(&self, profile: &Name) -> bool {
         let served = self.sources.get(profile).and_then(|source| source.served.as_ref());
         let kept = self.kept.profiles.get(profile);
-        served.zip(kept).is_some_and(|(served, kept)| {
-            kept.applied.iter().chain(&kept.refused).any(|it| it.is_same_content(served))
-        })
+        let is_lost = self.lost.has_any(profile);
+        !is_lost
+            && served.zip(kept).is_some_and(|(served, kept)| {
+                kept.applied.iter().chain(&kept.refused).any(|it| it.is_same_content(served))
+            })
     }
 
     pub(super) fn loaded(
@@ -238,12 +246,15 @@ impl Rollout {
         true
     }
 
-    /// It is neither the applied version nor one that has failed.
+    /// It is neither the applied version nor one that has failed; or its content is gone.
     pub(super) fn is_wanted(&self, profile: &Name, version: &Version, asked: bool) -> bool {
         self.kept.profiles.get(profile).is_none_or(|kept| {
             let is =
                 |it: &Option<Version>| it.as_ref().is_some_and(|it| it.is_same_content(version));
-            !is(&kept.applied) && (asked || !is(&kept.refused))
+            match is(&kept.applied) {
+                true => self.lost.has(profile, version),
+                false => asked || !is(&kept.refused),
+            }
         })
     }
 
@@ -365,6 +376,7 @@ impl Rollout {
             ));
             return self.missed(step, &profile, None, why, round);
         }
+        self.lost.remove(&profile, &version);
         self.retrieved(step, profile, version, round);
     }
 
@@ -397,18 +409,17 @@ impl Rollout {
             RoundPurpose::Refresh => return,
         };
         let record = self.kept.update.as_ref();
-        let fallback = |name: &Name| record.is_some_and(|it| it.versions.contains_key(name));
+        let fallback = |name: &Name| record.and_then(|it| it.versions.get(name));
         let lacks = |name: &Name| {
-            !round.got.contains_key(name) && self.applied(name).is_none() && !fallback(name)
+            let mut known = self.applied(name).into_iter().chain(fallback(name));
+            !round.got.contains_key(name) && !known.any(|it| !self.lost.has(name, it))
         };
         if self.plan.profiles.iter().any(|profile| lacks(&profile.name)) {
-            let missed = round.missed.take();
-            self.boot = Some(round);
-            if let Some(missed) = missed {
+            if let Some(missed) = round.missed.take() {
                 self.end_plan(Err(missed.trouble.clone()));
                 self.pend(step, missed);
             }
-            return;
+            return self.wait_with(round);
         }
         let mut versions = record.map(|it| it.versions.clone()).unwrap_or_default();
         versions.extend(std::mem::take(&mut round.got));

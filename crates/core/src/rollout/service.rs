@@ -14,14 +14,18 @@
 //! Each stage waits for one answer, or for a time. An answer to something else comes too late.
 
 use super::{
-    InstanceNumber, Op, ProbeOutcome, ProbeTarget, RequestCount, RolloutCommand, ServiceAction,
-    ServiceFacts, ToldState, Trouble,
+    InstanceNumber, Op, ProbeOutcome, ProbeTarget, RequestCount, RolloutCommand, RolloutStep,
+    ServiceAction, ServiceFacts, ServiceRecord, ToldState, Trouble,
 };
 use crate::{
     clock::Mono,
+    name::Name,
     plan::{HealthComparison, ReloadMethod, ServiceCheck, ServicePlan},
 };
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// How soon a check that has failed is asked again, at first and at last.
 const FIRST_REST: Duration = Duration::from_millis(100);
@@ -32,16 +36,18 @@ const LAST_LOOK: Duration = Duration::from_secs(5);
 /// What a step of a service may use.
 #[derive(Debug)]
 pub(super) struct ServiceCtx<'a> {
-    pub(super) now: Mono,
-    pub(super) plan: &'a ServicePlan,
-    pub(super) ops: &'a mut u64,
-    pub(super) commands: &'a mut Vec<RolloutCommand>,
+    now: Mono,
+    plan: &'a ServicePlan,
+    ops: &'a mut u64,
+    commands: &'a mut Vec<RolloutCommand>,
     /// The instance that the record says we have started.
-    pub(super) started: &'a mut Option<InstanceNumber>,
+    started: &'a mut Option<InstanceNumber>,
     /// Whether the record says that it ran.
-    pub(super) ran: &'a mut bool,
+    ran: &'a mut bool,
     /// How far the record says that it is.
-    pub(super) told: &'a mut ToldState,
+    told: &'a mut ToldState,
+    /// What was last told of each service.
+    notes: &'a mut BTreeMap<Name, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -110,7 +116,18 @@ pub(super) enum ServiceProgress {
 
 use ServiceProgress::{Confirmed, Failed, GoesOn};
 
-impl ServiceCtx<'_> {
+impl<'a> ServiceCtx<'a> {
+    pub(super) fn new(
+        step: &'a mut RolloutStep,
+        plan: &'a ServicePlan,
+        ServiceRecord { started, ran, told, .. }: &'a mut ServiceRecord,
+        ops: &'a mut u64,
+        notes: &'a mut BTreeMap<Name, String>,
+    ) -> ServiceCtx<'a> {
+        let (now, commands) = (step.now.mono, &mut step.commands);
+        ServiceCtx { now, plan, ops, commands, started, ran, told, notes }
+    }
+
     fn ask(&mut self, command: impl FnOnce(Op) -> RolloutCommand) -> Op {
         *self.ops += 1;
         let op = Op(*self.ops);
@@ -135,6 +152,7 @@ impl ServiceCtx<'_> {
 
     fn note(&mut self, note: String) {
         let service = self.plan.name.clone();
+        self.notes.insert(service.clone(), note.clone());
         self.commands.push(RolloutCommand::Note { service, note });
     }
 
@@ -146,6 +164,7 @@ impl ServiceCtx<'_> {
 
 impl ServiceUpdate {
     pub(super) fn begin(ctx: &mut ServiceCtx<'_>, back: bool) -> ServiceUpdate {
+        ctx.notes.remove(&ctx.plan.name);
         ServiceUpdate {
             stage: ServiceStage::Inspecting { op: ctx.inspect() },
             before: ServiceFacts::default(),

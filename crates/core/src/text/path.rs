@@ -38,6 +38,26 @@ pub fn serialize<P: PathText, S: Serializer>(path: &P, to: S) -> Result<S::Ok, S
     path.text().serialize(to)
 }
 
+/// Any number of them.
+pub mod list {
+    use super::PathText;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::path::PathBuf;
+
+    /// # Errors
+    /// As the serializer has them.
+    pub fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(paths.iter().map(PathText::text))
+    }
+
+    /// # Errors
+    /// When they are no texts.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+        let texts = Vec::<String>::deserialize(from)?;
+        Ok(texts.into_iter().filter_map(|text| PathText::read(Some(text))).collect())
+    }
+}
+
 /// # Errors
 /// When it is no text, or there is none.
 pub fn deserialize<'de, P: PathText, D: Deserializer<'de>>(from: D) -> Result<P, D::Error> {

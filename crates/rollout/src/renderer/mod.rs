@@ -131,7 +131,7 @@ mod tests {
         ) {
             StageFailure::Render { template, trouble } => (Some(template), trouble.0),
             StageFailure::Disk(trouble) => (None, trouble.0),
-            StageFailure::Edited { .. } => panic!("nobody has"),
+            StageFailure::Edited { .. } | StageFailure::Lost { .. } => panic!("nobody has"),
         };
         let (template, why) = told(6, true, 1);
         assert_eq!(template, Some(name("two")));

@@ -127,7 +127,9 @@ impl RenderAnswer {
     pub(super) fn of_failure(failure: StageFailure) -> RenderAnswer {
         let (template, Trouble(mut trouble)) = match failure {
             StageFailure::Render { template, trouble } => (Some(template), trouble),
-            StageFailure::Edited { trouble, .. } | StageFailure::Disk(trouble) => (None, trouble),
+            StageFailure::Edited { trouble, .. }
+            | StageFailure::Lost { trouble, .. }
+            | StageFailure::Disk(trouble) => (None, trouble),
         };
         trouble.truncate(trouble.floor_char_boundary(LONGEST_TROUBLE));
         RenderAnswer::Failed { template, trouble }

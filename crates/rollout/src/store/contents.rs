@@ -35,6 +35,17 @@ pub enum ContentLoss {
     Unreadable { profile: Name, source: io::Error },
 }
 
+impl ContentLoss {
+    /// It has to be got again; else the disk may give it later.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        match self {
+            ContentLoss::Missing { .. } | ContentLoss::Unusable { .. } => true,
+            ContentLoss::Unreadable { .. } => false,
+        }
+    }
+}
+
 /// A content that is stored cannot be read, with the secrets in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the secrets that are in use are not known")]

@@ -32,7 +32,7 @@ pub use render::source_digest;
 use crate::{renderer::Renderer, store::Store};
 use mainstay_core::{
     name::Name,
-    plan::TemplatePlan,
+    plan::RolloutPlan,
     rollout::{
         Content, RestoreOutcome, StageFailure, StageSet, StagedFile, StagedSet, Trouble, Version,
     },
@@ -57,17 +57,17 @@ impl Switch {
         Switch { store, renderer }
     }
 
-    /// Renders and stages. `templates` are those of the plan, `node` the facts of the node.
+    /// Renders and stages. `node`: the facts of the node.
     ///
     /// # Errors
     /// Nothing that can be seen has changed, and nothing is left behind.
     pub fn stage(
         &self,
         set: &StageSet,
-        templates: &[TemplatePlan],
+        plan: &RolloutPlan,
         node: &Value,
     ) -> Result<StagedSet, StageFailure> {
-        stage::stage(&self.rendered(set, &BTreeMap::new(), templates, node))
+        stage::stage(&self.rendered(set, &BTreeMap::new(), plan, node))
     }
 
     /// What staging would change, for people: names in place of secrets, nothing is written.
@@ -79,21 +79,21 @@ impl Switch {
         &self,
         set: &StageSet,
         unstored: &BTreeMap<Name, Arc<Content>>,
-        templates: &[TemplatePlan],
+        plan: &RolloutPlan,
         node: &Value,
     ) -> Result<Vec<Preview>, StageFailure> {
-        preview::preview(&self.rendered(set, unstored, templates, node))
+        preview::preview(&self.rendered(set, unstored, plan, node))
     }
 
     fn rendered<'a>(
         &'a self,
         set: &'a StageSet,
         unstored: &'a BTreeMap<Name, Arc<Content>>,
-        templates: &'a [TemplatePlan],
+        plan: &'a RolloutPlan,
         node: &'a Value,
     ) -> RenderSet<'a> {
         let Switch { store, renderer } = self;
-        RenderSet { store, renderer, set, unstored, templates, node }
+        RenderSet { store, renderer, set, unstored, plan, node }
     }
 
     /// Puts staged files in place.

@@ -27,7 +27,7 @@ pub struct Preview {
 }
 
 pub(super) fn preview(wanted: &RenderSet<'_>) -> Result<Vec<Preview>, StageFailure> {
-    places::each_its_own(wanted.set, wanted.templates)?;
+    places::each_its_own(wanted.store, wanted.set, wanted.plan)?;
     // Whether anything changes only the values tell.
     let real = wanted.render(ShowSecrets::Values)?;
     let named = wanted.render(ShowSecrets::Names)?;

@@ -4,12 +4,12 @@ use super::destination::digest_of_parts;
 use crate::{
     profile,
     renderer::{Output, RenderRequest, Renderer, TemplateRequest, template_files},
-    store::Store,
+    store::{ContentLoss, Store},
     template::{Mask, ProfileScope, ShowSecrets, source},
 };
 use mainstay_core::{
     name::Name,
-    plan::TemplatePlan,
+    plan::{RolloutPlan, TemplatePlan},
     rollout::{Content, Digest, StageFailure, StageSet, Trouble},
 };
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub(super) struct RenderSet<'a> {
     pub(super) set: &'a StageSet,
     /// Contents that are not in the store.
     pub(super) unstored: &'a BTreeMap<Name, Arc<Content>>,
-    pub(super) templates: &'a [TemplatePlan],
+    pub(super) plan: &'a RolloutPlan,
     pub(super) node: &'a Value,
 }
 
@@ -93,7 +93,17 @@ impl<'a> RenderSet<'a> {
         for (name, version) in &self.set.profiles {
             let content = match self.unstored.get(name) {
                 Some(content) => content.clone(),
-                None => Arc::new(self.store.content(name, version).map_err(disk)?),
+                None => {
+                    let lost = |it: ContentLoss| match it.is_gone() {
+                        true => StageFailure::Lost {
+                            profile: name.clone(),
+                            version: Box::new(version.clone()),
+                            trouble: Trouble(it.to_string()),
+                        },
+                        false => disk(it),
+                    };
+                    Arc::new(self.store.content(name, version).map_err(lost)?)
+                }
             };
             let mask = ProfileScope::secrets_of(&content)
                 .map_err(|error| disk(format!("profile '{name}': {error}")))?;
@@ -105,7 +115,7 @@ impl<'a> RenderSet<'a> {
 
     fn wanted(&self) -> Result<Vec<(&'a TemplatePlan, Option<Digest>)>, StageFailure> {
         let by_name: BTreeMap<&Name, &TemplatePlan> =
-            self.templates.iter().map(|it| (&it.name, it)).collect();
+            self.plan.templates.iter().map(|it| (&it.name, it)).collect();
         let wanted = self.set.templates.iter().map(|wanted| {
             let plan = by_name.get(&wanted.template).copied().ok_or_else(|| {
                 let template = wanted.template.clone();

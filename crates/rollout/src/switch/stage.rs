@@ -32,8 +32,8 @@ struct Change<'a> {
 }
 
 pub(super) fn stage(wanted: &RenderSet<'_>) -> Result<StagedSet, StageFailure> {
-    let RenderSet { store, set, templates, .. } = wanted;
-    places::each_its_own(set, templates)?;
+    let RenderSet { store, set, plan, .. } = wanted;
+    places::each_its_own(store, set, plan)?;
     let rendered = wanted.render(ShowSecrets::Values)?;
     let (mut changes, mut unchanged, mut edited) = (Vec::new(), BTreeMap::new(), Vec::new());
     let mut directories = Directories::default();

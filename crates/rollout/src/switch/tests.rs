@@ -5,7 +5,7 @@ mod power_cut;
 use super::*;
 use crate::{crash, profile::Document, test_dir::TestDir};
 use mainstay_core::{
-    plan::ProfileFormat,
+    plan::{ProfileFormat, ProfilePlan, ProfileSource, TemplatePlan},
     rollout::{Digest, SecretValue, StageTemplate},
     text::Secret,
 };
@@ -26,6 +26,9 @@ struct Place {
     dir: TestDir,
     switch: Switch,
     templates: Vec<TemplatePlan>,
+    /// The file of the profile `app`, and the configuration.
+    profile: PathBuf,
+    configuration: PathBuf,
     expected: BTreeMap<Name, Digest>,
     force: bool,
 }
@@ -47,7 +50,8 @@ impl Place {
 
     /// What is there already.
     fn found_in(dir: TestDir) -> Place {
-        let store = Store::open(dir.path()).expect("a store");
+        fs::create_dir_all(dir.path().join("state")).expect("a directory");
+        let store = Store::open(&dir.path().join("state")).expect("a store");
         let template = |it: &str, src: &str, dst: &str| TemplatePlan {
             name: name(it),
             src: dir.path().join("src").join(src),
@@ -65,7 +69,10 @@ impl Place {
             template("d", "d", "d"),
         ];
         let switch = Switch::new(store, Renderer::Here);
-        Place { dir, switch, templates, expected: BTreeMap::new(), force: false }
+        let (profile, configuration) =
+            (dir.path().join("app.json"), dir.path().join("mainstay.toml"));
+        let expected = BTreeMap::new();
+        Place { dir, switch, templates, profile, configuration, expected, force: false }
     }
 
     fn set(&self, word: &str) -> StageSet {
@@ -94,7 +101,24 @@ impl Place {
     }
 
     fn stage_set(&self, set: &StageSet) -> Result<StagedSet, StageFailure> {
-        self.switch.stage(set, &self.templates, &json!({}))
+        self.switch.stage(set, &self.plan(), &json!({}))
+    }
+
+    fn plan(&self) -> RolloutPlan {
+        let source = ProfileSource::File { path: self.profile.clone() };
+        RolloutPlan {
+            refresh_interval: Duration::from_secs(30),
+            failure_timeout: Duration::from_secs(900),
+            on_failure: None,
+            exit_on_failure: false,
+            signal_files: None,
+            wave: None,
+            cloudwatch: None,
+            profiles: vec![ProfilePlan { name: name("app"), source, format: None }],
+            templates: self.templates.clone(),
+            services: Vec::new(),
+            configuration: vec![self.configuration.clone()],
+        }
     }
 
     /// A whole update that goes well.
@@ -327,12 +351,60 @@ fn one_place_under_two_paths_is_told_before_anything_is_staged() {
     let of_b =
         StageSet { templates: vec![place.set("two").templates.remove(1)], ..place.set("two") };
     assert!(place.stage_set(&of_b).is_err(), "also of a set that the other one is not in");
-    assert!(place.switch.preview(&of_b, &BTreeMap::new(), &place.templates, &json!({})).is_err());
+    assert!(place.switch.preview(&of_b, &BTreeMap::new(), &place.plan(), &json!({})).is_err());
     place.templates[1].dst = root.join("sources/a.j2");
     let source = told(&place);
-    assert!(source.contains("template 'a' is made from"), "{source}");
+    assert!(source.contains("template 'a' is made of"), "{source}");
     assert_eq!(place.seen(), all("one"));
     assert_eq!(place.entries().len(), 4, "{:?}", place.entries());
+}
+
+#[test]
+fn what_a_rollout_needs_is_nobodys_destination_whatever_links_lead_there() {
+    let mut place = Place::new("needed");
+    place.apply("one");
+    let root = place.dir.path().to_owned();
+    place.dir.write("real/app.json", "{}");
+    place.dir.write("mainstay.toml", "");
+    symlink(&root, root.join("link")).expect("a link");
+    symlink("real/app.json", root.join("app.json")).expect("a link");
+    let told = |place: &Place| match place.stage("two") {
+        Err(StageFailure::Disk(trouble)) => trouble.0,
+        other => panic!("{other:?}"),
+    };
+    for (dst, why) in [
+        ("link/app.json", "the file of profile 'app'"),
+        ("real/app.json", "the file of profile 'app'"),
+        ("link/real", "the file of profile 'app'"),
+        ("link/mainstay.toml", "the configuration"),
+        ("state/rollout/kept", "lies in the state directory"),
+        ("link/state/other", "lies in the state directory"),
+        ("link/state", "the state directory"),
+        ("link/src", "what template"),
+    ] {
+        place.templates[1].dst = root.join(dst);
+        let told = told(&place);
+        assert!(told.contains(why) && told.contains("template 'b'"), "{dst}: {told}");
+    }
+    assert_eq!(place.seen(), all("one"));
+}
+
+#[test]
+fn a_content_that_is_torn_or_gone_is_told_as_such_and_not_as_a_disk() {
+    let place = Place::new("gone");
+    let set = place.set("one");
+    let contents = place.switch.store.path().join("contents");
+    for entry in fs::read_dir(&contents).expect("there") {
+        fs::write(entry.expect("there").path(), "").expect("torn");
+    }
+    for _ in 0..2 {
+        match place.stage_set(&set) {
+            Err(StageFailure::Lost { profile, version, .. }) => {
+                assert_eq!((profile, Some(&*version)), (name("app"), set.profiles.values().next()));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
@@ -366,7 +438,7 @@ fn a_preview_shows_what_would_change_and_no_secret() {
     // As long as the applied version is kept, its secrets are known.
     let one = place.set("one");
     let preview = |place: &Place, set: &StageSet| {
-        place.switch.preview(set, &BTreeMap::new(), &place.templates, &json!({})).expect("valid")
+        place.switch.preview(set, &BTreeMap::new(), &place.plan(), &json!({})).expect("valid")
     };
     assert_eq!(preview(&place, &one), []);
     let shown = preview(&place, &place.set("two"));
@@ -416,7 +488,7 @@ fn a_crash_at_any_step_of_an_update_leaves_all_old_or_all_new() {
         place.apply("one");
         let set = place.set("two");
         crash::until(steps);
-        let staged = place.switch.stage(&set, &place.templates, &json!({}));
+        let staged = place.switch.stage(&set, &place.plan(), &json!({}));
         let record = staged.ok().map(|set| set.changed);
         let switched = record.as_ref().is_some_and(|files| place.switch.switch(files).is_ok());
         let lived = crash::survive();

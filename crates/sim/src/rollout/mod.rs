@@ -46,6 +46,9 @@ pub struct RolloutWorld {
     pub unfit: BTreeSet<u8>,
     /// A disk that takes nothing.
     pub full_disk: bool,
+    /// Contents that were stored and are gone; and a disk that loses all that it takes.
+    pub lost: BTreeSet<(Name, u8)>,
+    pub loses_all: bool,
     /// Commands that nobody has carried out yet.
     pub open: VecDeque<RolloutCommand>,
     pub now: u64,
@@ -93,6 +96,8 @@ impl RolloutWorld {
             unrenderable: BTreeSet::new(),
             unfit: BTreeSet::new(),
             full_disk: false,
+            lost: BTreeSet::new(),
+            loses_all: false,
             open: VecDeque::new(),
             now: SECOND,
             wake: None,
@@ -196,8 +201,11 @@ impl RolloutWorld {
                 let outcome = source.answer(fresh);
                 RolloutInput::Loaded { op, profile, outcome, not_before }
             }
-            RolloutCommand::Store { op, .. } => {
+            RolloutCommand::Store { op, profile, version, .. } => {
                 let outcome = self.disk();
+                if outcome.is_ok() && !self.loses_all {
+                    self.lost.remove(&(profile, version.digest.0[0]));
+                }
                 RolloutInput::Stored { op, outcome }
             }
             RolloutCommand::Stage { op, set } => {
@@ -288,6 +296,14 @@ impl RolloutWorld {
     fn stage(&mut self, set: &StageSet) -> Result<StagedSet, StageFailure> {
         let mut staged = StagedSet::default();
         let version = |name: &Name| Some(set.profiles.get(name)?.digest.0[0]);
+        let is_lost = |(name, version): &(&Name, &Version)| {
+            self.lost.contains(&((*name).clone(), version.digest.0[0]))
+        };
+        if let Some((profile, version)) = set.profiles.iter().find(is_lost) {
+            let (profile, version) = (profile.clone(), Box::new(version.clone()));
+            let trouble = Trouble(format!("the content of profile '{profile}' is not there"));
+            return Err(StageFailure::Lost { profile, version, trouble });
+        }
         let contents: Vec<(Name, u8)> = set
             .templates
             .iter()
@@ -388,7 +404,7 @@ impl Hash for RolloutWorld {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         (&self.machine, &self.kept, &self.files, &self.copies, &self.sources).hash(hasher);
         (&self.services, self.full_disk, self.now, self.wake, &self.hooks).hash(hasher);
-        (self.is_ready, self.has_exited).hash(hasher);
+        (self.is_ready, self.has_exited, &self.lost, self.loses_all).hash(hasher);
         for command in &self.open {
             format!("{command:?}").hash(hasher);
         }

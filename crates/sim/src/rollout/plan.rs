@@ -63,6 +63,7 @@ impl Draft {
             profiles: profiles.split_whitespace().map(profile).collect(),
             templates: templates.iter().map(template).collect(),
             services: services.iter().map(service).collect(),
+            configuration: Vec::new(),
         })
     }
 

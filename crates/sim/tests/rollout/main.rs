@@ -1,8 +1,10 @@
 //! The machine of rollouts in small worlds: as stories, one for each case that somebody has thought
-//! of (`stories`, `failures`, `services`, `steered`), and in every order of events (`exhaustive`).
+//! of (`stories`, `failures`, `hindered`, `services`, `steered`), and in every order of events
+//! (`exhaustive`).
 
 mod exhaustive;
 mod failures;
+mod hindered;
 mod ready;
 mod services;
 mod steered;

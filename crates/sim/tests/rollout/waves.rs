@@ -283,16 +283,19 @@ fn an_update_that_fails_is_pending_in_place_of_a_source_that_does() {
 #[test]
 fn a_refresh_of_a_conductor_is_under_way_until_its_source_has_answered() {
     let mut world = conductor_with_two();
-    let polls =
-        |world: &RolloutWorld| world.machine.as_ref().is_some_and(|it| it.is_polling(&app()));
+    let asks = |world: &RolloutWorld, known: &WaveReport| {
+        world.machine.as_ref().is_some_and(|it| it.asks_for_fleet(&app(), Some(known)))
+    };
     let refresh = RolloutRequest::Refresh { profile: Some(app()), force: false };
     for serves in [Some(3), None] {
-        assert!(!polls(&world));
+        let known = report(&world);
+        assert!(!asks(&world, &known));
         source(&mut world).serves = serves;
         assert_eq!(world.ask(refresh.clone()), Ok(()));
-        assert!(polls(&world));
+        assert!(asks(&world, &known));
         world.run();
-        assert!(!polls(&world), "it has answered, or has failed");
+        assert!(!asks(&world, &report(&world)), "it has answered, or has failed");
+        assert_eq!(asks(&world, &known), serves.is_some(), "until the fleet has heard of it");
     }
     assert_eq!(world.phase(), RolloutPhase::Pending);
     // Asked again it is pending anew, with all of its time.

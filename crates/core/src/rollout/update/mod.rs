@@ -11,13 +11,15 @@
 //! The record is kept from `Switching` on. A way back that fails goes on with the services that are
 //! left, and never turns round.
 
+mod tell;
+
 use super::{
     AppliedVersion, Digest, HISTORY, Op, RestoreOutcome, Rollout, RolloutCommand, RolloutStage,
     RolloutStep, ServiceRecord, StageFailure, StageSet, StageTemplate, StagedFile, StagedSet,
     ToldState, Trouble, UpdateCause, UpdateFailure, UpdateRecord, Version,
     failure::{Blame, Reached},
-    round::{MissedProfile, Round, RoundPurpose},
-    service::{ServiceCtx, ServiceProgress, ServiceUpdate},
+    round::{Round, RoundPurpose},
+    service::ServiceUpdate,
 };
 use crate::{
     clock::Mono,
@@ -193,6 +195,9 @@ impl Rollout {
                 let blame = templates.into_iter().next().map_or(Blame::Update, Blame::Template);
                 self.fail_update(step, &blame, why);
             }
+            Err(StageFailure::Lost { profile, version, trouble }) => {
+                self.regain(step, profile, *version, trouble);
+            }
             Err(StageFailure::Disk(Trouble(why))) => self.fail_update(step, &Blame::Disk, why),
         }
     }
@@ -334,117 +339,6 @@ impl Rollout {
         }
     }
 
-    /// Tells the services of the record from this one on, or tells them that it is over; behind the last
-    /// it is. While the node ends none is begun: the next start goes on.
-    fn tell_from(&mut self, step: &mut RolloutStep, from: usize, back: bool) {
-        match (self.next_service(from, back), back) {
-            (Some(_), _) if self.ending => self.stage = RolloutStage::Idle,
-            (Some(at), _) => {
-                let Some(service) = self.begin_service(step, at, back) else { return };
-                if let Some(update) = self.update() {
-                    update.stage = match back {
-                        false => UpdateStage::Telling { at, service },
-                        true => UpdateStage::Returning { at, service },
-                    };
-                }
-            }
-            (None, false) => self.commit(step),
-            (None, true) => self.conclude_failure(step),
-        }
-    }
-
-    /// The next one that is to be told; on the way back, that may have heard of the update.
-    fn next_service(&self, from: usize, back: bool) -> Option<usize> {
-        let record = self.kept.update.as_ref()?;
-        let is_concerned = |entry: &ServiceRecord| match (entry.told, back) {
-            (ToldState::Untold | ToldState::Back, false) => true,
-            (ToldState::Telling | ToldState::Confirmed, false) => false,
-            (ToldState::Telling | ToldState::Confirmed, true) => true,
-            // An agent before has told it.
-            (ToldState::Untold, true) => entry.ran,
-            (ToldState::Back, true) => false,
-        };
-        let is_next =
-            |entry: &ServiceRecord| is_concerned(entry) && self.service(&entry.service).is_some();
-        let mut entries = record.services.iter().enumerate().skip(from);
-        entries.find(|(_, entry)| is_next(entry)).map(|(at, _)| at)
-    }
-
-    fn begin_service(
-        &mut self,
-        step: &mut RolloutStep,
-        at: usize,
-        back: bool,
-    ) -> Option<ServiceUpdate> {
-        let entry = self.kept.update.as_mut()?.services.get_mut(at)?;
-        let plan = self.plan.services.iter().find(|it| it.name == entry.service)?;
-        let ctx = &mut ServiceCtx {
-            now: step.now.mono,
-            plan,
-            ops: &mut self.ops,
-            commands: &mut step.commands,
-            started: &mut entry.started,
-            ran: &mut entry.ran,
-            told: &mut entry.told,
-        };
-        Some(ServiceUpdate::begin(ctx, back))
-    }
-
-    /// Lets the service that is told or returns take an answer, or the time.
-    pub(super) fn tell_service(
-        &mut self,
-        step: &mut RolloutStep,
-        input: impl FnOnce(&mut ServiceUpdate, &mut ServiceCtx<'_>) -> ServiceProgress,
-    ) {
-        let RolloutStage::Updating(update) = &mut self.stage else { return };
-        let (at, service, back) = match &mut update.stage {
-            UpdateStage::Telling { at, service } => (*at, service, false),
-            UpdateStage::Returning { at, service } => (*at, service, true),
-            UpdateStage::Staging { .. }
-            | UpdateStage::Checking { .. }
-            | UpdateStage::Switching { .. }
-            | UpdateStage::Restoring { .. } => return,
-        };
-        let Some(entry) = self.kept.update.as_mut().and_then(|it| it.services.get_mut(at)) else {
-            return;
-        };
-        let Some(plan) = self.plan.services.iter().find(|it| it.name == entry.service) else {
-            return;
-        };
-        let ctx = &mut ServiceCtx {
-            now: step.now.mono,
-            plan,
-            ops: &mut self.ops,
-            commands: &mut step.commands,
-            started: &mut entry.started,
-            ran: &mut entry.ran,
-            told: &mut entry.told,
-        };
-        let name = plan.name.clone();
-        match (input(service, ctx), back) {
-            (ServiceProgress::GoesOn, _) => {}
-            (ServiceProgress::Confirmed, false) => {
-                entry.told = ToldState::Confirmed;
-                self.tell_from(step, at + 1, back);
-            }
-            (ServiceProgress::Confirmed, true) => {
-                entry.told = ToldState::Back;
-                self.tell_from(step, at + 1, back);
-            }
-            (ServiceProgress::Failed(trouble), false) => {
-                let why = format!("service '{name}': {trouble}");
-                self.fail_update(step, &Blame::Service(name), why);
-            }
-            // The next start goes on with the way back.
-            (ServiceProgress::Failed(_), true) if self.ending => self.stage = RolloutStage::Idle,
-            (ServiceProgress::Failed(trouble), true) => {
-                entry.told = ToldState::Back;
-                self.note_adrift(format!("service '{name}' cannot go back: {trouble}"));
-                self.tell_from(step, at + 1, back);
-            }
-        }
-    }
-
     /// All is well: what was retrieved is applied, and the record goes.
     fn commit(&mut self, step: &mut RolloutStep) {
         let stage = std::mem::replace(&mut self.stage, RolloutStage::Idle);
@@ -570,21 +464,21 @@ impl Rollout {
             record.failure = Some(UpdateFailure { profile, failure: why, adrift: false });
             return self.restore(step);
         }
-        let version = profile.as_ref().and_then(|it| update.versions.get(it)).cloned();
-        let version = version.filter(|_| *blame != Blame::Disk);
-        let purpose = update.round.purpose;
+        let (versions, round) = (update.versions.clone(), update.round.clone());
         self.stage = RolloutStage::Idle;
         self.retain(step);
-        if purpose != RoundPurpose::Refresh {
+        if round.purpose != RoundPurpose::Refresh {
             self.end_plan(Err(Trouble(why.clone())));
         }
-        match (&version, profile) {
-            // It is tried again: it is not the version's fault.
-            (None, Some(profile)) => {
-                let missed = MissedProfile { profile, version: None, trouble: Trouble(why) };
-                self.pend(step, missed);
+        match blame {
+            Blame::Disk | Blame::Content(_) => {
+                self.put_off(versions, round);
+                self.hinder(step, profile, why);
             }
-            (_, profile) => self.came_back(step, profile, version, Trouble(why), Reached::Staging),
+            Blame::Template(_) | Blame::Service(_) | Blame::Update => {
+                let version = profile.as_ref().and_then(|it| versions.get(it)).cloned();
+                self.came_back(step, profile, version, Trouble(why), Reached::Staging);
+            }
         }
     }
 }
