@@ -89,7 +89,7 @@ pub fn ignored() -> Vec<i32> {
 }
 
 /// Sets a disposition back. Fit for a child between clone and exec: one system call.
-pub(crate) fn set_default(signal: i32) {
+pub fn set_default(signal: i32) {
     let action: Disposition = [0; 8];
     let nowhere: *mut Disposition = ptr::null_mut();
     // SAFETY: the kernel reads a zeroed record from a buffer that is large enough.

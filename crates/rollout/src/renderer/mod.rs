@@ -1,5 +1,5 @@
-//! Rendering, in a process of its own: what a template makes on its way to its text has no bounds but
-//! those of a process, and the agent needs its memory and its thread.
+//! Rendering and compiling, in a process of its own: what a template makes on its way to its text, and
+//! how deep it goes, has no bounds but those of a process, and the agent needs its memory and its thread.
 //!
 //! ```text
 //!  agent ── request: profiles, secrets, paths of templates ──► this program as `__render`
@@ -8,20 +8,36 @@
 //! ```
 //!
 //! One process renders all templates of an update. What it is told goes through a pipe alone: its
-//! arguments, its environment and the disk show no secret, and it leaves no core. If it dies, it is
-//! the template that it was at which has died.
+//! arguments, its environment and the disk show no secret, and it leaves no core. If it dies of a limit,
+//! it is the template that it was at which has died. What else ends it, or holds it up, is no template's
+//! fault.
 
+mod inside;
+mod pieces;
 mod process;
 mod protocol;
 mod work;
 
-pub use process::serve;
+pub use inside::serve;
 pub(crate) use work::files as template_files;
 
 use crate::template::{Cause, Rendered, TemplateError};
-use mainstay_core::rollout::{StageFailure, Trouble};
+use mainstay_core::{
+    name::Name,
+    rollout::{StageFailure, Trouble},
+};
+use process::{Patience, Process};
+use protocol::{Broken, SourceFile, collect, compile_question, take_compiled};
 pub(crate) use protocol::{RenderRequest, TemplateRequest};
-use std::{collections::BTreeMap, path::PathBuf};
+use rustix::process::Signal;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    os::unix::process::ExitStatusExt,
+    path::PathBuf,
+    process::ExitStatus,
+    time::Duration,
+};
 
 /// The argument by which this program becomes the process that renders.
 pub const ARGUMENT: &str = "__render";
@@ -32,6 +48,9 @@ const MEMORY: u64 = 512 << 20;
 const LARGEST_SET: usize = 256 << 20;
 /// Of a processor, for one template.
 const SECONDS: u64 = 10;
+/// On the wall, for one template and for all of them: a disk may not answer.
+const PATIENCE: Patience =
+    Patience { silence: Duration::from_secs(30), all: Duration::from_secs(120) };
 
 /// What a template makes.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,35 +84,74 @@ impl Renderer {
             return Ok(Vec::new());
         }
         let bytes = request.to_bytes().map_err(|error| broken(&error))?;
-        match self {
-            Renderer::Process { program } => process::render(program, &bytes, request),
+        let (broke, process) = match self {
+            Renderer::Process { program } => {
+                let started = Process::start(program, &bytes, PATIENCE);
+                let mut process = started.map_err(|error| broken(&error))?;
+                match collect(&mut process.output, count) {
+                    Ok(made) => return Ok(made),
+                    Err(broke) => (broke, Some(process)),
+                }
+            }
             #[cfg(test)]
             Renderer::Here => {
-                use protocol::{Broken, collect};
                 let mut answers = Vec::new();
                 work::serve(&bytes[..], &mut answers, || Ok(())).map_err(|error| broken(&error))?;
-                collect(&answers[..], count).map_err(|it| match it {
-                    Broken::Failed(failure) => failure,
-                    Broken::Ended { .. } => broken(&"its answers break off"),
-                    Broken::TooMuch { made } => too_much(request, made),
-                    Broken::Garbled(error) => broken(&error),
-                })
+                match collect(&answers[..], count) {
+                    Ok(made) => return Ok(made),
+                    Err(broke) => (broke, None),
+                }
+            }
+        };
+        Err(why_broken(request, broke, process))
+    }
+
+    /// The names that each template's scope has to have, or why it is none; in their order.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    pub fn compile(
+        &self,
+        templates: impl IntoIterator<Item = (Name, PathBuf)>,
+    ) -> io::Result<Vec<Result<BTreeSet<String>, TemplateError>>> {
+        let file = |(template, path)| SourceFile { template, path };
+        let files: Vec<SourceFile> = templates.into_iter().map(file).collect();
+        let mut compiled = Vec::new();
+        // One of which the process dies is followed by another process for the rest.
+        while let Some(rest) = files.get(compiled.len()..).filter(|rest| !rest.is_empty()) {
+            let question = compile_question(rest)?;
+            match self {
+                Renderer::Process { program } => {
+                    let mut process = Process::start(program, &question, PATIENCE)?;
+                    while let Some(one) = take_compiled(&mut process.output)? {
+                        compiled.push(one);
+                    }
+                    let Some(SourceFile { template, .. }) = files.get(compiled.len()) else {
+                        break;
+                    };
+                    let status = process.status()?.ok_or(io::ErrorKind::TimedOut)?;
+                    let cause = guilt(status).ok_or_else(|| io::Error::other(ended(status)))?;
+                    let (template, place) = (template.clone(), None);
+                    compiled.push(Err(TemplateError { template, place, cause }));
+                }
+                #[cfg(test)]
+                Renderer::Here => {
+                    let mut answers = Vec::new();
+                    work::serve(&question[..], &mut answers, || Ok(()))?;
+                    let mut answers = &answers[..];
+                    while let Some(one) = take_compiled(&mut answers)? {
+                        compiled.push(one);
+                    }
+                }
             }
         }
+        Ok(compiled)
     }
 }
 
 /// No template is to blame.
 fn broken(why: &dyn std::fmt::Display) -> StageFailure {
     StageFailure::Disk(Trouble(format!("cannot render templates: {why}")))
-}
-
-fn too_much(request: &RenderRequest, made: usize) -> StageFailure {
-    let why = format!("with it the update makes more than {} MiB", LARGEST_SET >> 20);
-    match request.templates.get(made) {
-        Some(template) => died(template, Cause::Refused(why)),
-        None => broken(&why),
-    }
 }
 
 /// The template that was rendered is.
@@ -103,46 +161,66 @@ fn died(template: &TemplateRequest, cause: Cause) -> StageFailure {
     StageFailure::Render { template, trouble: Trouble(error.to_string()) }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::ExitStatus;
-
-    #[test]
-    fn an_end_is_told_of_the_template_at_which_it_came() {
-        use std::os::unix::process::ExitStatusExt;
-        let name = |text: &str| mainstay_core::name::Name::new(text).expect("a name");
-        let template = |it: &str| TemplateRequest {
-            name: name(it),
-            src: PathBuf::from(it),
-            profiles: Vec::new(),
-        };
-        let request = RenderRequest {
-            show: crate::template::ShowSecrets::Values,
-            node: serde_json::Value::Null,
-            profiles: BTreeMap::new(),
-            templates: vec![template("one"), template("two")],
-        };
-        let told = |signal: i32, ready: bool, made: usize| match process::why_ended(
-            &request,
-            ready,
-            made,
-            ExitStatus::from_raw(signal),
-        ) {
-            StageFailure::Render { template, trouble } => (Some(template), trouble.0),
-            StageFailure::Disk(trouble) => (None, trouble.0),
-            StageFailure::Edited { .. } | StageFailure::Lost { .. } => panic!("nobody has"),
-        };
-        let (template, why) = told(6, true, 1);
-        assert_eq!(template, Some(name("two")));
-        assert_eq!(why, "template 'two': it needs more than 512 MiB of memory");
-        let (template, why) = told(24, true, 0);
-        assert_eq!(template, Some(name("one")));
-        assert_eq!(why, "template 'one': it takes more than 10 s");
-        assert_eq!(told(9, true, 0).0, Some(name("one")));
-        let (template, why) = told(6, false, 0);
-        assert!(template.is_none() && why.contains("the profiles need"), "{why}");
-        let (template, why) = told(101 << 8, true, 1);
-        assert!(template.is_none() && why.contains("101"), "{why}");
+fn why_broken(request: &RenderRequest, broke: Broken, process: Option<Process>) -> StageFailure {
+    match broke {
+        Broken::Failed(failure) => failure,
+        Broken::TooMuch { made } => {
+            let why = format!("with it the update makes more than {} MiB", LARGEST_SET >> 20);
+            match request.templates.get(made) {
+                Some(template) => died(template, Cause::Refused(why)),
+                None => broken(&why),
+            }
+        }
+        Broken::Garbled(error) => broken(&error),
+        Broken::Late { made } => late(request, made),
+        Broken::Ended { ready, made } => match process.map(Process::status) {
+            Some(Ok(Some(status))) => why_ended(request, ready, made, status),
+            Some(Ok(None)) => late(request, made),
+            Some(Err(error)) => broken(&error),
+            None => broken(&"its answers break off"),
+        },
     }
 }
+
+fn late(request: &RenderRequest, made: usize) -> StageFailure {
+    let Patience { silence, all } = PATIENCE;
+    let at = request.templates.get(made).map(|it| format!(", at template '{}'", it.name));
+    let (silence, all, at) = (silence.as_secs(), all.as_secs(), at.unwrap_or_default());
+    broken(&format!(
+        "nothing has come for {silence} s, or not all in {all} s{at}: is its disk slow?"
+    ))
+}
+
+/// What its end says, after so many templates.
+fn why_ended(
+    request: &RenderRequest,
+    ready: bool,
+    made: usize,
+    status: ExitStatus,
+) -> StageFailure {
+    let template = request.templates.get(made);
+    match (guilt(status), template) {
+        (Some(cause), Some(template)) if ready => died(template, cause),
+        (Some(cause), _) => broken(&format!("the profiles are too large: {cause}")),
+        (None, _) => broken(&ended(status)),
+    }
+}
+
+/// Which limit it has died of. `None`: of something else, or of somebody else.
+fn guilt(status: ExitStatus) -> Option<Cause> {
+    let limits = [
+        // An allocation that fails.
+        (Signal::ABORT, Cause::Memory { bytes: MEMORY }),
+        (Signal::XCPU, Cause::Slow { seconds: SECONDS }),
+        (Signal::SEGV, Cause::Deep),
+    ];
+    let is = |signal: Signal| status.signal() == Some(signal.as_raw());
+    limits.into_iter().find(|(signal, _)| is(*signal)).map(|(_, cause)| cause)
+}
+
+fn ended(status: ExitStatus) -> String {
+    format!("the process that renders them ended: {status}")
+}
+
+#[cfg(test)]
+mod tests;

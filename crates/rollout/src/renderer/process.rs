@@ -1,145 +1,165 @@
-//! The process that renders, from both sides.
+//! The process that renders, from outside: started, told, heard, and over in time.
+//!
+//! Its pipes are waited for until it has been silent for too long, or all of it takes too long; then it
+//! is killed. One that cannot even be killed, as its disk does not answer, is left behind and reaped
+//! later.
 
-use super::{
-    ARGUMENT, MEMORY, Output, RenderRequest, SECONDS, TemplateRequest, broken, died,
-    protocol::{Broken, collect},
-    too_much, work,
-};
-use crate::template::Cause;
-use mainstay_core::rollout::{StageFailure, Trouble};
-use mainstay_sys::memory::set_oom_score;
+use super::ARGUMENT;
 use rustix::{
-    process::{
-        DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior,
-        set_parent_process_death_signal, setrlimit,
-    },
-    time::{ClockId, clock_gettime},
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    process::{Pid, PidfdFlags, pidfd_open},
 };
 use std::{
-    fs::{self, File},
-    io::{self, BufReader, BufWriter, Write},
-    os::{fd::AsFd, unix::process::ExitStatusExt},
+    io::{self, BufReader, Read, Write},
+    os::fd::AsFd,
     path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ChildStdout, Command, ExitStatus, Stdio},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
-/// Of a process that ends by itself, and has not done what it was told.
-const FAILED: i32 = 1;
-/// Of one that has found a mistake of ours.
-const PANICKED: i32 = 101;
+/// Those that could not be killed, and how many may be there.
+static LEFT_BEHIND: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+const MOST_LEFT_BEHIND: usize = 4;
+/// How soon a process is gone that was killed.
+const KILLED_IN: Duration = Duration::from_secs(1);
 
-/// When memory runs out, this process goes before all others.
-const FIRST_TO_GO: i32 = 1000;
+/// How long it may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    pub(super) silence: Duration,
+    pub(super) all: Duration,
+}
+
+pub(super) struct Process {
+    child: Killed,
+    /// Ends with `TimedOut` when its time is over.
+    pub(super) output: BufReader<Waited<ChildStdout>>,
+    patience: Patience,
+}
 
 /// Killed and reaped, whatever comes.
-struct Renders(Child);
+struct Killed(Option<Child>);
 
-impl Drop for Renders {
-    fn drop(&mut self) {
-        // Both fail only of one that is reaped.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A pipe that does not wait for ever.
+pub(super) struct Waited<T> {
+    pipe: T,
+    silence: Duration,
+    end: Instant,
 }
 
-/// Starts one, tells it what to do and takes what it makes.
-pub(super) fn render(
-    program: &Path,
-    bytes: &[u8],
-    request: &RenderRequest,
-) -> Result<Vec<Output>, StageFailure> {
-    let mut renders = Command::new(program)
-        .arg(ARGUMENT)
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map(Renders)
-        .map_err(|error| broken(&error))?;
-    // It reads all before it answers. If it dies first, why is found below.
-    let told = renders.0.stdin.take().map(|mut it| it.write_all(bytes));
-    let answers = renders.0.stdout.take().map(BufReader::new);
-    let (Some(_), Some(answers)) = (told, answers) else { return Err(broken(&"it has no pipes")) };
-    match collect(answers, request.templates.len()) {
-        Ok(made) => Ok(made),
-        Err(Broken::Failed(failure)) => Err(failure),
-        Err(Broken::TooMuch { made }) => Err(too_much(request, made)),
-        Err(Broken::Garbled(error)) => Err(broken(&error)),
-        Err(Broken::Ended { ready, made }) => match renders.0.wait() {
-            Ok(status) => Err(why_ended(request, ready, made, status)),
-            Err(error) => Err(broken(&error)),
-        },
-    }
-}
-
-/// What its end says, after so many templates.
-pub(super) fn why_ended(
-    request: &RenderRequest,
-    ready: bool,
-    made: usize,
-    status: ExitStatus,
-) -> StageFailure {
-    let template: Option<&TemplateRequest> = request.templates.get(made).filter(|_| ready);
-    let is = |signal: Signal| status.signal() == Some(signal.as_raw());
-    match template {
-        // An allocation that fails.
-        Some(template) if is(Signal::ABORT) => died(template, Cause::Memory { bytes: MEMORY }),
-        Some(template) if is(Signal::XCPU) => died(template, Cause::Slow { seconds: SECONDS }),
-        Some(template) if status.signal().is_some() => {
-            died(template, Cause::Refused(format!("the process that renders it died: {status}")))
+impl Process {
+    /// Starts one, and tells it all of its work.
+    pub(super) fn start(program: &Path, work: &[u8], patience: Patience) -> io::Result<Process> {
+        let mut left = LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner);
+        left.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        if left.len() >= MOST_LEFT_BEHIND {
+            let why = format!("{MOST_LEFT_BEHIND} processes before hang, and cannot be killed");
+            return Err(io::Error::other(why));
         }
-        None if is(Signal::ABORT) => StageFailure::Disk(Trouble(format!(
-            "cannot render templates: the profiles need more than {} MiB of memory",
-            MEMORY >> 20
-        ))),
-        Some(_) | None => broken(&format!("the process that renders them ended: {status}")),
+        drop(left);
+        let mut child = Command::new(program)
+            .arg(ARGUMENT)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let child = Killed(Some(child));
+        let (Some(input), Some(output)) = (input, output) else {
+            return Err(io::Error::other("it has no pipes"));
+        };
+        let end = Instant::now() + patience.all;
+        let output = BufReader::new(Waited::new(output, patience.silence, end)?);
+        // It reads all before it answers.
+        match Waited::new(input, patience.silence, end)?.write_all(work) {
+            // It has died: why is found when it is heard.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            told => told?,
+        }
+        Ok(Process { child, output, patience })
+    }
+
+    /// Why it has ended; `None`: it does not end.
+    pub(super) fn status(mut self) -> io::Result<Option<ExitStatus>> {
+        match &mut self.child.0 {
+            Some(child) => wait(child, self.patience.silence),
+            None => Ok(None),
+        }
     }
 }
 
-/// The process `mainstay __render`: from its limits to an exit code.
-#[must_use]
-pub fn serve() -> i32 {
-    // What it would tell may be a secret, and an abort means something else.
-    std::panic::set_hook(Box::new(|_| std::process::exit(PANICKED)));
-    let served = limit().and_then(|()| {
-        let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        work::serve(io::stdin().lock(), BufWriter::new(output), limit_time)
-    });
-    match served {
-        Ok(()) => 0,
-        Err(_) => FAILED,
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let Some(mut child) = self.0.take() else { return };
+        // It fails of one that is reaped.
+        let _ = child.kill();
+        if matches!(wait(&mut child, KILLED_IN), Ok(None)) {
+            LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(child);
+        }
     }
 }
 
-/// Before anything is read: what it is given is for nobody else, and no more than this is taken.
-fn limit() -> io::Result<()> {
-    // A container may have less than the limit. First: to what cannot be dumped its own /proc is not
-    // open either.
-    set_oom_score(FIRST_TO_GO);
-    limit_to(Resource::As, address_space()?.saturating_add(MEMORY))?;
-    limit_to(Resource::Core, 0)?;
-    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+fn wait(child: &mut Child, longest: Duration) -> io::Result<Option<ExitStatus>> {
+    if let Some(status) = child.try_wait()? {
+        return Ok(Some(status));
+    }
+    let end = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    wait_for(&end, PollFlags::IN, Instant::now() + longest)?;
+    child.try_wait()
 }
 
-/// For the template that is next.
-fn limit_time() -> io::Result<()> {
-    let used = u64::try_from(clock_gettime(ClockId::ProcessCPUTime).tv_sec).unwrap_or(0);
-    let maximum = getrlimit(Resource::Cpu).maximum;
-    let current = used.saturating_add(SECONDS).min(maximum.unwrap_or(u64::MAX));
-    Ok(setrlimit(Resource::Cpu, Rlimit { current: Some(current), maximum })?)
+/// Until it is ready, or the time has come.
+fn wait_for(fd: &impl AsFd, what: PollFlags, until: Instant) -> io::Result<bool> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(fd, what)], Some(&left)) {
+            Ok(count) => return Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
-fn limit_to(resource: Resource, most: u64) -> io::Result<()> {
-    let most = most.min(getrlimit(resource).maximum.unwrap_or(u64::MAX));
-    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
+impl<T: AsFd> Waited<T> {
+    fn new(pipe: T, silence: Duration, end: Instant) -> io::Result<Waited<T>> {
+        fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
+        Ok(Waited { pipe, silence, end })
+    }
+
+    fn when(
+        &mut self,
+        ready: PollFlags,
+        mut transfer: impl FnMut(&mut T) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let until = self.end.min(Instant::now() + self.silence);
+        loop {
+            match transfer(&mut self.pipe) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                transferred => return transferred,
+            }
+            if !wait_for(&self.pipe, ready, until)? {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
 }
 
-/// What the program takes by itself.
-fn address_space() -> io::Result<u64> {
-    let statm = fs::read_to_string("/proc/self/statm")?;
-    let pages = statm.split(' ').next().and_then(|it| it.parse::<u64>().ok());
-    let size = u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX);
-    pages.map(|it| it.saturating_mul(size)).ok_or_else(|| io::ErrorKind::InvalidData.into())
+impl<T: AsFd + Read> Read for Waited<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.when(PollFlags::IN, |pipe| pipe.read(buffer))
+    }
+}
+
+impl<T: AsFd + Write> Write for Waited<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.when(PollFlags::OUT, |pipe| pipe.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

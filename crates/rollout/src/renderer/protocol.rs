@@ -1,17 +1,19 @@
-//! What is said to the process that renders, and what it answers: pieces with their lengths before
-//! them, of which those that are no bytes of a file are JSON.
+//! What is said to the process that renders, and what it answers.
 
-use super::{LARGEST_SET, Output};
-use crate::template::{LARGEST_OUTPUT, Rendered, ShowSecrets};
+use super::{
+    LARGEST_SET, Output,
+    pieces::{put, put_json, take, take_json},
+};
+use crate::template::{LARGEST_OUTPUT, Rendered, ShowSecrets, TemplateError};
 use mainstay_core::{
     name::Name,
     rollout::{Content, SecretValue, StageFailure, Trouble},
     text,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Read, Write},
     path::PathBuf,
     sync::Arc,
@@ -21,6 +23,8 @@ use std::{
 const LONGEST_ANSWER: usize = 64 << 10;
 /// Of why something has failed.
 const LONGEST_TROUBLE: usize = 16 << 10;
+/// Of the names that a template uses: less than its text.
+const LONGEST_NAMES: usize = 16 << 20;
 
 /// What is rendered, and of what.
 #[derive(Debug)]
@@ -39,9 +43,34 @@ pub(crate) struct TemplateRequest {
     pub(crate) profiles: Vec<Name>,
 }
 
-/// The first piece; the contents of the profiles follow, in their order.
+/// The first piece.
 #[derive(Serialize, Deserialize)]
-struct RequestHead {
+enum Question {
+    /// The contents of the profiles follow, in their order.
+    Render(RenderHead),
+    Compile(Vec<SourceFile>),
+}
+
+/// What is asked, whole.
+#[derive(Debug)]
+pub(super) enum Work {
+    Render(RenderRequest),
+    Compile(Vec<SourceFile>),
+}
+
+/// What a template is made of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct SourceFile {
+    pub(super) template: Name,
+    #[serde(with = "text::path")]
+    pub(super) path: PathBuf,
+}
+
+/// The names that a template's scope has to have.
+pub(super) type Compiled = Result<BTreeSet<String>, TemplateError>;
+
+#[derive(Serialize, Deserialize)]
+struct RenderHead {
     show: ShowSecrets,
     node: Value,
     profiles: Vec<ProfileHead>,
@@ -80,6 +109,10 @@ pub(super) enum Broken {
         ready: bool,
         made: usize,
     },
+    /// Nothing more has come in time.
+    Late {
+        made: usize,
+    },
     /// All together make more than there is room for, with the one after so many.
     TooMuch {
         made: usize,
@@ -99,28 +132,47 @@ impl RenderRequest {
             src: it.src.clone(),
             profiles: it.profiles.clone(),
         };
-        let head = RequestHead {
+        let head = Question::Render(RenderHead {
             show: self.show,
             node: self.node.clone(),
             profiles: self.profiles.iter().map(profile).collect(),
             templates: self.templates.iter().map(template).collect(),
-        };
+        });
         let mut bytes = Vec::new();
-        put(&mut bytes, &serde_json::to_vec(&head)?)?;
+        put_json(&mut bytes, &head)?;
         self.profiles.values().try_for_each(|it| put(&mut bytes, &it.body))?;
         Ok(bytes)
     }
 
-    pub(super) fn read(mut input: impl Read) -> io::Result<RenderRequest> {
-        let RequestHead { show, node, profiles: heads, templates } =
-            take_json(&mut input, usize::MAX)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    fn read(head: RenderHead, input: &mut impl Read) -> io::Result<RenderRequest> {
+        let RenderHead { show, node, profiles: heads, templates } = head;
         let mut profiles = BTreeMap::new();
         for ProfileHead { name, content_type, secrets } in heads {
-            let body = take(&mut input, usize::MAX)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+            let body = take(input, usize::MAX)?.ok_or(io::ErrorKind::UnexpectedEof)?;
             profiles.insert(name, Arc::new(Content { content_type, body, secrets }));
         }
         Ok(RenderRequest { show, node, profiles, templates })
     }
+}
+
+impl Work {
+    pub(super) fn read(mut input: impl Read) -> io::Result<Work> {
+        let question = take_json(&mut input, usize::MAX)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(match question {
+            Question::Render(head) => Work::Render(RenderRequest::read(head, &mut input)?),
+            Question::Compile(files) => Work::Compile(files),
+        })
+    }
+}
+
+pub(super) fn compile_question(files: &[SourceFile]) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    put_json(&mut bytes, &Question::Compile(files.to_vec()))?;
+    Ok(bytes)
+}
+
+pub(super) fn put_compiled(output: &mut impl Write, compiled: &Compiled) -> io::Result<()> {
+    put_json(output, compiled)
 }
 
 impl RenderAnswer {
@@ -136,14 +188,8 @@ impl RenderAnswer {
     }
 
     pub(super) fn put(&self, output: &mut impl Write) -> io::Result<()> {
-        put(output, &serde_json::to_vec(self)?)
+        put_json(output, self)
     }
-}
-
-pub(super) fn put(output: &mut impl Write, piece: &[u8]) -> io::Result<()> {
-    let length = u32::try_from(piece.len()).map_err(io::Error::other)?;
-    output.write_all(&length.to_be_bytes())?;
-    output.write_all(piece)
 }
 
 /// All that is answered about so many templates.
@@ -152,12 +198,18 @@ pub(super) fn collect(mut input: impl Read, count: usize) -> Result<Vec<Output>,
     let (mut files, mut room) = (BTreeMap::<PathBuf, Rendered>::new(), LARGEST_SET);
     let garbled = |why: &str| Broken::Garbled(io::Error::new(io::ErrorKind::InvalidData, why));
     while made.len() < count {
-        let ended = Broken::Ended { ready, made: made.len() };
-        let Some(answer) = take_json(&mut input, LONGEST_ANSWER)? else { return Err(ended) };
+        let (ended, at) = (Broken::Ended { ready, made: made.len() }, made.len());
+        let broken = |error: io::Error| match error.kind() {
+            io::ErrorKind::TimedOut => Broken::Late { made: at },
+            _ => Broken::Garbled(error),
+        };
+        let answer = take_json(&mut input, LONGEST_ANSWER).map_err(broken)?;
+        let Some(answer) = answer else { return Err(ended) };
         match answer {
             RenderAnswer::Ready => ready = true,
             RenderAnswer::File { below, uses_secret } => {
-                let Some(bytes) = take(&mut input, LARGEST_OUTPUT)? else { return Err(ended) };
+                let bytes = take(&mut input, LARGEST_OUTPUT).map_err(broken)?;
+                let Some(bytes) = bytes else { return Err(ended) };
                 let Some(left) = room.checked_sub(bytes.len()) else {
                     return Err(Broken::TooMuch { made: made.len() });
                 };
@@ -183,39 +235,9 @@ pub(super) fn collect(mut input: impl Read, count: usize) -> Result<Vec<Output>,
     Ok(made)
 }
 
-impl From<io::Error> for Broken {
-    fn from(error: io::Error) -> Broken {
-        Broken::Garbled(error)
-    }
-}
-
-fn take_json<T: DeserializeOwned>(input: &mut impl Read, longest: usize) -> io::Result<Option<T>> {
-    let piece = take(input, longest)?;
-    Ok(piece.map(|it| serde_json::from_slice(&it)).transpose()?)
-}
-
-/// The next piece. `None`: there is none, or it breaks off.
-fn take(input: &mut impl Read, longest: usize) -> io::Result<Option<Vec<u8>>> {
-    let mut length = [0; 4];
-    if let Err(error) = input.read_exact(&mut length) {
-        return none_at_the_end(error);
-    }
-    let length = u32::from_be_bytes(length) as usize;
-    if length > longest {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    let mut piece = vec![0; length];
-    match input.read_exact(&mut piece) {
-        Ok(()) => Ok(Some(piece)),
-        Err(error) => none_at_the_end(error),
-    }
-}
-
-fn none_at_the_end(error: io::Error) -> io::Result<Option<Vec<u8>>> {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof => Ok(None),
-        _ => Err(error),
-    }
+/// The next template that was compiled. `None`: the process has ended.
+pub(super) fn take_compiled(input: &mut impl Read) -> io::Result<Option<Compiled>> {
+    take_json(input, LONGEST_NAMES)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 
 use super::{
     RenderRequest, TemplateRequest,
-    protocol::{RenderAnswer, put},
+    pieces::put,
+    protocol::{RenderAnswer, SourceFile, Work, put_compiled},
 };
 use crate::template::{Cause, ProfileScope, Rendered, Scope, Template, TemplateError};
 use mainstay_core::{
@@ -37,13 +38,30 @@ pub(super) fn serve(
     mut output: impl Write,
     before_each: impl Fn() -> io::Result<()>,
 ) -> io::Result<()> {
-    let request = RenderRequest::read(input)?;
-    match render(&request, &mut output, before_each) {
-        Ok(()) => {}
-        Err(Stop::Failure(failure)) => RenderAnswer::of_failure(failure).put(&mut output)?,
-        Err(Stop::Unheard(error)) => return Err(error),
+    match Work::read(input)? {
+        Work::Render(request) => match render(&request, &mut output, before_each) {
+            Ok(()) => {}
+            Err(Stop::Failure(failure)) => RenderAnswer::of_failure(failure).put(&mut output)?,
+            Err(Stop::Unheard(error)) => return Err(error),
+        },
+        Work::Compile(files) => compile(&files, &mut output, before_each)?,
     }
     output.flush()
+}
+
+fn compile(
+    files: &[SourceFile],
+    output: &mut impl Write,
+    before_each: impl Fn() -> io::Result<()>,
+) -> io::Result<()> {
+    for SourceFile { template, path } in files {
+        // Whoever listens counts what has come before an end.
+        output.flush()?;
+        before_each()?;
+        let compiled = Template::compile(template, path).and_then(|it| it.variables());
+        put_compiled(output, &compiled)?;
+    }
+    Ok(())
 }
 
 fn render(

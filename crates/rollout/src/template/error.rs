@@ -4,10 +4,11 @@ use super::mask::Mask;
 use crate::profile;
 use mainstay_core::name::Name;
 use minijinja::ErrorKind;
+use serde::{Deserialize, Serialize};
 use std::{error::Error as _, fmt};
 
 /// For people, without any secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateError {
     pub template: Name,
     /// The file that it is in, which may be included, with line and column from 1.
@@ -15,7 +16,7 @@ pub struct TemplateError {
     pub cause: Cause,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Cause {
     #[error("cannot be read: {0}")]
     Unreadable(String),
@@ -29,6 +30,8 @@ pub enum Cause {
     Memory { bytes: u64 },
     #[error("it takes more than {seconds} s")]
     Slow { seconds: u64 },
+    #[error("its expressions or conditions are nested too deep")]
+    Deep,
 }
 
 impl fmt::Display for TemplateError {

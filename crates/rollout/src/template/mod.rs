@@ -18,5 +18,5 @@ mod tests;
 
 pub use error::{Cause, TemplateError};
 pub use mask::Mask;
-pub use render::{LARGEST_OUTPUT, Rendered, Template};
+pub(crate) use render::{LARGEST_OUTPUT, Rendered, Template};
 pub use scope::{OWN, ProfileScope, Scope, ScopeError, ShowSecrets};

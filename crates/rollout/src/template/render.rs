@@ -14,14 +14,14 @@ use std::{
 };
 
 /// The largest file that a template makes.
-pub const LARGEST_OUTPUT: usize = 8 << 20;
+pub(crate) const LARGEST_OUTPUT: usize = 8 << 20;
 /// Steps of one rendering: seconds, not minutes.
 const STEPS: u64 = 10_000_000;
 /// Of includes, macros and loops; fits into the stack of a pool's thread.
 const DEPTH: usize = 100;
 
 /// Compiled, with what it includes read when it is first needed.
-pub struct Template {
+pub(crate) struct Template {
     name: Name,
     /// Its file's name, which errors tell.
     file: String,
@@ -30,10 +30,10 @@ pub struct Template {
 
 /// What a template made.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Rendered {
-    pub bytes: Vec<u8>,
+pub(crate) struct Rendered {
+    pub(crate) bytes: Vec<u8>,
     /// It looked at a secret: what it made is not for everybody.
-    pub uses_secret: bool,
+    pub(crate) uses_secret: bool,
 }
 
 impl Template {
@@ -41,7 +41,7 @@ impl Template {
     ///
     /// # Errors
     /// When it cannot be read, or is no template.
-    pub fn compile(name: &Name, path: &Path) -> Result<Template, TemplateError> {
+    pub(crate) fn compile(name: &Name, path: &Path) -> Result<Template, TemplateError> {
         let unreadable = |error: io::Error| TemplateError {
             template: name.clone(),
             place: None,
@@ -76,7 +76,7 @@ impl Template {
     ///
     /// # Errors
     /// Never, of what was compiled.
-    pub fn variables(&self) -> Result<BTreeSet<String>, TemplateError> {
+    pub(crate) fn variables(&self) -> Result<BTreeSet<String>, TemplateError> {
         let template = self.environment.get_template(&self.file);
         let template = template.map_err(|error| refused(&self.name, &error))?;
         let functions: BTreeSet<&str> = self.environment.globals().map(|(name, _)| name).collect();
@@ -86,7 +86,7 @@ impl Template {
 
     /// # Errors
     /// With template, line and column; no secret is in it.
-    pub fn render(&self, scope: &Scope) -> Result<Rendered, TemplateError> {
+    pub(crate) fn render(&self, scope: &Scope) -> Result<Rendered, TemplateError> {
         scope.take_used_secret();
         let mut output = Limited { bytes: Vec::new() };
         let rendered = self

@@ -62,6 +62,30 @@ fn a_template_that_needs_too_much_memory_fails_and_the_next_version_works() {
     assert!(peak(&node) < before + 64, "{before} MiB, then {} MiB", peak(&node));
 }
 
+/// Chains of which no parser counts the depth: of filters, and of conditions.
+pub(super) fn deep() -> [String; 2] {
+    let conditions = "{% elif app.port == 1 %}x".repeat(60_000);
+    [
+        format!("{{{{ app.port{} }}}}\n", "|string".repeat(60_000)),
+        format!("{{% if app.port == 1 %}}x{conditions}{{% endif %}}\n"),
+    ]
+}
+
+#[test]
+fn a_template_that_a_reload_has_nested_too_deep_fails_the_reload_and_not_the_agent() {
+    let node = started("name = {{ app.name }}\n", "");
+    let agent = node.agent();
+    for deep in deep() {
+        fs::write(node.path().join("web.conf.j2"), deep).expect("written");
+        let reload = node.ask(&["reload"]);
+        let told = String::from_utf8_lossy(&reload.stderr);
+        assert_eq!(reload.status.code(), Some(1), "{told}");
+        assert!(told.contains("template 'conf': its expressions or"), "{told}");
+    }
+    assert!(rendered(&node).contains("name = one"));
+    assert_eq!(node.agent(), agent, "it has not died of it");
+}
+
 #[test]
 fn of_a_check_that_floods_its_last_lines_are_told() {
     let node = started("name = {{ app.name }}\n", FLOOD);

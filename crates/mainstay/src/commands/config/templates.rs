@@ -3,19 +3,31 @@
 
 use mainstay_config::{Diagnostic, Loaded, nearest};
 use mainstay_core::plan::TemplatePlan;
-use mainstay_rollout::template::{Cause, OWN, Template, TemplateError};
-use std::path::Path;
+use mainstay_rollout::{
+    renderer::Renderer,
+    template::{Cause, OWN, TemplateError},
+};
+use std::{collections::BTreeSet, path::Path};
 
 /// Of a template that is none: an error. Of a file that is not here, and of a name that is in no
 /// scope, which a template may ask for on purpose: a warning.
 pub(super) fn diagnostics(loaded: &Loaded) -> Vec<Diagnostic> {
     let templates = loaded.plan.rollout.iter().flat_map(|it| &it.templates);
     // Of a directory each file is a template: which ones there are is known when it is rendered.
-    templates.filter(|it| !it.src.is_dir()).flat_map(of_template).collect()
+    let files: Vec<&TemplatePlan> = templates.filter(|it| !it.src.is_dir()).collect();
+    let sources = files.iter().map(|it| (it.name.clone(), it.src.clone()));
+    match Renderer::of_this_program().compile(sources) {
+        Ok(compiled) => {
+            files.into_iter().zip(compiled).flat_map(|(it, names)| of_template(it, names)).collect()
+        }
+        Err(error) => vec![Diagnostic::warning(format!("cannot look at the templates: {error}"))],
+    }
 }
 
-fn of_template(plan: &TemplatePlan) -> Vec<Diagnostic> {
-    let variables = Template::compile(&plan.name, &plan.src).and_then(|it| it.variables());
+fn of_template(
+    plan: &TemplatePlan,
+    variables: Result<BTreeSet<String>, TemplateError>,
+) -> Vec<Diagnostic> {
     match variables {
         Err(error) => vec![not_compiled(&error, &plan.src)],
         Ok(variables) => {
@@ -39,9 +51,8 @@ fn not_compiled(error: &TemplateError, path: &Path) -> Diagnostic {
         | Cause::Endless { .. }
         | Cause::TooLarge { .. }
         | Cause::Memory { .. }
-        | Cause::Slow { .. } => {
-            Diagnostic::error(error.to_string()).file(path.display().to_string())
-        }
+        | Cause::Slow { .. }
+        | Cause::Deep => Diagnostic::error(error.to_string()).file(path.display().to_string()),
     }
 }
 
