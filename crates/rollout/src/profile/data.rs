@@ -1,12 +1,12 @@
 //! Content as templates see it: a tree of texts, numbers, lists and maps, within bounds.
 //!
 //! Whoever writes a profile is not trusted with the node: what is too large, too deep, not UTF-8,
-//! says a key twice (where the format lets that be found) or would expand without end is refused,
+//! says a key twice or would expand without end is refused,
 //! and the refusal quotes nothing of it but the place.
 
-use super::{content_type, document::LARGEST};
+use super::{content_type, document::LARGEST, json::Json};
 use mainstay_core::plan::ProfileFormat;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, error::Category};
 use serde_saphyr::{Budget, DuplicateKeyPolicy};
 use std::str;
 use thiserror::Error;
@@ -22,6 +22,8 @@ pub enum DataError {
     TooLarge { size: usize },
     #[error("it is not UTF-8, from byte {at} on")]
     NotUtf8 { at: usize },
+    #[error("a key stands twice: line {line}, column {column}")]
+    Twice { line: usize, column: usize },
     #[error("it is no {}: line {line}, column {column}", content_type(*format))]
     Syntax { format: ProfileFormat, line: usize, column: usize },
     #[error("it is no {} with one value for each key, within bounds", content_type(*format))]
@@ -57,11 +59,17 @@ pub fn read(format: ProfileFormat, bytes: &[u8]) -> Result<Value, DataError> {
 }
 
 fn json(text: &str) -> Result<Value, DataError> {
-    serde_json::from_str(text).map_err(|error| DataError::Syntax {
-        format: ProfileFormat::Json,
-        line: error.line(),
-        column: error.column(),
-    })
+    let format = ProfileFormat::Json;
+    let Json(value) = serde_json::from_str(text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        match error.classify() {
+            Category::Data => DataError::Twice { line, column },
+            Category::Syntax | Category::Eof | Category::Io => {
+                DataError::Syntax { format, line, column }
+            }
+        }
+    })?;
+    Ok(value)
 }
 
 fn yaml(text: &str) -> Result<Value, DataError> {
@@ -186,6 +194,8 @@ mod tests {
         assert!(matches!(twice, DataError::Syntax { line: 2, .. }), "{twice:?}");
         let twice = told(ProfileFormat::Toml, "a = 1\na = 2\n");
         assert!(matches!(twice, DataError::Syntax { line: 2, .. }), "{twice:?}");
+        let twice = told(ProfileFormat::Json, "{\"a\": [{\n  \"b\": 1, \"c\": 2, \"b\": 1}]}");
+        assert!(matches!(twice, DataError::Twice { line: 2, .. }), "{twice:?}");
         assert!(read(ProfileFormat::Toml, b"a = nan").is_err());
         assert!(read(ProfileFormat::Yaml, b"a: .inf").is_err());
         assert!(read(ProfileFormat::Json, b"{\"a\": 1e999}").is_err());

@@ -7,6 +7,7 @@
 
 mod data;
 mod document;
+mod json;
 mod secret_ref;
 
 pub(crate) use data::place;

@@ -196,5 +196,20 @@ mod tests {
         assert_eq!(fs::read(aside.aside).expect("kept"), b"somebody's notes");
         store.save(&vec![1, 2, 3]).expect("saved");
         assert_eq!(store.load::<Vec<u8>>().expect("there"), (Some(vec![1, 2, 3]), None));
+
+        let kept = store.path().join("kept");
+        let in_its_place: [fn(&Path); 2] = [
+            |path| fs::create_dir_all(path.join("in")).expect("made"),
+            |path| std::os::unix::fs::symlink("elsewhere", path).expect("made"),
+        ];
+        for put in in_its_place {
+            fs::remove_file(&kept).expect("there");
+            put(&kept);
+            let (_, aside) = store.load::<Vec<u8>>().expect("told");
+            assert_eq!(aside.expect("told").why, super::super::BadState::Foreign);
+            store.save(&vec![4]).expect("saved");
+        }
+        let notes = fs::read(store.path().join("kept.aside")).expect("still there");
+        assert_eq!(notes, b"somebody's notes");
     }
 }

@@ -25,6 +25,7 @@ use state_file::{decode, encode};
 
 use crate::crash;
 use mainstay_sys::{
+    entries::{Entry, EntryKind},
     own_dir::OwnDir,
     state_dir::{Durability, StateDir},
 };
@@ -115,23 +116,21 @@ impl Store {
         kind: &str,
     ) -> io::Result<ReadState<T>> {
         let (dir, file_name) = self.dir_of(name)?;
-        let file = match dir.read_up_to(&file_name, LONGEST) {
-            Ok(file) => file,
+        let why = match dir.read_up_to(&file_name, LONGEST) {
+            Ok(file) => match decode(kind, &file) {
+                Ok((value, body)) => return Ok((Some((value, body.to_vec())), None)),
+                Err(why) => why,
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, None)),
-            Err(error) => return Err(error),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => BadState::Foreign,
+            Err(error) => match dir.entry(&file_name)? {
+                Some(Entry { kind: EntryKind::File, .. }) | None => return Err(error),
+                Some(_) => BadState::Foreign,
+            },
         };
-        match decode(kind, &file) {
-            Ok((value, body)) => Ok((Some((value, body.to_vec())), None)),
-            Err(why) => {
-                let mut aside = file_name.clone().into_os_string();
-                aside.push(".aside");
-                dir.put(&file_name, &aside)?;
-                dir.sync()?;
-                let path = self.path.join(name);
-                let aside = path.with_file_name(aside);
-                Ok((None, Some(SetAside { path, aside, why })))
-            }
-        }
+        let path = self.path.join(name);
+        let aside = path.with_file_name(dir.set_aside(&file_name)?);
+        Ok((None, Some(SetAside { path, aside, why })))
     }
 
     /// Gone, if it was there.

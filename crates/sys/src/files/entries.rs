@@ -19,6 +19,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Of one name, so much is kept that was set aside.
+const MOST_ASIDE: usize = 9;
 /// The deepest directory that is removed with all that it holds.
 const DEEPEST: usize = 32;
 
@@ -135,6 +137,33 @@ impl StateDir {
         Ok(renameat(self.fd(), from.as_ref(), self.fd(), to.as_ref())?)
     }
 
+    /// Gives what lies there another name beside its own, and syncs. What was set aside before stays;
+    /// of many, the last is replaced.
+    ///
+    /// # Errors
+    /// As rename(2).
+    pub fn set_aside(&self, name: impl AsRef<Path>) -> io::Result<OsString> {
+        let name = name.as_ref();
+        let other = |end: String| {
+            let mut other = name.as_os_str().to_owned();
+            other.push(end);
+            other
+        };
+        let last = other(format!(".aside-{MOST_ASIDE}"));
+        let more = (2..MOST_ASIDE).map(|number| other(format!(".aside-{number}")));
+        let mut all = std::iter::once(other(".aside".to_owned())).chain(more);
+        let aside = match all.find(|it| matches!(self.entry(it), Ok(None))) {
+            Some(free) => free,
+            None => {
+                self.remove_all(&last)?;
+                last
+            }
+        };
+        self.put(name, &aside)?;
+        self.sync()?;
+        Ok(aside)
+    }
+
     /// Makes a link.
     ///
     /// # Errors
@@ -226,6 +255,23 @@ mod tests {
         assert_eq!(long.kind(), io::ErrorKind::FileTooLarge);
         inner.permit("file", 0o640, None).expect("ours");
         assert_eq!(inner.entry("file").expect("there").expect("there").mode, 0o640);
+        fs::remove_dir_all(&path).expect("clean up");
+    }
+
+    #[test]
+    fn what_is_set_aside_stays_until_there_is_too_much_of_it() {
+        let path = scratch("aside");
+        let dir = StateDir::open(&path, Durability::Machine).expect("there");
+        for number in 1..=MOST_ASIDE + 2 {
+            fs::write(path.join("kept"), number.to_string()).expect("written");
+            let aside = dir.set_aside("kept").expect("renamed");
+            assert_eq!(fs::read(path.join(aside)).expect("there"), number.to_string().as_bytes());
+        }
+        assert_eq!(fs::read(path.join("kept.aside")).expect("the first"), b"1");
+        assert_eq!(fs::read(path.join("kept.aside-2")).expect("the second"), b"2");
+        assert_eq!(dir.names().expect("read").len(), MOST_ASIDE);
+        fs::create_dir(path.join("kept")).expect("made");
+        dir.set_aside("kept").expect("a directory as well");
         fs::remove_dir_all(&path).expect("clean up");
     }
 }
