@@ -1,4 +1,4 @@
-//! Mainstay beside s6, runit, supervisord, pm2, Horust and the floor, measured in one run.
+//! Mainstay beside s6, runit, supervisord, pm2, Horust, Supvisors and the floor, measured in one run.
 //!
 //! The floor is what no supervisor can beat: a bare spawn loop for processes, `cat` for output.
 //! Peers take turns within a round, so that whatever disturbs the machine disturbs them alike;

@@ -20,7 +20,7 @@ mainstay-bench: Mainstay beside its peers and the floor, in one run
   --only ROW        start memory crash idle lines meanwhile agent upgrade
                     chain checks reload fleet rollout scrape step
                     register discovery frozen; may be repeated; the last three need consul
-  --peer NAME       mainstay s6 runit supervisord pm2 horust floor; may be repeated
+  --peer NAME       mainstay s6 runit supervisord pm2 horust supvisors floor; may be repeated
 ";
 
 #[derive(Debug)]
@@ -66,7 +66,8 @@ const ROWS: [&str; 18] = [
     "discovery",
     "frozen",
 ];
-const PEERS: [&str; 7] = ["mainstay", "s6", "runit", "supervisord", "pm2", "horust", "floor"];
+const PEERS: [&str; 8] =
+    ["mainstay", "s6", "runit", "supervisord", "pm2", "horust", "supvisors", "floor"];
 
 impl Options {
     pub(crate) fn wants(&self, row: &str) -> bool {

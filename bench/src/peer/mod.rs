@@ -26,12 +26,21 @@ pub(crate) enum Who {
     Supervisord,
     Pm2,
     Horust,
+    Supvisors,
     Floor,
 }
 
 impl Who {
-    pub(crate) const ALL: [Who; 7] =
-        [Who::Mainstay, Who::S6, Who::Runit, Who::Supervisord, Who::Pm2, Who::Horust, Who::Floor];
+    pub(crate) const ALL: [Who; 8] = [
+        Who::Mainstay,
+        Who::S6,
+        Who::Runit,
+        Who::Supervisord,
+        Who::Pm2,
+        Who::Horust,
+        Who::Supvisors,
+        Who::Floor,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -41,6 +50,7 @@ impl Who {
             Who::Supervisord => "supervisord",
             Who::Pm2 => "pm2",
             Who::Horust => "horust",
+            Who::Supvisors => "supvisors",
             Who::Floor => "floor",
         }
     }

@@ -7,7 +7,7 @@
 //! - `chain`: jobs that wait for each other, per link
 //! - `checks`: many http checks
 //! - `reload`: a reload that changes nothing
-//! - `fleet`: three nodes, their loss, and what they cost at rest
+//! - `fleet`: three nodes and their loss beside Supvisors, what they cost at rest, and 5, 10, 20 of them
 //! - `rollout`: a file that reaches its job, many files at once, the agent's memory with it
 //! - `scrape`: reading /metrics
 //! - `step`: the longest step of the agent while all that is long comes at once
