@@ -169,6 +169,9 @@ pub(crate) fn measure(scene: &Scene) -> Result<Vec<Figure>> {
         if wants("fleet") {
             figures.extend(fleet::measure(scene, mainstay));
         }
+        if scene.options.only.iter().any(|only| only == "alarms") {
+            figures.push(fleet::alarms::measure(scene, mainstay));
+        }
         if wants("rollout") {
             figures.extend(rollout::measure(scene, mainstay, &mut watch));
         }

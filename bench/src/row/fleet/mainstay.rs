@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::Pid;
 use serde_json::Value;
@@ -54,6 +54,12 @@ impl MainstayNodes {
     }
 }
 
+impl MainstayNodes {
+    pub(super) fn command(&self, verb: &str, number: usize) -> Command {
+        self.mainstay.command(verb, &self.places[number])
+    }
+}
+
 impl Nodes for MainstayNodes {
     fn who(&self) -> Who {
         Who::Mainstay
@@ -70,7 +76,7 @@ impl Nodes for MainstayNodes {
     fn launch(&self, number: usize) -> Result<Pid> {
         let place = &self.places[number];
         let complaints = fs::File::create(place.run.join("stderr")).doing("keep what is said")?;
-        let mut command = self.mainstay.command("run", place);
+        let mut command = self.command("run", number);
         command.arg("--state-dir").arg(&place.state).arg("-c").arg(place.run.join("mainstay.toml"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
         let child = command.spawn().doing("start a node")?;
@@ -109,12 +115,12 @@ pub(super) struct Move {
 
 impl Fleet<MainstayNodes> {
     pub(super) fn move_to(&self, to: usize) -> Result<Move> {
-        let MainstayNodes { mainstay, places } = &self.nodes;
+        let count = self.nodes.count();
         let home = |number| self.nodes.seen_by(number)?.homes.get(MOVED).copied();
         if home(to) == Some(to) {
-            self.move_to((to + 1) % places.len())?;
+            self.move_to((to + 1) % count)?;
         }
-        let mut command = mainstay.command("app", &places[to]);
+        let mut command = self.nodes.command("app", to);
         command.args(["move", MOVED, "--to", &format!("n{to}")]);
         let begun = Instant::now();
         let output = command.output().doing("run mainstay app move")?;
@@ -125,7 +131,7 @@ impl Fleet<MainstayNodes> {
         }
         // What nobody knows yet to have run there would not be missed.
         let known = self.until("the job where it was moved to", || {
-            (0..places.len()).all(|number| home(number) == Some(to))
+            (0..count).all(|number| home(number) == Some(to))
         })?;
         let (command, known) = (moved.seconds_since(begun), known.seconds_since(moved));
         Ok(Move { command, known })

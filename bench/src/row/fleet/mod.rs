@@ -1,6 +1,7 @@
 //! Real nodes as one fleet: how soon it is up, what the loss of a node costs, what it costs to do
 //! nothing, and how that grows; Supvisors beside it.
 
+pub(crate) mod alarms;
 mod mainstay;
 mod nodes;
 mod supvisors;
