@@ -111,11 +111,11 @@ pub async fn boot(
     let (changes, rollout_changes) = watch::channel(0);
     let rollout = node.plan().rollout.as_ref();
     let name = &node.plan().node.name;
+    let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
     let rollout =
-        RolloutSlot::open(rollout, name, &welcome.state_dir, &options.renderer, changes).await?;
+        RolloutSlot::open(rollout, name, dirs.clone(), &options.renderer, changes).await?;
     let event_log = EventLog::new(welcome.run.clone(), events);
     let (api, api_plan) = watch::channel(node.plan().api.clone());
-    let dirs = Dirs { run: welcome.run_dir.clone(), state: welcome.state_dir.clone() };
     let user_metrics = UserMetrics::open(&options.dirs.run, &welcome.run, node.plan());
     user_metrics.keep_written();
     let (listeners, listeners_now) = watch::channel(Listeners::of(node.plan()));

@@ -29,6 +29,21 @@ pub struct Dirs {
     pub state: PathBuf,
 }
 
+/// All that a node puts into its run directory.
+pub const ENTRIES: [&str; 11] = [
+    "mainstay.sock",
+    "keeper.sock",
+    "jobs",
+    "notify",
+    "plan.json",
+    "journal",
+    ".journal.new",
+    "run.json",
+    "lock",
+    "project",
+    "state_dir",
+];
+
 /// What the next run has to know about this one, should it not end by itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunFile {

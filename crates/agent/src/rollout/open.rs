@@ -4,7 +4,8 @@ use super::{Performers, RolloutKeeping, RolloutRoom, RolloutWake};
 use crate::clock;
 use mainstay_core::{plan::RolloutPlan, rollout::RolloutKept};
 use mainstay_pool::ROLLOUT;
-use mainstay_rollout::{renderer::Renderer, store::Store};
+use mainstay_rollout::{renderer::Renderer, store::Store, switch::Switch};
+use mainstay_wire::run_dir::{Dirs, ENTRIES};
 use std::{
     io,
     path::{Path, PathBuf},
@@ -22,7 +23,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// The place of the room in the agent.
 #[derive(Debug)]
 pub(crate) struct RolloutSlot {
-    state_dir: PathBuf,
+    dirs: Dirs,
     room: Option<Box<RolloutRoom>>,
     /// What was left is being read, for a plan that rolls out something.
     opening: Option<oneshot::Receiver<OpenedStore>>,
@@ -70,14 +71,14 @@ impl RolloutSlot {
     pub(crate) async fn open(
         plan: Option<&Arc<RolloutPlan>>,
         node: &str,
-        state_dir: &Path,
+        dirs: Dirs,
         renderer: &Renderer,
         changes: watch::Sender<u64>,
     ) -> Result<RolloutSlot, OpenError> {
-        let (renderer, dir) = (renderer.clone(), state_dir.to_owned());
-        let mut slot = RolloutSlot { state_dir: dir, room: None, opening: None, renderer, changes };
+        let renderer = renderer.clone();
+        let mut slot = RolloutSlot { dirs, room: None, opening: None, renderer, changes };
         if let Some(plan) = plan {
-            let opened = OpenedStore::open(state_dir).await?;
+            let opened = OpenedStore::open(&slot.dirs.state).await?;
             slot.fill(plan, node, opened);
         }
         Ok(slot)
@@ -98,7 +99,7 @@ impl RolloutSlot {
         }
         let (opened, opening) = oneshot::channel();
         self.opening = Some(opening);
-        let dir = self.state_dir.clone();
+        let dir = self.dirs.state.clone();
         tokio::spawn(async move {
             let mut told = false;
             loop {
@@ -123,8 +124,9 @@ impl RolloutSlot {
         self.opening = None;
         let keeping = RolloutKeeping::new(store.clone(), kept.clone());
         let (report, answers) = mpsc::unbounded_channel();
-        let performers =
-            Performers::new(plan, store, self.renderer.clone(), node.to_owned(), report);
+        let own = ENTRIES.iter().map(|name| self.dirs.run.join(name)).collect();
+        let switch = Switch::new(store.clone(), self.renderer.clone(), own);
+        let performers = Performers::new(plan, store, switch, node.to_owned(), report);
         let changes = self.changes.clone();
         let room = RolloutRoom::new(plan.clone(), kept, keeping, performers, answers, changes);
         self.room = Some(Box::new(room));

@@ -14,7 +14,6 @@ use mainstay_core::{
 };
 use mainstay_pool::{ROLLOUT, Unserved};
 use mainstay_rollout::{
-    renderer::Renderer,
     service::{SignalFiles, Units, children},
     source::{Notices, Shared, Source},
     store::Store,
@@ -55,13 +54,13 @@ impl Performers {
     pub(super) fn new(
         plan: &RolloutPlan,
         store: Store,
-        renderer: Renderer,
+        switch: Switch,
         node: String,
         report: mpsc::UnboundedSender<RolloutInput>,
     ) -> Performers {
         let (notices, noticed) = Notices::new();
         let mut performers = Performers {
-            switch: Switch::new(store.clone(), renderer),
+            switch,
             store,
             sources: BTreeMap::new(),
             shared: Shared::default(),
@@ -138,6 +137,9 @@ impl Performers {
                 self.answer(async move {
                     let late = |it: Unserved| StageFailure::Disk(Trouble(it.to_string()));
                     let outcome = staged.await.map_err(late).flatten();
+                    if let Err(StageFailure::Lost { trouble, .. }) = &outcome {
+                        tracing::error!("{trouble}");
+                    }
                     RolloutInput::Staged { op, outcome }
                 });
             }

@@ -126,8 +126,17 @@ pub(super) async fn masked(store: &Store, text: String) -> String {
         return text;
     }
     let store = store.clone();
-    let masked = ROLLOUT.run(move || store.mask().map(|mask| mask.apply(&text))).await;
-    masked.ok().and_then(Result::ok).unwrap_or_default()
+    match ROLLOUT.run(move || store.mask().map(|mask| mask.apply(&text))).await {
+        Ok(Ok(masked)) => masked,
+        Ok(Err(unknown)) => {
+            tracing::warn!("what a command has said is not shown: {unknown}");
+            String::new()
+        }
+        Err(unserved) => {
+            tracing::warn!("what a command has said is not shown: {unserved}");
+            String::new()
+        }
+    }
 }
 
 /// What is most likely to say why.

@@ -2,7 +2,7 @@
 
 use super::{
     FailedVersion, FailureReport, KeptFailure, Rollout, RolloutCommand, RolloutStep, Trouble,
-    UpdateCause, Version, WaveFailure, round::MissedProfile, update::Update,
+    UpdateCause, Version, WaveFailure, replan::recipe, round::MissedProfile, update::Update,
 };
 use crate::{clock::Mono, event::cut, name::Name};
 
@@ -76,7 +76,10 @@ impl Rollout {
         // It becomes a variable of a command, which has no room for all that a check may print.
         cut(&mut failure);
         if let Some(profile) = &profile {
-            self.kept_profile(profile).refused.clone_from(&version);
+            let with = recipe(&self.plan);
+            let kept = self.kept_profile(profile);
+            kept.refused.clone_from(&version);
+            kept.refused_with = version.is_some().then_some(with);
             // Nothing of it that was loaded before is used again.
             if let Some(boot) = &mut self.boot {
                 boot.got.remove(profile);

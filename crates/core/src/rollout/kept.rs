@@ -47,6 +47,10 @@ pub struct KeptProfile {
     /// or somebody asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<Version>,
+    /// With which templates and services that failed: with others it may not. `None`: it was rolled
+    /// back by hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_with: Option<u64>,
     /// Versions that were applied, the last one first; the applied one is not among them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<AppliedVersion>,

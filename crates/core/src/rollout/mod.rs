@@ -294,6 +294,7 @@ impl Rollout {
         if !takes_over {
             (self.kept.booted, self.kept.plan_due) = (false, false);
             self.pend_anew(step.now.mono);
+            self.try_with_others();
         }
         self.exit_if_failed(step);
         if self.kept.plan_due {

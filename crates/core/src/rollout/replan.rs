@@ -58,6 +58,16 @@ impl Rollout {
         self.sources.values_mut().for_each(|source| source.noticed = true);
     }
 
+    /// A new run: what has failed with other templates or services is tried with these.
+    pub(super) fn try_with_others(&mut self) {
+        let now = recipe(&self.plan);
+        for kept in self.kept.profiles.values_mut() {
+            if kept.refused_with.take_if(|with| *with != now).is_some() {
+                kept.refused = None;
+            }
+        }
+    }
+
     /// The update that a plan or a boot has led to is over.
     pub(super) fn end_plan(&mut self, outcome: Result<(), Trouble>) {
         if self.next_plan.is_none() && self.plan_round.is_none() {
@@ -72,6 +82,13 @@ impl Rollout {
     pub fn plan_outcome(&self) -> Option<&Result<(), Trouble>> {
         self.plan_outcome.as_ref()
     }
+}
+
+/// Tells one set of templates and services from another: FNV-1a of what they are written as.
+pub(super) fn recipe(plan: &RolloutPlan) -> u64 {
+    let written = serde_json::to_vec(&(&plan.templates, &plan.services)).unwrap_or_default();
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    written.into_iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
 /// Those that are new or come from elsewhere, in the order of the file.

@@ -47,9 +47,9 @@ impl ContentLoss {
 }
 
 /// A content that is stored cannot be read, with the secrets in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the secrets that are in use are not known")]
-pub struct UnknownSecrets;
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the secrets that are in use are not known: {} cannot be read", .0.display())]
+pub struct UnknownSecrets(PathBuf);
 
 impl Store {
     /// Keeps the content of a version; on the disk when it returns.
@@ -86,16 +86,18 @@ impl Store {
     /// # Errors
     /// When one of them cannot be read: nobody knows what is to be hidden.
     pub fn mask(&self) -> Result<Mask, UnknownSecrets> {
-        let unknown = |_| UnknownSecrets;
-        let dir = self.dir("contents").map_err(unknown)?;
+        let contents = self.path().join("contents");
+        let unknown = || UnknownSecrets(contents.clone());
+        let dir = self.dir("contents").map_err(|_| unknown())?;
         let mut mask = Mask::default();
-        for name in dir.names().map_err(unknown)? {
-            let file = dir.read_up_to(&name, super::LONGEST).map_err(unknown)?;
+        for name in dir.names().map_err(|_| unknown())? {
+            let unknown = || UnknownSecrets(contents.join(&name));
+            let file = dir.read_up_to(&name, super::LONGEST).map_err(|_| unknown())?;
             let (Head { content_type, secrets }, _) =
-                super::decode(KIND, &file).map_err(|_| UnknownSecrets)?;
+                super::decode(KIND, &file).map_err(|_| unknown())?;
             if !secrets.is_empty() {
                 let content = Content { content_type, body: Vec::new(), secrets };
-                mask.append(&ProfileScope::secrets_of(&content).map_err(|_| UnknownSecrets)?);
+                mask.append(&ProfileScope::secrets_of(&content).map_err(|_| unknown())?);
             }
         }
         Ok(mask)

@@ -6,7 +6,7 @@
 //!    contents/PROFILE.…     content and secrets of a version
 //!    staging                what was staged where, see `switch`
 //!    old/…                  what was replaced, see `switch`
-//!    *.aside                a file that could not be used
+//!    KIND.aside…            files that could not be used
 //! ```
 //!
 //! Every file is replaced as a whole and is on the disk when that returns. One that is torn or
@@ -129,7 +129,8 @@ impl Store {
             },
         };
         let path = self.path.join(name);
-        let aside = path.with_file_name(dir.set_aside(&file_name)?);
+        let place = StateDir::open(&self.path, Durability::Machine)?;
+        let aside = self.path.join(dir.set_aside(&file_name, &place, kind)?);
         Ok((None, Some(SetAside { path, aside, why })))
     }
 

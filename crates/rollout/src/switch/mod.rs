@@ -39,7 +39,7 @@ use mainstay_core::{
 };
 use render::RenderSet;
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 /// The largest file at a destination that is replaced: a copy of it is kept.
 const LARGEST_OLD: u64 = 64 << 20;
@@ -49,12 +49,15 @@ const LARGEST_OLD: u64 = 64 << 20;
 pub struct Switch {
     store: Store,
     renderer: Renderer,
+    own: Vec<PathBuf>,
 }
 
 impl Switch {
+    /// `own`: files and directories of the node, in whose place nothing is to be put; the state
+    /// directory is one of them in any case.
     #[must_use]
-    pub fn new(store: Store, renderer: Renderer) -> Switch {
-        Switch { store, renderer }
+    pub fn new(store: Store, renderer: Renderer, own: Vec<PathBuf>) -> Switch {
+        Switch { store, renderer, own }
     }
 
     /// Renders and stages. `node`: the facts of the node.
@@ -92,8 +95,8 @@ impl Switch {
         plan: &'a RolloutPlan,
         node: &'a Value,
     ) -> RenderSet<'a> {
-        let Switch { store, renderer } = self;
-        RenderSet { store, renderer, set, unstored, plan, node }
+        let Switch { store, renderer, own } = self;
+        RenderSet { store, renderer, own, set, unstored, plan, node }
     }
 
     /// Puts staged files in place.

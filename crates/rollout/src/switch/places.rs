@@ -4,26 +4,43 @@
 //! are compared by the directory itself and the name in it, just before they are used. What is
 //! written in the configuration is compared there as well, which tells it earlier.
 
-use crate::store::Store;
 use mainstay_core::{
     name::Name,
-    plan::{ProfileSource, RolloutPlan, TemplatePlan},
+    plan::{ProfilePlan, ProfileSource, RolloutPlan, TemplatePlan},
     rollout::{StageFailure, StageSet, Trouble},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     ffi::OsString,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
-/// Device and inode of a directory, and a name in it.
-type PlaceId = ((u64, u64), OsString);
+/// A directory, and a name in it.
+type PlaceId = (DirId, OsString);
+
+/// As the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// Device and inode.
+type DirId = (u64, u64);
 
 /// The directories of many paths, each looked at once.
 #[derive(Default)]
-struct PlaceIds(BTreeMap<PathBuf, Option<(u64, u64)>>);
+struct PlaceIds {
+    of: BTreeMap<PathBuf, Option<DirId>>,
+    /// Of a directory, itself and all above it, whatever links lead there.
+    above: BTreeMap<PathBuf, Vec<DirId>>,
+}
+
+/// A directory in which nobody else's file may lie.
+struct Closed<'a> {
+    id: DirId,
+    /// Which template makes all that is in it.
+    by: Option<&'a Name>,
+    what: String,
+}
 
 /// What somebody needs, and where it is written.
 #[derive(Clone)]
@@ -41,13 +58,24 @@ struct ClaimedPlaces<'a> {
 }
 
 impl PlaceIds {
-    fn directory(&mut self, path: &Path) -> Option<(u64, u64)> {
-        if let Some(known) = self.0.get(path) {
+    fn directory(&mut self, path: &Path) -> Option<DirId> {
+        if let Some(known) = self.of.get(path) {
             return *known;
         }
         let found = fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
-        self.0.insert(path.to_owned(), found);
+        self.of.insert(path.to_owned(), found);
         found
+    }
+
+    /// The directories that a path lies in.
+    fn above(&mut self, path: &Path) -> &[DirId] {
+        let parent = path.parent().unwrap_or(path);
+        if !self.above.contains_key(parent) {
+            let real = fs::canonicalize(parent).unwrap_or_default();
+            let ids = real.ancestors().filter_map(|it| self.directory(it)).collect();
+            self.above.insert(parent.to_owned(), ids);
+        }
+        &self.above[parent]
     }
 
     /// `None`: its directory is not there, which whoever needs it tells.
@@ -58,13 +86,11 @@ impl PlaceIds {
 }
 
 impl<'a> ClaimedPlaces<'a> {
-    /// With what it leads to, if it is a link.
+    /// With each link on the way to it.
     fn add(&mut self, path: &'a Path, what: String) {
-        let is_link = fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
-        let target = is_link.then(|| fs::canonicalize(path).ok()).flatten();
         let claim = Claim { path, what };
-        for place in [Some(path), target.as_deref()].into_iter().flatten() {
-            if let Some(id) = self.ids.of(place) {
+        for place in on_the_way(path) {
+            if let Some(id) = self.ids.of(&place) {
                 self.claims.entry(id).or_insert_with(|| claim.clone());
             }
             for above in place.ancestors().skip(1) {
@@ -81,36 +107,78 @@ impl<'a> ClaimedPlaces<'a> {
     }
 }
 
+/// The links that a path leads through, and where it ends.
+fn on_the_way(path: &Path) -> Vec<PathBuf> {
+    let mut rest: VecDeque<OsString> = path.iter().map(ToOwned::to_owned).collect();
+    let (mut at, mut places) = (PathBuf::from("/"), Vec::new());
+    while let Some(name) = rest.pop_front() {
+        match name.as_encoded_bytes() {
+            b"/" => at = PathBuf::from("/"),
+            b"." => {}
+            b".." => drop(at.pop()),
+            _ => {
+                let next = at.join(&name);
+                match fs::read_link(&next) {
+                    Ok(target) if places.len() < MOST_LINKS => {
+                        places.push(next);
+                        target.iter().rev().for_each(|it| rest.push_front(it.to_owned()));
+                    }
+                    Ok(_) | Err(_) => at = next,
+                }
+            }
+        }
+    }
+    places.push(at);
+    places
+}
+
 /// # Errors
 /// When a template of the set would take the place of what another one makes or is made of, of the
-/// file of a profile, of the configuration, or of what is kept.
-pub(super) fn each_its_own(
-    store: &Store,
+/// file of a profile, of the configuration, or lie in a directory of ours or of another template.
+pub(super) fn each_its_own<'a>(
+    own: impl Iterator<Item = &'a Path>,
     set: &StageSet,
-    plan: &RolloutPlan,
+    plan: &'a RolloutPlan,
 ) -> Result<(), StageFailure> {
     let wanted: BTreeSet<&Name> = set.templates.iter().map(|it| &it.template).collect();
     let mut places = ClaimedPlaces::default();
     for path in &plan.configuration {
         places.add(path, "the configuration".to_owned());
     }
-    for profile in &plan.profiles {
-        if let ProfileSource::File { path } = &profile.source {
-            places.add(path, format!("the file of profile '{}'", profile.name));
+    for ProfilePlan { name, source, .. } in &plan.profiles {
+        let files = match source {
+            ProfileSource::File { path } => [Some(path), None],
+            ProfileSource::Http { token_file, ca, .. } => [token_file.as_ref(), ca.as_ref()],
+            ProfileSource::AppConfig { .. } | ProfileSource::Agent { .. } => [None, None],
+        };
+        for path in files.into_iter().flatten() {
+            places.add(path, format!("a file of profile '{name}'"));
         }
     }
     for template in &plan.templates {
         places.add(&template.src, format!("what template '{}' is made of", template.name));
     }
-    let ours = store.path().parent().unwrap_or(store.path());
-    places.add(ours, "the state directory".to_owned());
-    let ours = places.ids.directory(ours);
+    let mut closed = Vec::new();
+    for path in own {
+        places.add(path, "the node's own".to_owned());
+        let what = format!("{}, which is the node's own", path.display());
+        closed.extend(places.ids.directory(path).map(|id| Closed { id, by: None, what }));
+    }
+    for TemplatePlan { name, dst, .. } in plan.templates.iter().filter(|it| it.src.is_dir()) {
+        let what = format!("{}, which template '{name}' makes", dst.display());
+        closed.extend(places.ids.directory(dst).map(|id| Closed { id, by: Some(name), what }));
+    }
     let mut made: BTreeMap<PlaceId, &TemplatePlan> = BTreeMap::new();
     for template in &plan.templates {
         let Some(id) = places.ids.of(&template.dst) else { continue };
         let is_wanted = wanted.contains(&template.name);
-        if is_wanted && is_below(&mut places.ids, &template.dst, ours) {
-            return Err(clash(template, "lies in the state directory".to_owned()));
+        let above = places.ids.above(&template.dst);
+        let lies_in = closed.iter().find(|it| above.contains(&it.id));
+        if let Some(Closed { what, .. }) = lies_in.filter(|it| {
+            it.by != Some(&template.name)
+                && (is_wanted || it.by.is_some_and(|it| wanted.contains(it)))
+        }) {
+            return Err(clash(template, format!("lies in {what}")));
         }
         if let Some((how, claim)) = places.clash(&id).filter(|_| is_wanted) {
             let Claim { path, what } = claim;
@@ -125,14 +193,6 @@ pub(super) fn each_its_own(
         made.insert(id, template);
     }
     Ok(())
-}
-
-/// Whatever links lead there.
-fn is_below(ids: &mut PlaceIds, path: &Path, directory: Option<(u64, u64)>) -> bool {
-    let parent = path.parent().and_then(|it| fs::canonicalize(it).ok());
-    let above = parent.as_deref().map(|it| it.ancestors().collect::<Vec<_>>());
-    directory.is_some()
-        && above.is_some_and(|it| it.iter().any(|it| ids.directory(it) == directory))
 }
 
 fn clash(template: &TemplatePlan, how: String) -> StageFailure {

@@ -27,7 +27,7 @@ pub struct Preview {
 }
 
 pub(super) fn preview(wanted: &RenderSet<'_>) -> Result<Vec<Preview>, StageFailure> {
-    places::each_its_own(wanted.store, wanted.set, wanted.plan)?;
+    places::each_its_own(wanted.own(), wanted.set, wanted.plan)?;
     // Whether anything changes only the values tell.
     let real = wanted.render(ShowSecrets::Values)?;
     let named = wanted.render(ShowSecrets::Names)?;
@@ -70,10 +70,10 @@ fn shown(
 ) -> String {
     let was = match (found, hidden) {
         (Found::File { bytes, .. }, Ok(mask)) => mask.apply_bytes(bytes),
-        (Found::File { bytes, .. }, Err(UnknownSecrets)) if !uses_secret => {
+        (Found::File { bytes, .. }, Err(_)) if !uses_secret => {
             String::from_utf8_lossy(bytes).into_owned()
         }
-        (Found::File { .. }, Err(UnknownSecrets)) => {
+        (Found::File { .. }, Err(_)) => {
             return "it differs; what is there is not shown, as its secrets are not known\n".into();
         }
         (Found::Nothing | Found::Link { .. }, _) => String::new(),

@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::{
     collections::BTreeMap,
     fmt::Display,
-    fs,
+    fs, iter,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -57,12 +57,19 @@ pub(super) struct RenderSet<'a> {
     pub(super) renderer: &'a Renderer,
     pub(super) set: &'a StageSet,
     /// Contents that are not in the store.
+    pub(super) own: &'a [PathBuf],
     pub(super) unstored: &'a BTreeMap<Name, Arc<Content>>,
     pub(super) plan: &'a RolloutPlan,
     pub(super) node: &'a Value,
 }
 
 impl<'a> RenderSet<'a> {
+    /// What is the node's own.
+    pub(super) fn own(&self) -> impl Iterator<Item = &'a Path> {
+        let state_dir = self.store.path().parent().unwrap_or(self.store.path());
+        iter::once(state_dir).chain(self.own.iter().map(PathBuf::as_path))
+    }
+
     /// All of them, or the first that cannot be rendered.
     pub(super) fn render(
         &self,

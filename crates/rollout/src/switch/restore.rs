@@ -58,10 +58,13 @@ fn put_back(
     if is == was && was != Some(file.new) {
         return Ok(None);
     }
+    // An edit in whose place nothing of ours has come is what there was before.
+    let is_ours = [Some(file.new), was, file.unconfirmed].contains(&is);
+    if !is_ours && at.staged_digest(&file.staged)?.is_some() {
+        return Ok(None);
+    }
     let aside = match is {
-        Some(digest) if ![Some(file.new), was, file.unconfirmed].contains(&Some(digest)) => {
-            Some(set_aside(at)?)
-        }
+        Some(_) if !is_ours => Some(set_aside(at)?),
         Some(_) | None => None,
     };
     match &file.old {

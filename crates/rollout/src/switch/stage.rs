@@ -33,7 +33,7 @@ struct Change<'a> {
 
 pub(super) fn stage(wanted: &RenderSet<'_>) -> Result<StagedSet, StageFailure> {
     let RenderSet { store, set, plan, .. } = wanted;
-    places::each_its_own(store, set, plan)?;
+    places::each_its_own(wanted.own(), set, plan)?;
     let rendered = wanted.render(ShowSecrets::Values)?;
     let (mut changes, mut unchanged, mut edited) = (Vec::new(), BTreeMap::new(), Vec::new());
     let mut directories = Directories::default();

@@ -68,7 +68,7 @@ impl Place {
             template("b", "b.j2", "b.conf"),
             template("d", "d", "d"),
         ];
-        let switch = Switch::new(store, Renderer::Here);
+        let switch = Switch::new(store, Renderer::Here, vec![dir.path().join("run/jobs")]);
         let (profile, configuration) =
             (dir.path().join("app.json"), dir.path().join("mainstay.toml"));
         let expected = BTreeMap::new();
@@ -368,25 +368,82 @@ fn what_a_rollout_needs_is_nobodys_destination_whatever_links_lead_there() {
     place.dir.write("mainstay.toml", "");
     symlink(&root, root.join("link")).expect("a link");
     symlink("real/app.json", root.join("app.json")).expect("a link");
+    fs::create_dir_all(root.join("run/jobs")).expect("a directory");
     let told = |place: &Place| match place.stage("two") {
         Err(StageFailure::Disk(trouble)) => trouble.0,
         other => panic!("{other:?}"),
     };
     for (dst, why) in [
-        ("link/app.json", "the file of profile 'app'"),
-        ("real/app.json", "the file of profile 'app'"),
-        ("link/real", "the file of profile 'app'"),
+        ("link/app.json", "a file of profile 'app'"),
+        ("real/app.json", "a file of profile 'app'"),
+        ("link/real", "a file of profile 'app'"),
         ("link/mainstay.toml", "the configuration"),
-        ("state/rollout/kept", "lies in the state directory"),
-        ("link/state/other", "lies in the state directory"),
-        ("link/state", "the state directory"),
+        ("state/rollout/kept", "the node's own"),
+        ("link/state/other", "the node's own"),
+        ("link/state", "the node's own"),
         ("link/src", "what template"),
+        ("run/jobs", "the node's own"),
+        ("link/run/jobs/web", "the node's own"),
     ] {
         place.templates[1].dst = root.join(dst);
         let told = told(&place);
         assert!(told.contains(why) && told.contains("template 'b'"), "{dst}: {told}");
     }
     assert_eq!(place.seen(), all("one"));
+}
+
+#[test]
+fn no_link_on_the_way_to_what_a_rollout_needs_is_a_destination() {
+    let mut place = Place::new("on-the-way");
+    place.apply("one");
+    let root = place.dir.path().to_owned();
+    place.dir.write("data-1/app.json", "{}");
+    symlink("data-1", root.join("data")).expect("a link");
+    symlink("data/app.json", root.join("middle.json")).expect("a link");
+    symlink("middle.json", root.join("app.json")).expect("a link");
+    for dst in ["app.json", "middle.json", "data", "data-1", "data/app.json"] {
+        place.templates[1].dst = root.join(dst);
+        let told = match place.stage("two") {
+            Err(StageFailure::Disk(trouble)) => trouble.0,
+            other => panic!("{dst}: {other:?}"),
+        };
+        assert!(told.contains("a file of profile 'app'"), "{dst}: {told}");
+    }
+    assert_eq!(place.seen(), all("one"));
+}
+
+#[test]
+fn nothing_is_put_into_the_directory_that_another_template_makes() {
+    let mut place = Place::new("into-another");
+    place.apply("one");
+    let root = place.dir.path().to_owned();
+    let tree = place.templates.iter().find(|it| it.src.is_dir()).expect("one makes a directory");
+    symlink(&tree.dst, root.join("link")).expect("a link");
+    place.templates[1].dst = root.join("link/more");
+    match place.stage("two") {
+        Err(StageFailure::Disk(trouble)) => {
+            assert!(trouble.0.contains("lies in") && trouble.0.contains("makes"), "{trouble:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(place.seen(), all("one"));
+}
+
+#[test]
+fn an_edit_that_came_before_the_switch_is_still_there_after_the_way_back() {
+    let mut place = Place::new("edited-meanwhile");
+    place.apply("one");
+    let staged = place.stage("two").expect("staged");
+    let last = &staged.changed[1];
+    fs::write(&last.destination, "an edit").expect("written");
+    let switched = place.switch.switch(&staged.changed).expect_err("edited");
+    assert!(switched.0.contains("somebody else"), "{switched:?}");
+    let back = place.switch.restore(&staged.changed);
+    assert_eq!((back.set_aside, back.failed), (Vec::new(), Vec::new()));
+    assert_eq!(fs::read(&last.destination).expect("there"), b"an edit");
+    fs::write(&staged.changed[0].destination, "another edit").expect("written");
+    let back = place.switch.restore(&staged.changed[..1]);
+    assert_eq!(back.set_aside.len(), 1, "what was put in place is taken back");
 }
 
 #[test]

@@ -2,16 +2,20 @@
 //! template, or a program that has read the file, has written it in another way.
 
 use serde_json::Value;
-use std::fmt::Write as _;
+use std::{collections::HashMap, fmt::Write as _, sync::OnceLock};
 
 /// Shorter texts are no secrets, and would blacken everything.
 const SHORTEST: usize = 3;
+/// A part of a secret that is so long is hidden as well: whoever quotes a line may cut it.
+const PART: usize = 8;
 
 /// What to look for, and what to say instead.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Mask {
     /// The longest first: one may be a part of another.
     hidden: Vec<(String, String)>,
+    /// Each part of what is hidden, and which that is of; made when it is first wanted.
+    parts: OnceLock<HashMap<[u8; PART], usize>>,
 }
 
 impl Mask {
@@ -50,13 +54,55 @@ impl Mask {
             other.len().cmp(&one.len()).then_with(|| (one, of_one).cmp(&(other, of_other)))
         });
         self.hidden.dedup();
+        self.parts = OnceLock::new();
     }
 
     /// The same text without them.
     #[must_use]
     pub fn apply(&self, text: &str) -> String {
         let found = self.hidden.iter().filter(|(hidden, _)| text.contains(hidden.as_str()));
-        found.fold(text.to_owned(), |text, (hidden, shown)| text.replace(hidden, shown))
+        let whole =
+            found.fold(text.to_owned(), |text, (hidden, shown)| text.replace(hidden, shown));
+        self.without_parts(&whole)
+    }
+
+    /// What begins with a part of one, up to where it goes on otherwise.
+    fn without_parts(&self, text: &str) -> String {
+        let (mut without, mut rest) = (String::new(), 0);
+        while let Some((at, shown)) = self.next_part(text, rest) {
+            let mut end = at + PART;
+            while self.part(text, end + 1 - PART).is_some() {
+                end += 1;
+            }
+            without.push_str(&text[rest..at]);
+            without.push_str(shown);
+            rest = text.ceil_char_boundary(end);
+        }
+        without.push_str(&text[rest..]);
+        without
+    }
+
+    /// The first one from there on: where it is, and what stands for it.
+    fn next_part(&self, text: &str, from: usize) -> Option<(usize, &str)> {
+        let mut starts = (from..text.len()).filter(|at| text.is_char_boundary(*at));
+        starts.find_map(|at| Some((at, self.part(text, at)?)))
+    }
+
+    fn part(&self, text: &str, at: usize) -> Option<&str> {
+        let part: &[u8; PART] = text.as_bytes().get(at..at + PART)?.try_into().ok()?;
+        let of = self.parts().get(part)?;
+        Some(&self.hidden[*of].1)
+    }
+
+    fn parts(&self) -> &HashMap<[u8; PART], usize> {
+        self.parts.get_or_init(|| {
+            let long = self.hidden.iter().enumerate().filter(|(_, (it, _))| it.len() > PART);
+            let of = |(number, (hidden, _)): (usize, &(String, String))| {
+                let parts = hidden.as_bytes().array_windows().copied();
+                parts.map(|part| (part, number)).collect::<Vec<_>>()
+            };
+            long.flat_map(of).collect()
+        })
     }
 
     /// Bytes that may be no text: what is none is shown as such.
@@ -167,5 +213,15 @@ mod tests {
         assert_eq!(masked, "mysql://x:<secrets.db>@db");
         let whole = serde_json::to_string(&format!("{secret}\nsecond \"line\"")).expect("JSON");
         assert_eq!(mask.apply(&whole), "\"<secrets.db>\"");
+    }
+
+    #[test]
+    fn a_part_of_a_secret_is_hidden_where_a_program_has_cut_it() {
+        let mut mask = Mask::default();
+        mask.hide("db", &json!("Zx9quuxSecret-ö-7788"));
+        mask.hide("pin", &json!(421));
+        let masked = mask.apply("port=2 pw=Zx9quuxSec; …xSecret-ö-77ä Zx9quux 421 ecret-ö-7788.");
+        let shown = "port=2 pw=<secrets.db>; …<secrets.db>ä Zx9quux <secrets.pin> <secrets.db>.";
+        assert_eq!(masked, shown);
     }
 }

@@ -181,3 +181,56 @@ fn at_a_first_boot_a_mended_template_is_tried_with_the_version_that_has_failed()
     replan(&mut world, mended);
     assert_eq!((world.phase(), file(&world, "conf")), (RolloutPhase::Running, Some(1)));
 }
+
+/// The same, with another text of its template.
+fn mended(world: &RolloutWorld) -> Arc<RolloutPlan> {
+    let mut mended = (*world.plan).clone();
+    mended.templates[0].source = Some(mainstay_sim::rollout::digest(9));
+    Arc::new(mended)
+}
+
+#[test]
+fn a_template_that_was_mended_between_two_runs_is_tried_with_the_version_that_has_failed() {
+    for is_booted in [false, true] {
+        let mut world = small();
+        if is_booted {
+            world.start(false);
+            world.run();
+            serve(&mut world, "app", 2);
+        }
+        world.unrenderable.extend([1, 2].into_iter().filter(|it| !is_booted || *it == 2));
+        match is_booted {
+            true => world.run_for(31),
+            false => {
+                world.start(false);
+                world.run();
+            }
+        }
+        assert_eq!(world.phase(), RolloutPhase::Pending);
+        begin_again(&mut world);
+        assert_eq!(world.phase(), RolloutPhase::Pending, "nothing is another one");
+        world.unrenderable.clear();
+        world.kill();
+        world.plan = mended(&world);
+        world.start(false);
+        world.run();
+        let serves = if is_booted { 2 } else { 1 };
+        assert_eq!((world.phase(), applied(&world, "app")), (RolloutPhase::Running, Some(serves)));
+    }
+}
+
+#[test]
+fn a_version_that_was_rolled_back_by_hand_stays_away_whatever_is_mended() {
+    let mut world = booted(two());
+    serve(&mut world, "a", 2);
+    world.run_for(31);
+    let back = RolloutRequest::Rollback { profile: name("a"), to: None, force: false };
+    world.ask(back).expect("taken");
+    world.run();
+    assert_eq!(applied(&world, "a"), Some(1));
+    world.kill();
+    world.plan = mended(&world);
+    world.start(false);
+    world.run_for(31);
+    assert_eq!(applied(&world, "a"), Some(1));
+}

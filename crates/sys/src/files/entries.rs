@@ -137,30 +137,30 @@ impl StateDir {
         Ok(renameat(self.fd(), from.as_ref(), self.fd(), to.as_ref())?)
     }
 
-    /// Gives what lies there another name beside its own, and syncs. What was set aside before stays;
-    /// of many, the last is replaced.
+    /// Takes what lies there out of this directory, to a name of its own in another one, and syncs:
+    /// `KIND.aside`, or with a number. What was set aside before stays; of many, the last is replaced.
     ///
     /// # Errors
     /// As rename(2).
-    pub fn set_aside(&self, name: impl AsRef<Path>) -> io::Result<OsString> {
-        let name = name.as_ref();
-        let other = |end: String| {
-            let mut other = name.as_os_str().to_owned();
-            other.push(end);
-            other
-        };
-        let last = other(format!(".aside-{MOST_ASIDE}"));
-        let more = (2..MOST_ASIDE).map(|number| other(format!(".aside-{number}")));
-        let mut all = std::iter::once(other(".aside".to_owned())).chain(more);
-        let aside = match all.find(|it| matches!(self.entry(it), Ok(None))) {
+    pub fn set_aside(
+        &self,
+        name: impl AsRef<Path>,
+        place: &StateDir,
+        kind: &str,
+    ) -> io::Result<String> {
+        let last = format!("{kind}.aside-{MOST_ASIDE}");
+        let more = (2..MOST_ASIDE).map(|number| format!("{kind}.aside-{number}"));
+        let mut all = std::iter::once(format!("{kind}.aside")).chain(more);
+        let aside = match all.find(|it| matches!(place.entry(it), Ok(None))) {
             Some(free) => free,
             None => {
-                self.remove_all(&last)?;
+                place.remove_all(&last)?;
                 last
             }
         };
-        self.put(name, &aside)?;
+        renameat(self.fd(), name.as_ref(), place.fd(), &aside)?;
         self.sync()?;
+        place.sync()?;
         Ok(aside)
     }
 
@@ -264,14 +264,14 @@ mod tests {
         let dir = StateDir::open(&path, Durability::Machine).expect("there");
         for number in 1..=MOST_ASIDE + 2 {
             fs::write(path.join("kept"), number.to_string()).expect("written");
-            let aside = dir.set_aside("kept").expect("renamed");
+            let aside = dir.set_aside("kept", &dir, "kept").expect("renamed");
             assert_eq!(fs::read(path.join(aside)).expect("there"), number.to_string().as_bytes());
         }
         assert_eq!(fs::read(path.join("kept.aside")).expect("the first"), b"1");
         assert_eq!(fs::read(path.join("kept.aside-2")).expect("the second"), b"2");
         assert_eq!(dir.names().expect("read").len(), MOST_ASIDE);
         fs::create_dir(path.join("kept")).expect("made");
-        dir.set_aside("kept").expect("a directory as well");
+        dir.set_aside("kept", &dir, "kept").expect("a directory as well");
         fs::remove_dir_all(&path).expect("clean up");
     }
 }

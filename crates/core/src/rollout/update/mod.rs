@@ -360,7 +360,7 @@ impl Rollout {
                 profile.history.retain(|it| !it.version.is_same_content(&version));
                 if let Some(version) = before {
                     if record.cause == UpdateCause::Rollback(name.clone()) {
-                        profile.refused = Some(version.clone());
+                        (profile.refused, profile.refused_with) = (Some(version.clone()), None);
                     }
                     profile.history.insert(0, AppliedVersion { version, at });
                     profile.history.truncate(HISTORY);
