@@ -188,6 +188,12 @@ impl Fleet {
         if self.met_all || !self.in_sync || meets {
             return;
         }
+        self.look_for_unmet();
+        self.met_all = self.unmet.is_none();
+    }
+
+    /// Somebody whom another one takes part with, and this node has not met or has lost.
+    pub(super) fn look_for_unmet(&mut self) {
         let is_missing = |node: &Name| match self.peers.state(node) {
             PeerState::Running | PeerState::Isolated => false,
             PeerState::Unknown | PeerState::Checking | PeerState::Silent => *node != self.me.name,
@@ -199,12 +205,10 @@ impl Fleet {
         if self.unmet.as_ref().is_some_and(still) {
             return;
         }
-        let unmet = self.peers.running().find_map(|(by, facts)| {
+        self.unmet = self.peers.running().find_map(|(by, facts)| {
             let node = facts.peers.iter().find(|it| is_missing(it))?;
             Some((by.clone(), node.clone()))
         });
-        self.met_all = unmet.is_none();
-        self.unmet = unmet;
     }
 
     /// A placed job that has its copy on another node, or had it last; `None`: what there is of it is

@@ -509,8 +509,7 @@ impl Fleet {
         let core = &self.rules.core;
         let core = !core.is_empty() && core.iter().all(|node| state(node) == PeerState::Running);
         // Whoever is there is met before: it may have what this node would start.
-        let meets = self.peers.iter().any(|(_, state)| state == PeerState::Checking);
-        let core = core && !meets && self.meets_until(now).is_none();
+        let core = core && !self.is_meeting() && self.meets_until(now).is_none();
         // Somebody is in sync already, with nobody whom this node has not met.
         let late = self.peers.running().any(|(_, facts)| {
             let met = || facts.peers.iter().all(|node| state(node) == PeerState::Running);

@@ -32,8 +32,7 @@ impl Fleet {
         if self.met_all || (!self.rules.nodes.is_empty() && expected.all(is_met)) {
             return None;
         }
-        let is_reached = self.peers.iter().any(|(_, state)| state == PeerState::Checking);
-        let until = self.began.after(if is_reached { MEET } else { RESUME });
+        let until = self.began.after(if self.is_meeting() { MEET } else { RESUME });
         Some(until).filter(|until| now < *until)
     }
 
@@ -42,7 +41,7 @@ impl Fleet {
         let Some(since) = self.gathers_since else { return false };
         let all = self.peers.running().all(|(_, facts)| facts.term == self.term);
         let over = now >= since.after(self.gather_time());
-        if !(over || all && self.has_met_all()) {
+        if !(over || all && self.knows_all()) {
             return true;
         }
         self.gathers_since = None;
@@ -56,10 +55,22 @@ impl Fleet {
         self.gathers_since.map(|since| since.after(self.gather_time()))
     }
 
-    /// An agent that takes over may lead before it has met all that are there: of those it knows
-    /// nothing yet, and they are not lost.
+    /// An agent that takes over may lead before it has met all that are there, and any node before it
+    /// has met one that has just come: of those it knows nothing yet, and they are not lost. The
+    /// master before may have given them something to do.
     fn gather_time(&self) -> Duration {
-        if self.has_met_all() { GATHER } else { MEET }
+        if self.has_met_all() && !self.is_meeting() { GATHER } else { MEET }
+    }
+
+    /// It has met whoever it can reach, and whoever the others take part with.
+    fn knows_all(&mut self) -> bool {
+        self.look_for_unmet();
+        self.has_met_all() && self.unmet.is_none() && !self.is_meeting()
+    }
+
+    /// Somebody whom it can reach has not answered yet.
+    pub(super) fn is_meeting(&self) -> bool {
+        self.peers.iter().any(|(_, state)| state == PeerState::Checking)
     }
 
     /// Another master has had its time to yield by then.

@@ -337,3 +337,39 @@ fn seed_11812_what_could_not_start_where_it_runs_goes_on_without_its_arguments()
     assert!(is_up(&seen), "{}", world.trace);
     assert_eq!(args(&seen, "web", "b"), ["-v"], "{}", world.trace);
 }
+
+/// So many milliseconds after nodes that were switched on at first have said that they are there.
+fn await_phase(world: &mut FleetWorld, ms: u64) {
+    let now = u64::try_from(world.now().as_millis()).unwrap_or(0);
+    world.run_until(Duration::from_millis((now / 400 + 1) * 400 + ms));
+}
+
+/// The master gives the job back to the node that it waits for, and ends. The next one has not met that
+/// node yet, which has taken the order.
+#[test]
+fn seed_55185_a_new_master_meets_those_that_the_last_one_has_met() {
+    for gap in (0..80).step_by(5) {
+        let shop = Scenario::of("a b c d").app("shop", OnFailure::Continue);
+        let shop = shop.job("db", 1, 60).job("mail", 1, 60).job("web", 2, 60);
+        let mut world = FleetWorld::new(shop, quiet());
+        let is_up = |seen: &Observation| is_in_operation(seen) && runs(seen, "web", "c");
+        await_that(&mut world, "it runs", is_up);
+        // From here on b says that it is there at another time than a.
+        await_phase(&mut world, 300);
+        world.inflict(Fault::Reboot(name("b")));
+        pass(&mut world, 5);
+        world.inflict(Fault::Crash(name("c")));
+        pass(&mut world, 3);
+        await_phase(&mut world, 310);
+        world.inflict(Fault::Boot(name("c")));
+        pass_ms(&mut world, gap);
+        world.inflict(Fault::Shutdown(name("a")));
+        await_that(&mut world, "it runs there again", |seen| runs(seen, "web", "c"));
+        pass(&mut world, 5);
+        let seen = world.observe();
+        assert_eq!(invariants::always(&seen), Vec::<String>::new(), "{gap}\n{}", world.trace);
+        world.inflict(Fault::Boot(name("a")));
+        assert_settled(&mut world);
+        assert!(is_up(&world.observe()), "{gap}\n{}", world.trace);
+    }
+}
