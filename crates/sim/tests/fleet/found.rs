@@ -373,3 +373,23 @@ fn seed_55185_a_new_master_meets_those_that_the_last_one_has_met() {
         assert!(is_up(&world.observe()), "{gap}\n{}", world.trace);
     }
 }
+
+/// It was there when another one joined, and about to go.
+#[test]
+fn seed_55185_what_a_node_runs_that_ends_waits_for_it_whoever_joins_meanwhile() {
+    for gap in (0..120).step_by(5) {
+        let mut world = shop(OnFailure::Continue);
+        await_that(&mut world, "it runs", is_up);
+        world.inflict(Fault::Shutdown(name("c")));
+        pass(&mut world, 3);
+        await_phase(&mut world, 300);
+        world.inflict(Fault::Boot(name("c")));
+        pass_ms(&mut world, gap);
+        world.inflict(Fault::Shutdown(name("b")));
+        pass(&mut world, 5);
+        assert!(runs_nowhere(&world.observe(), "web"), "{gap}\n{}", world.trace);
+        world.inflict(Fault::Boot(name("b")));
+        assert_settled(&mut world);
+        assert!(is_up(&world.observe()), "{gap}\n{}", world.trace);
+    }
+}

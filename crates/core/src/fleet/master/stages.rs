@@ -151,12 +151,14 @@ impl Master {
 
     /// What waits for a home, or for a node that is there again.
     fn mend(&mut self, ctx: &mut MasterCtx<'_>) {
+        // One that is about to end is not there to have it.
+        let is_there = |node: &Name| ctx.nodes.get(node).is_some_and(|it| !it.ending);
         let waits = |(job, standing): (&Name, &JobStanding)| {
             let wish = ctx.wishes.of(job)?;
             let waits = match (standing, &wish.waits_for) {
                 (JobStanding::NotPlaced(_), None) => true,
                 (JobStanding::Lost { .. } | JobStanding::NotPlaced(_), Some(node))
-                | (JobStanding::Lost { node }, None) => ctx.nodes.has(node),
+                | (JobStanding::Lost { node }, None) => is_there(node),
                 (
                     JobStanding::Rest
                     | JobStanding::Up { .. }
