@@ -393,3 +393,26 @@ fn seed_55185_what_a_node_runs_that_ends_waits_for_it_whoever_joins_meanwhile() 
         assert!(is_up(&world.observe()), "{gap}\n{}", world.trace);
     }
 }
+
+/// It has no sequence, and no room on that side. Here somebody had started it by hand, and a reload has
+/// ended that.
+#[test]
+fn seed_91966_what_a_user_wants_beyond_a_cut_beside_its_app_starts_when_it_heals() {
+    let shop = Scenario::of("a b").app("shop", OnFailure::Continue);
+    let shop = shop.job("db", 1, 30).job("web", 2, 80).job("spare", 0, 40);
+    let mut world = FleetWorld::new(shop, quiet());
+    await_that(&mut world, "it runs", is_up);
+    world.inflict(Fault::StartHere { job: name("spare"), node: name("a") });
+    pass(&mut world, 3);
+    world.inflict(reload("spare", "a", Written::Not));
+    pass(&mut world, 3);
+    world.inflict(reload("spare", "a", Written::AsElsewhere));
+    world.inflict(cut("a", &["b"]));
+    pass(&mut world, 5);
+    ask(&mut world, "b", FleetRequest::StartJob { job: name("spare"), args: None });
+    pass(&mut world, 5);
+    assert!(runs_nowhere(&world.observe(), "spare"), "{}", world.trace);
+    world.inflict(Fault::Heal);
+    assert_settled(&mut world);
+    assert!(runs(&world.observe(), "spare", "a"), "{}", world.trace);
+}

@@ -189,9 +189,14 @@ impl Master {
                 .nodes
                 .copies(job)
                 .any(|(_, copy)| copy.by_hand && copy.state == CopyState::Stopped);
+            // What has no sequence waits for nothing of its app, whatever has kept it at rest before a
+            // user has asked another master for it.
+            let has_sequence = rules.place.start_sequence > 0;
             let app = self.apps.get(&rules.app);
-            let up =
-                app.is_some_and(|it| it.phase() == AppPhase::Running && it.reason(job).is_none());
+            let up = app.is_some_and(|it| {
+                let held_back = has_sequence && it.reason(job).is_some();
+                it.phase() == AppPhase::Running && !held_back
+            });
             let free = ctx.active(job).next().is_none() && !by_hand;
             (rests && up && free && ctx.wishes.is_wanted(job)).then(|| job.clone())
         };
