@@ -1,9 +1,9 @@
 //! What users say about one job, and where they say it.
 
 use mainstay_core::{
-    fleet::{FleetRequest, FleetStage, RequestAnswer, Strategy},
+    fleet::{FleetRequest, FleetStage, NotPlaced, RequestAnswer, Strategy},
     job::Desired,
-    plan::{AppPlan, OnFailure},
+    plan::{AppPlan, Distribution, OnFailure},
 };
 use mainstay_sim::fleet::{
     Fault, FleetWorld, Observation, Script,
@@ -177,4 +177,81 @@ fn a_copy_by_hand_that_fails_does_not_take_the_job_with_it() {
     world.inflict(Fault::JobBreaks { job: name("web"), on: false });
     pass(&mut world, 10);
     assert!(home(&world.observe(), "web").is_some(), "{}", world.trace);
+}
+
+fn args(seen: &Observation, job: &str) -> Vec<String> {
+    let home = name(&home(seen, job).expect("it runs"));
+    seen.nodes[&home].args[&name(job)].clone()
+}
+
+fn restart_with_args(job: &str) -> FleetRequest {
+    FleetRequest::RestartJob { job: name(job), args: Some(vec!["-v".to_owned()]) }
+}
+
+/// The jobs of one app, which are to be together.
+fn together(scenario: Scenario, distribution: Distribution) -> Scenario {
+    let plan =
+        AppPlan { distribution, on_failure: OnFailure::Continue, ..AppPlan::new(name("shop")) };
+    scenario.app_of(plan)
+}
+
+/// It has its place beside itself: what it takes now is free once it is stopped.
+#[test]
+fn a_job_that_is_alone_of_its_app_is_started_again_for_its_arguments() {
+    let scenario = together(Scenario::of("a b"), Distribution::OneNode).job("web", 1, 60);
+    let mut world = world(scenario);
+    until_home(&mut world, "web", Some("a"));
+    ask(&mut world, "a", FleetRequest::MoveJob { job: name("web"), to: name("b") });
+    until_home(&mut world, "web", Some("b"));
+    let (one, other) = (vec![name("a")], vec![name("b")]);
+    world.inflict(Fault::Cut { one, other, one_way: false });
+    pass(&mut world, 5);
+    ask(&mut world, "a", restart_with_args("web"));
+    pass(&mut world, 1);
+    world.inflict(Fault::Crash(name("a")));
+    world.inflict(Fault::Heal);
+    world.inflict(Fault::Boot(name("a")));
+    pass(&mut world, 20);
+    assert_eq!(args(&world.observe(), "web"), ["-v"], "{}", world.trace);
+}
+
+#[test]
+fn what_leaves_a_node_leaves_room_on_its_machine() {
+    let mut scenario = Scenario::of("a b").app("shop", OnFailure::Continue).job("web", 1, 60);
+    scenario.machines = ["a", "b"].map(|node| (name(node), "shared".to_owned())).into();
+    let mut world = world(scenario);
+    until_home(&mut world, "web", Some("a"));
+    ask(&mut world, "a", FleetRequest::Drain { node: name("a"), on: true });
+    until_home(&mut world, "web", Some("b"));
+    assert_eq!(last_reply(&world), Some(RequestAnswer::Begun));
+}
+
+#[test]
+fn an_app_that_stays_together_moves_within_its_machine() {
+    let scenario = together(Scenario::of("a b"), Distribution::OneMachine);
+    let mut scenario = scenario.job("db", 1, 40).job("web", 2, 40);
+    scenario.machines = ["a", "b"].map(|node| (name(node), "shared".to_owned())).into();
+    let mut world = world(scenario);
+    until_home(&mut world, "web", Some("a"));
+    pass(&mut world, 1);
+    ask(&mut world, "a", FleetRequest::MoveApp { app: name("shop"), to: name("b") });
+    until(&mut world, "both have moved", |seen| {
+        ["db", "web"].iter().all(|job| home(seen, job).as_deref() == Some("b"))
+    });
+}
+
+#[test]
+fn an_app_moves_only_where_there_is_room_for_all_that_runs_of_it() {
+    let mut world = shop();
+    until_home(&mut world, "web", Some("b"));
+    pass(&mut world, 1);
+    ask(&mut world, "a", FleetRequest::MoveApp { app: name("shop"), to: name("c") });
+    pass(&mut world, 5);
+    let full = NotPlaced::NoRoom { loads: vec![(name("c"), 60)] };
+    assert_eq!(last_reply(&world), Some(RequestAnswer::NotPlaced(full)));
+    let seen = world.observe();
+    assert_eq!(
+        (home(&seen, "db").as_deref(), home(&seen, "web").as_deref()),
+        (Some("a"), Some("b"))
+    );
 }

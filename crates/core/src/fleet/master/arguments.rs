@@ -27,7 +27,7 @@ impl Master {
             let mut copies = ctx.nodes.copies(job).filter(|(_, copy)| copy.state.is_active());
             let (Some((node, copy)), None) = (copies.next(), copies.next()) else { return None };
             let lacks = copy.state.is_up() && !copy.by_hand && copy.args != wish.args;
-            (lacks && self.may_start_on(ctx, job, node).is_ok())
+            (lacks && self.may_start_on(ctx, std::slice::from_ref(job), node).is_ok())
                 .then(|| (job.clone(), node.clone()))
         };
         let lacking: Vec<(Name, Name)> = ctx.wishes.iter().filter_map(lacks).collect();

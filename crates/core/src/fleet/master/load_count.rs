@@ -24,6 +24,26 @@ impl LoadCount {
         self.loads.as_ref()
     }
 
+    /// As they are once nothing of these jobs is left.
+    pub(super) fn without<'a>(&self, jobs: impl IntoIterator<Item = &'a Name>) -> Option<Loads> {
+        let mut loads = self.loads.clone()?;
+        for (node, load) in jobs.into_iter().filter_map(|job| self.counted.get(job)).flatten() {
+            if let Some(seat) = loads.seat(node) {
+                loads.discount(seat, *load);
+            }
+        }
+        Some(loads)
+    }
+
+    /// What is counted of a job on a machine.
+    pub(super) fn of_job(&self, job: &Name, loads: &Loads, machine_of: Seat) -> u32 {
+        let counted = self.counted.get(job).into_iter().flatten();
+        let there = counted.filter(|(node, _)| {
+            loads.seat(node).is_some_and(|seat| loads.is_same_machine(seat, machine_of))
+        });
+        there.map(|(_, load)| load).sum()
+    }
+
     pub(super) fn everywhere(&self) -> &[Seat] {
         &self.everywhere
     }

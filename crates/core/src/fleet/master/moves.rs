@@ -23,8 +23,7 @@ impl Master {
         }
         // Those of one app do not keep each other where they are.
         self.moves.extend(running.iter().map(|job| (job.clone(), Some(to.clone()))));
-        let refused = running.iter().find_map(|job| self.may_start_on(ctx, job, to).err());
-        if let Some(why) = refused {
+        if let Err(why) = self.may_start_on(ctx, &running, to) {
             running.iter().for_each(|job| drop(self.moves.remove(job)));
             return RequestAnswer::NotPlaced(why);
         }
@@ -60,11 +59,15 @@ impl Master {
         let there = facts.jobs.iter().filter(|(_, copy)| copy.state.is_up());
         let there: Vec<Name> = there.map(|(job, _)| job.clone()).collect();
         self.moves.extend(there.iter().map(|job| (job.clone(), None)));
+        let loads = self.load_count.without(&there);
         let has_home = |job: &&Name| {
-            let rules = ctx.catalogue.jobs.get(*job);
-            rules.is_some_and(|rules| self.choose(ctx, job, rules, None).is_ok())
+            let known = loads.as_ref().zip(ctx.catalogue.jobs.get(*job));
+            known.is_some_and(|(loads, it)| {
+                self.choose_without(ctx, (loads, &there), job, it, None).is_ok()
+            })
         };
-        let (go, stay): (Vec<Name>, Vec<Name>) = there.into_iter().partition(|job| has_home(&job));
+        let (go, stay): (Vec<Name>, Vec<Name>) =
+            there.iter().cloned().partition(|job| has_home(&job));
         stay.iter().for_each(|job| drop(self.moves.remove(job)));
         for job in &go {
             self.leave(ctx, job, |home| home == node);

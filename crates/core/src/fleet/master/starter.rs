@@ -75,7 +75,19 @@ impl Master {
         awaited: Option<&Name>,
     ) -> Result<Name, NotPlaced> {
         let loads = self.load_count.loads().ok_or(NotPlaced::NoCandidate)?;
-        let candidates = self.candidates(ctx, loads, job, rules);
+        self.choose_without(ctx, (loads, &[]), job, rules, awaited)
+    }
+
+    /// The same, by the loads once nothing of some jobs is left.
+    pub(super) fn choose_without(
+        &self,
+        ctx: &MasterCtx<'_>,
+        (loads, left): (&Loads, &[Name]),
+        job: &Name,
+        rules: &JobRules,
+        awaited: Option<&Name>,
+    ) -> Result<Name, NotPlaced> {
+        let candidates = self.candidates(ctx, (loads, left), job, rules);
         if candidates.is_empty() {
             return Err(match awaited {
                 Some(node) if !ctx.nodes.has(node) => NotPlaced::WaitsFor { node: node.clone() },
@@ -129,32 +141,34 @@ impl Master {
         self.disabled = disabled;
     }
 
-    /// Whether a job could start on a node, were it not for the load of what it leaves behind.
+    /// Whether these could all start on a node, once nothing of them is left where they run.
     pub(super) fn may_start_on(
         &self,
         ctx: &MasterCtx<'_>,
-        job: &Name,
+        jobs: &[Name],
         node: &Name,
     ) -> Result<(), NotPlaced> {
-        let rules = ctx.catalogue.jobs.get(job).ok_or(NotPlaced::NoCandidate)?;
-        let loads = self.load_count.loads().ok_or(NotPlaced::NoCandidate)?;
-        let candidates = self.candidates(ctx, loads, job, rules);
-        let seat = loads.seat(node).filter(|seat| candidates.contains(seat));
-        let seat = seat.ok_or(NotPlaced::NoCandidate)?;
-        let runs_there = ctx.active(job).any(|(home, _)| {
-            loads.seat(home).is_some_and(|home| loads.is_same_machine(home, seat))
-        });
-        match runs_there || loads.fits(seat, rules.place.load) {
-            true => Ok(()),
-            false => Err(NotPlaced::NoRoom { loads: vec![(node.clone(), loads.of(seat).1)] }),
+        let loads = self.load_count.without(jobs).ok_or(NotPlaced::NoCandidate)?;
+        let mut given = 0;
+        for job in jobs {
+            let rules = ctx.catalogue.jobs.get(job).ok_or(NotPlaced::NoCandidate)?;
+            let candidates = self.candidates(ctx, (&loads, jobs), job, rules);
+            let seat = loads.seat(node).filter(|seat| candidates.contains(seat));
+            let seat = seat.ok_or(NotPlaced::NoCandidate)?;
+            if !loads.fits(seat, given + rules.place.load) {
+                let bears = loads.of(seat).1 + given;
+                return Err(NotPlaced::NoRoom { loads: vec![(node.clone(), bears)] });
+            }
+            given += rules.place.load;
         }
+        Ok(())
     }
 
-    /// Those that may have the job, in the order of its rules.
+    /// Those that may have the job, in the order of its rules; by the loads without some jobs.
     fn candidates(
         &self,
         ctx: &MasterCtx<'_>,
-        loads: &Loads,
+        (loads, left): (&Loads, &[Name]),
         job: &Name,
         rules: &JobRules,
     ) -> Vec<Seat> {
@@ -188,11 +202,13 @@ impl Master {
         match app.map_or(Distribution::Any, |app| app.distribution) {
             Distribution::Any => seats,
             Distribution::OneNode => {
-                self.beside(ctx, loads, job, rules, seats, |one, other| one == other)
+                self.beside(ctx, (loads, left), job, rules, seats, |one, other| one == other)
             }
-            Distribution::OneMachine => self.beside(ctx, loads, job, rules, seats, |one, other| {
-                loads.is_same_machine(one, other)
-            }),
+            Distribution::OneMachine => {
+                self.beside(ctx, (loads, left), job, rules, seats, |one, other| {
+                    loads.is_same_machine(one, other)
+                })
+            }
         }
     }
 
@@ -201,7 +217,7 @@ impl Master {
     fn beside(
         &self,
         ctx: &MasterCtx<'_>,
-        loads: &Loads,
+        (loads, left): (&Loads, &[Name]),
         job: &Name,
         rules: &JobRules,
         seats: Vec<Seat>,
@@ -235,7 +251,13 @@ impl Master {
                         })
                     })
                 };
-                let fits = |seat: &Seat| loads.of(*seat).1 + sum <= crate::fleet::placement::FULL;
+                // What runs of them now is on its way: it takes no room beside itself.
+                let goes = |seat: Seat| -> u32 {
+                    let counted = all.iter().filter(|(mate, _)| !left.contains(mate));
+                    counted.map(|(mate, _)| self.load_count.of_job(mate, loads, seat)).sum()
+                };
+                let bears = |seat: Seat| loads.of(seat).1 - goes(seat);
+                let fits = |seat: &Seat| bears(*seat) + sum <= crate::fleet::placement::FULL;
                 seats.into_iter().filter(|seat| fits(seat) && knows_all(seat)).collect()
             }
         }

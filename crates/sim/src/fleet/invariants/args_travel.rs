@@ -1,10 +1,10 @@
 //! Once nothing disturbs it a job runs with the arguments that are wanted for it, wherever it has got
-//! to; unless somebody has started it by hand, or it could not start again where it runs: the jobs of
-//! its app are to be together, and the others of them run elsewhere, or do not run and would want room
-//! beside it.
+//! to; unless somebody has started it by hand, or it could not start again where it runs: the jobs of its
+//! app are to be together, and the others of them run elsewhere; or there is no room for it, or for
+//! them, beside what else runs there.
 
 use crate::fleet::Observation;
-use mainstay_core::{name::Name, plan::Distribution};
+use mainstay_core::{fleet::placement::FULL, name::Name, plan::Distribution};
 
 pub(super) fn broken(seen: &Observation) -> Vec<String> {
     let Some((_, master)) = seen.master() else { return Vec::new() };
@@ -13,8 +13,8 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
         for job in it.jobs.iter().filter(|(_, state)| state.is_active()).map(|(job, _)| job) {
             let wanted = master.wishes.of(job).map(|wish| wish.args.clone()).unwrap_or_default();
             let args = it.args.get(job).cloned().unwrap_or_default();
-            let excused = it.by_hand.contains(job) || is_apart(seen, job, node);
-            if args != wanted && !excused {
+            let by_hand = it.by_hand.contains(job);
+            if args != wanted && !by_hand && !is_bound(seen, job, node) {
                 broken.push(format!("{job} runs on {node} with {args:?} instead of {wanted:?}"));
             }
         }
@@ -22,21 +22,25 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
     broken
 }
 
-/// The jobs of its app are to be together, and no other one runs beside it, or one does elsewhere.
-fn is_apart(seen: &Observation, job: &Name, node: &Name) -> bool {
+/// It could not start again there.
+fn is_bound(seen: &Observation, job: &Name, node: &Name) -> bool {
     let Some(rules) = seen.catalogue.jobs.get(job) else { return false };
-    let machine = |node: &Name| seen.nodes.get(node).map(|it| it.machine.as_str());
+    let machine = |node: &Name| seen.nodes.get(node).map_or("", |it| it.machine.as_str());
     let distribution = seen.catalogue.app(&rules.app).map(|it| it.distribution);
     let is_beside = |other: &Name| match distribution.unwrap_or_default() {
         Distribution::Any => true,
         Distribution::OneNode => other == node,
         Distribution::OneMachine => machine(other) == machine(node),
     };
-    let mates = seen.catalogue.members(&rules.app).map(|(mate, _)| mate).filter(|it| *it != job);
-    let mut homes = mates.flat_map(|mate| seen.homes(mate)).peekable();
-    let is_alone = homes.peek().is_none();
-    let is_free = distribution.unwrap_or_default() == Distribution::Any;
-    !is_free && (is_alone || homes.any(|home| !is_beside(home)))
+    let mates = || seen.catalogue.members(&rules.app).filter(|(mate, _)| *mate != job);
+    let homes: Vec<&Name> = mates().flat_map(|(mate, _)| seen.homes(mate)).collect();
+    // The first of those that are to be together goes where there is room for all.
+    let is_first = distribution.unwrap_or_default() != Distribution::Any && homes.is_empty();
+    let starting = mates().filter(|(_, it)| is_first && it.place.start_sequence > 0);
+    let wants = starting.map(|(_, it)| it.place.load).sum::<u32>() + rules.place.load;
+    let bears = seen.machines().get(machine(node)).copied().unwrap_or_default();
+    let is_full = bears - rules.place.load + wants > FULL;
+    is_full || homes.iter().any(|home| !is_beside(home))
 }
 
 #[cfg(test)]
@@ -79,19 +83,21 @@ mod tests {
     }
 
     #[test]
-    fn it_cannot_blame_the_fleet_for_a_job_that_is_apart_from_its_app() {
-        for (distribution, mate_on, expected) in [
-            (Distribution::Any, "a", 1),
-            (Distribution::OneNode, "a", 0),
-            (Distribution::OneNode, "b", 1),
-            (Distribution::OneMachine, "a", 0),
-            (Distribution::OneMachine, "b", 1),
-            (Distribution::Any, "nowhere", 1),
-            (Distribution::OneNode, "nowhere", 0),
+    fn it_cannot_blame_the_fleet_for_a_job_that_could_not_start_again_there() {
+        for (distribution, load, mate_on, expected) in [
+            (Distribution::Any, 40, "a", 1),
+            (Distribution::OneNode, 40, "a", 0),
+            (Distribution::OneNode, 40, "b", 1),
+            (Distribution::OneMachine, 40, "a", 0),
+            (Distribution::OneMachine, 40, "b", 1),
+            (Distribution::Any, 41, "nowhere", 1),
+            (Distribution::OneNode, 40, "nowhere", 1),
+            (Distribution::OneNode, 41, "nowhere", 0),
+            (Distribution::Any, 41, "b", 0),
         ] {
             let mut seen = example::fleet();
             let scenario = Scenario::of("a b c").app("shop", OnFailure::Continue);
-            seen.catalogue = Arc::new(scenario.job("db", 1, 60).job("web", 2, 60).catalogue);
+            seen.catalogue = Arc::new(scenario.job("db", 1, load).job("web", 2, 60).catalogue);
             let apps = &mut Arc::make_mut(&mut seen.catalogue).apps;
             apps.iter_mut().for_each(|app| app.distribution = distribution);
             let b = seen.nodes.get_mut(&name("b")).expect("a node");
@@ -99,7 +105,7 @@ mod tests {
             if let Some(mate) = seen.nodes.get_mut(&name(mate_on)) {
                 mate.jobs.insert(name("db"), CopyState::Running);
             }
-            assert_eq!(broken(&seen).len(), expected, "{distribution:?} {mate_on}");
+            assert_eq!(broken(&seen).len(), expected, "{distribution:?} {load} {mate_on}");
         }
     }
 }
