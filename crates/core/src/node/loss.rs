@@ -78,6 +78,7 @@ impl Node {
             NodePhase::Starting | NodePhase::Stopping => {}
         }
         out.emit(Source::NODE, Kind::JournalLost { reason, unknown });
+        self.forget_args(held);
         self.tell_all(out, |plan| JobInput::Recovered { held: held.get(&plan.name).copied() });
         if unborn {
             self.recover_apps(out);

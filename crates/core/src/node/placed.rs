@@ -5,7 +5,7 @@
 //! something of it, else the one that the fleet tells of ([`RemoteJob`]). What belongs to the end of
 //! a job is heard only where it runs.
 
-use super::{JobId, Node, Refusal};
+use super::{Held, JobId, Node, Refusal};
 use crate::{
     event::{History, Kind, Outbox, Source},
     fleet::{
@@ -34,6 +34,9 @@ pub struct Placement {
     /// What it has said in this life on this node.
     #[serde(default, skip_serializing_if = "LastEvents::is_empty")]
     last: LastEvents,
+    /// The incarnation whose arguments were lost with the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    args_lost: Option<u64>,
 }
 
 /// What is known of a placed job that somebody here waits for, apart from what there is of it here.
@@ -82,13 +85,9 @@ impl Node {
         if self.job_plan(job.as_str()).is_none() {
             return Err(Refusal::NoSuchJob(job.to_string()));
         }
-        let last = self.placements.get(job.as_str()).map(|it| it.last.clone());
-        let placement = Placement {
-            order: Some(order),
-            by_hand: false,
-            before: said.latches(),
-            last: last.unwrap_or_default(),
-        };
+        let known = self.placements.get(job.as_str()).cloned().unwrap_or_default();
+        let placement =
+            Placement { order: Some(order), by_hand: false, before: said.latches(), ..known };
         self.placements.insert(job.clone(), placement);
         match what {
             OrderKind::Start { args, fails_over } => {
@@ -159,6 +158,24 @@ impl Node {
         let name = self.jobs.name(id).clone();
         if let Some(known) = self.placements.edit(name.as_str()) {
             known.last = LastEvents::default();
+        }
+    }
+
+    /// The journal is lost, or a part of it: a process that it does not know of has whatever arguments
+    /// it was started with.
+    pub(super) fn forget_args(&mut self, held: &BTreeMap<&Name, &Held>) {
+        for id in self.jobs.ids() {
+            let (plan, known_of) = (self.jobs.plan_of(id), self.jobs[id].incarnation());
+            let live =
+                held.get(&plan.name).and_then(|it| it.live).map(|(incarnation, _)| incarnation);
+            let Some(incarnation) = live.filter(|it| *it > known_of) else { continue };
+            if !self.plan().is_placed(plan) {
+                continue;
+            }
+            let name = plan.name.clone();
+            let known = self.placements.get(name.as_str()).cloned().unwrap_or_default();
+            let placement = Placement { args_lost: Some(incarnation), ..known };
+            self.placements.insert(name, placement);
         }
     }
 
@@ -242,6 +259,7 @@ impl Node {
             incarnation: job.incarnation(),
             since: job.up_since().unwrap_or_default(),
             args: job.args().to_vec(),
+            args_lost: known.args_lost == Some(job.incarnation()),
             by_hand: known.by_hand,
             order: known.order.clone(),
             awaits_health: checked && job.health() != Health::Healthy,

@@ -5,7 +5,7 @@ use mainstay_core::{
     exit::{Asked, Exit},
     fleet::{CopyState, JobCopy, JobSaid, Number, OrderKind, Term},
     name::Name,
-    node::{Command, Input, Node, Outcome, Refusal, Request},
+    node::{Command, Held, Input, LostJournal, Node, NodePhase, Outcome, Refusal, Request},
     plan::{AppPlan, ExitRule, FleetEngine, FleetNode, FleetPlan, JobPlan, NodePlan, Plan},
     record::Memory,
 };
@@ -141,6 +141,56 @@ fn the_next_agent_knows_the_last_order_and_who_started_it() {
     let copy = again.copies().remove("web").expect("a placed job");
     assert_eq!((copy.order, copy.by_hand), (Some(number(4)), true));
     assert_eq!(again.copies(), stage.node.copies());
+}
+
+/// Whatever they were: nobody is to start it again for those that it may have.
+#[test]
+fn a_process_outlives_the_journal_that_knew_its_arguments() {
+    let all = plan(vec![job("web", Some("shop"))], true);
+    let held = |highest, live| Held {
+        job: name("web"),
+        highest,
+        live,
+        pending: false,
+        open: false,
+        summary: None,
+    };
+    let attached = |held, lost: bool| Input::Attached {
+        held: vec![held],
+        agent_restarts: 1,
+        upgraded: Vec::new(),
+        lost: lost.then(|| LostJournal { reason: "torn".to_owned(), phase: NodePhase::Running }),
+    };
+    let told = |stage: &PlacedNode| {
+        let copy = stage.copy("web");
+        (copy.state, copy.args.join(" "), copy.args_lost)
+    };
+    let mut before = PlacedNode::new(all.clone());
+    before.order(1, "web", start(&["-v"]));
+    before.runs("web");
+    assert_eq!(told(&before), (CopyState::Running, "-v".to_owned(), false));
+    // The next agent has the journal, and knows.
+    let node = before.memory.clone().restore(all.clone());
+    let mut stage = PlacedNode { node, memory: before.memory.clone(), now: before.now };
+    stage.step(attached(held(1, Some((1, 7))), false));
+    assert_eq!(told(&stage), (CopyState::Running, "-v".to_owned(), false));
+    // It has it as far as this process; what is lost is of no concern here.
+    stage.step(attached(held(1, Some((1, 7))), true));
+    assert_eq!(told(&stage), (CopyState::Running, "-v".to_owned(), false));
+    // It has none.
+    let mut stage = PlacedNode::new(all.clone());
+    stage.step(attached(held(1, Some((1, 7))), true));
+    assert_eq!(told(&stage), (CopyState::Running, String::new(), true));
+    let again = stage.memory.clone().restore(all);
+    assert_eq!(again.copies(), stage.node.copies(), "the next agent tells the same");
+    // Those of the next process are known.
+    stage.order(2, "web", OrderKind::Stop);
+    let exit = Exit::Code { code: 0 };
+    let (job, asked) = (name("web"), Asked::None);
+    stage.step(Input::Exited { job, incarnation: 1, exit, usage: None, asked });
+    stage.order(3, "web", start(&["-v"]));
+    stage.runs("web");
+    assert_eq!(told(&stage), (CopyState::Running, "-v".to_owned(), false));
 }
 
 /// So the master knows that nobody but a user has stopped it, and leaves it alone.

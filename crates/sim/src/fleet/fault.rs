@@ -13,6 +13,9 @@ pub enum Fault {
     Reboot(Name),
     /// The agent dies, and the next one of the same run takes over; the jobs go on.
     NewAgent(Name),
+    /// The same, and what the journal said is lost: the next one finds the processes, and neither their
+    /// arguments nor who has started them.
+    LoseJournal(Name),
     /// A user ends the node.
     Shutdown(Name),
     /// A user is about to end the node once others have what it runs; or does not want that any more.
@@ -90,6 +93,7 @@ impl Fault {
             | Fault::Boot(_)
             | Fault::Reboot(_)
             | Fault::NewAgent(_)
+            | Fault::LoseJournal(_)
             | Fault::Shutdown(_)
             | Fault::HandOver { .. }
             | Fault::Tear(_)
@@ -115,6 +119,9 @@ impl fmt::Display for Fault {
             Fault::Boot(node) => write!(f, "{node} is switched on"),
             Fault::Reboot(node) => write!(f, "{node} loses its power and is back at once"),
             Fault::NewAgent(node) => write!(f, "the agent of {node} dies and is replaced"),
+            Fault::LoseJournal(node) => {
+                write!(f, "the agent of {node} dies with its journal and is replaced")
+            }
             Fault::Shutdown(node) => write!(f, "{node} is shut down"),
             Fault::HandOver { node, on: true } => write!(f, "{node} hands over what it runs"),
             Fault::HandOver { node, on: false } => write!(f, "{node} hands over nothing more"),

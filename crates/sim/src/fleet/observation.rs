@@ -34,6 +34,8 @@ pub struct NodeSeen {
     /// What somebody has stopped there, alike.
     pub stopped_by_hand: BTreeSet<Name>,
     pub args: BTreeMap<Name, Vec<String>>,
+    /// Jobs that run there with arguments that the node has lost with its journal.
+    pub args_lost: BTreeSet<Name>,
     pub wishes: Wishes,
     /// Losses that it holds for unanswered.
     pub failures: usize,

@@ -45,6 +45,7 @@ impl Script {
             let at = Duration::from_millis(3_000 + draft.dice.below(90_000));
             draft.trouble(at, whole);
         }
+        draft.rare_trouble(Dice::new(seed ^ 0x5A69_7887_96A5_B4C3));
         draft.calm(scenario);
         let mut steps = draft.steps;
         steps.sort_by_key(|step| step.at);
@@ -137,6 +138,16 @@ impl ScriptDraft {
                 self.push(at, Fault::Freeze(node.clone()));
                 self.push(later, Fault::Thaw(node));
             }
+        }
+    }
+
+    /// In some seeds, and with dice of its own: whatever else happens is what happened before there
+    /// was this.
+    fn rare_trouble(&mut self, mut dice: Dice) {
+        if dice.chance(150) {
+            let at = Duration::from_millis(3_000 + dice.below(90_000));
+            let node = pick(&mut dice, &self.nodes);
+            self.push(at, Fault::LoseJournal(node));
         }
     }
 

@@ -111,6 +111,7 @@ impl Running {
         }
         copy.incarnation += 1;
         (copy.state, copy.since, copy.args) = (CopyState::Starting, since, args);
+        copy.args_lost = false;
         Some((copy.incarnation, Duration::from_millis(20)))
     }
 
@@ -175,6 +176,7 @@ impl Running {
         if let Some(args) = again {
             copy.incarnation += 1;
             (copy.state, copy.since, copy.args) = (CopyState::Starting, since, args);
+            copy.args_lost = false;
             return Some(Some((copy.incarnation, Duration::from_millis(20))));
         }
         Some(after.map(|after| (incarnation, Duration::from_millis(after))))
@@ -185,6 +187,15 @@ impl Running {
         copy.disabled = on;
         if on && copy.state.is_active() {
             copy.state = CopyState::Stopped;
+        }
+    }
+
+    /// The keeper has its processes, and knows no more of them.
+    pub(super) fn lose_journal(&mut self) {
+        self.again.clear();
+        for copy in self.jobs.values_mut() {
+            (copy.order, copy.by_hand) = (None, false);
+            copy.args_lost = copy.state.is_active();
         }
     }
 

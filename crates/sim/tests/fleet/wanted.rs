@@ -6,7 +6,7 @@ use mainstay_core::{
     plan::{AppPlan, Distribution, OnFailure},
 };
 use mainstay_sim::fleet::{
-    Fault, FleetWorld, Observation, Script,
+    Fault, FleetWorld, Observation, Script, invariants,
     scenario::{Scenario, name},
 };
 use std::time::Duration;
@@ -186,6 +186,46 @@ fn args(seen: &Observation, job: &str) -> Vec<String> {
 
 fn restart_with_args(job: &str) -> FleetRequest {
     FleetRequest::RestartJob { job: name(job), args: Some(vec!["-v".to_owned()]) }
+}
+
+/// What runs there is neither stopped nor started by it.
+#[test]
+fn what_a_node_runs_whose_journal_is_lost_goes_on_with_its_arguments() {
+    let mut world = shop();
+    until_home(&mut world, "web", Some("b"));
+    ask(&mut world, "a", restart_with_args("web"));
+    pass(&mut world, 5);
+    let before = world.trace.len();
+    world.inflict(Fault::LoseJournal(name("b")));
+    pass(&mut world, 20);
+    let seen = world.observe();
+    assert_eq!(
+        (home(&seen, "web").as_deref(), args(&seen, "web").join(" ")),
+        (Some("b"), "-v".into())
+    );
+    assert!(!world.trace[before..].contains("b > "), "{}", world.trace);
+    // Its next process has them, too.
+    world.inflict(Fault::Crash(name("b")));
+    until_home(&mut world, "web", Some("c"));
+    assert_eq!(args(&world.observe(), "web"), ["-v"]);
+}
+
+/// It is told again what it has taken, and forgotten.
+#[test]
+fn an_order_outlives_the_journal_of_the_node_that_has_taken_it() {
+    for (gap, mut world) in (0..30).map(|gap| (gap, shop())) {
+        until_home(&mut world, "web", Some("b"));
+        pass(&mut world, 1);
+        ask(&mut world, "a", restart_with_args("web"));
+        let end = world.now() + Duration::from_millis(3 * gap);
+        world.run_until(end);
+        world.inflict(Fault::LoseJournal(name("b")));
+        pass(&mut world, 20);
+        let seen = world.observe();
+        let broken = [invariants::always(&seen), invariants::settled(&seen)].concat();
+        assert_eq!(broken, Vec::<String>::new(), "{gap}\n{}", world.trace);
+        assert_eq!(args(&seen, "web"), ["-v"], "{gap}\n{}", world.trace);
+    }
 }
 
 /// The jobs of one app, which are to be together.

@@ -130,6 +130,9 @@ pub struct JobCopy {
     /// When this process was started, by the clock of the node.
     pub since: Mono,
     pub args: Vec<String>,
+    /// Nobody knows its arguments: they were lost with the journal, and its process was not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub args_lost: bool,
     /// Somebody has started or stopped it on this node alone, whatever the fleet says.
     pub by_hand: bool,
     /// The last order for it that was taken.
@@ -191,6 +194,7 @@ impl JobCopy {
             incarnation: 0,
             since: Mono(0),
             args: Vec::new(),
+            args_lost: false,
             by_hand: false,
             order: None,
             awaits_health: false,

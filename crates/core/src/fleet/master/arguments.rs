@@ -2,7 +2,8 @@
 //!
 //! A copy may lack them after a cut: they were given where it could not be reached, or by a master that
 //! had not been heard of where it was placed. Of two copies those of the one that stays are wanted;
-//! one that is alone is started again with those that are.
+//! one that is alone is started again with those that are. Of one whose arguments nobody knows, because
+//! its node has lost them with its journal, neither is so: it has them, as far as anybody can tell.
 
 use super::{Afterwards, AskedBy, Desired, Master, MasterCtx};
 use crate::{fleet::JobWish, name::Name};
@@ -10,7 +11,8 @@ use crate::{fleet::JobWish, name::Name};
 impl Master {
     /// Of two copies the arguments of the one that stays.
     pub(super) fn keep_args(&mut self, ctx: &mut MasterCtx<'_>, job: &Name, node: &Name) {
-        let args = ctx.nodes.get(node).and_then(|it| it.jobs.get(job)).map(|it| it.args.clone());
+        let copy = ctx.nodes.get(node).and_then(|it| it.jobs.get(job)).filter(|it| !it.args_lost);
+        let args = copy.map(|it| it.args.clone());
         let differs = ctx.wishes.of(job).is_some_and(|it| Some(&it.args) != args.as_ref());
         if let (Some(args), true) = (args, differs) {
             self.wish(ctx, job, Some(AskedBy::Rule), Desired::Run, Some(args));
@@ -26,7 +28,8 @@ impl Master {
             }
             let mut copies = ctx.nodes.copies(job).filter(|(_, copy)| copy.state.is_active());
             let (Some((node, copy)), None) = (copies.next(), copies.next()) else { return None };
-            let lacks = copy.state.is_up() && !copy.by_hand && copy.args != wish.args;
+            let differs = copy.args != wish.args && !copy.args_lost;
+            let lacks = copy.state.is_up() && !copy.by_hand && differs;
             (lacks && self.may_start_on(ctx, std::slice::from_ref(job), node).is_ok())
                 .then(|| (job.clone(), node.clone()))
         };

@@ -18,6 +18,8 @@ enum OrderProgress {
     Failed,
     /// It was taken, and a reload has taken the job from its node since.
     Gone,
+    /// It was taken, and its node has lost its journal since.
+    Forgotten,
 }
 
 impl Master {
@@ -58,6 +60,13 @@ impl Master {
                 {
                     order.taken = true;
                 }
+            }
+            (Some(_), OrderProgress::Forgotten) => {
+                let number = self.next_number();
+                if let Some(order) = self.orders.edit(key) {
+                    (order.number, order.since, order.taken) = (number, ctx.now, false);
+                }
+                self.sent.remove(key);
             }
             (Some(_), OrderProgress::Done(standing)) => {
                 self.close_order(ctx, key);
@@ -286,6 +295,9 @@ fn progress(
     };
     // A higher one is of another master: this one is given again under a higher term.
     let taken = copy.order.as_ref() == Some(&order.number);
+    if order.taken && copy.order.as_ref() < Some(&order.number) {
+        return OrderProgress::Forgotten;
+    }
     match (&order.what, copy.state) {
         (OrderKind::Stop, CopyState::Stopped) if taken => OrderProgress::Done(JobStanding::Rest),
         (OrderKind::Stop, CopyState::Exited { well }) if taken => {

@@ -1,7 +1,7 @@
 //! Once nothing disturbs it a job runs with the arguments that are wanted for it, wherever it has got
-//! to; unless somebody has started it by hand, or it could not start again where it runs: the jobs of its
-//! app are to be together, and the others of them run elsewhere; or there is no room for it, or for
-//! them, beside what else runs there.
+//! to; unless somebody has started it by hand, or its node has lost its arguments with its journal, or
+//! it could not start again where it runs: the jobs of its app are to be together, and the others of
+//! them run elsewhere; or there is no room for it, or for them, beside what else runs there.
 
 use crate::fleet::Observation;
 use mainstay_core::{fleet::placement::FULL, name::Name, plan::Distribution};
@@ -13,8 +13,8 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
         for job in it.jobs.iter().filter(|(_, state)| state.is_active()).map(|(job, _)| job) {
             let wanted = master.wishes.of(job).map(|wish| wish.args.clone()).unwrap_or_default();
             let args = it.args.get(job).cloned().unwrap_or_default();
-            let by_hand = it.by_hand.contains(job);
-            if args != wanted && !by_hand && !is_bound(seen, job, node) {
+            let is_unknown = it.by_hand.contains(job) || it.args_lost.contains(job);
+            if args != wanted && !is_unknown && !is_bound(seen, job, node) {
                 broken.push(format!("{job} runs on {node} with {args:?} instead of {wanted:?}"));
             }
         }
@@ -79,6 +79,15 @@ mod tests {
         assert_eq!(broken(&seen), ["web runs on b with [\"-v\"] instead of []"]);
         let b = seen.nodes.get_mut(&name("b")).expect("a node");
         b.by_hand.insert(name("web"));
+        assert_eq!(broken(&seen), Vec::<String>::new());
+    }
+
+    #[test]
+    fn it_cannot_blame_the_fleet_for_what_a_node_has_lost() {
+        let mut seen = example::fleet();
+        let b = seen.nodes.get_mut(&name("b")).expect("a node");
+        b.args.insert(name("web"), vec!["-v".to_owned()]);
+        b.args_lost.insert(name("web"));
         assert_eq!(broken(&seen), Vec::<String>::new());
     }
 

@@ -108,6 +108,7 @@ mod example {
                 by_hand: BTreeSet::new(),
                 stopped_by_hand: BTreeSet::new(),
                 args: BTreeMap::new(),
+                args_lost: BTreeSet::new(),
                 wishes: Wishes::default(),
                 failures: 0,
                 open_requests: 0,

@@ -27,6 +27,12 @@ impl FleetWorld {
                 self.boot(&node);
             }
             Fault::NewAgent(node) => self.replace_agent(&node),
+            Fault::LoseJournal(node) => {
+                if let Some(running) = self.running(&node).filter(|it| !it.ends) {
+                    running.lose_journal();
+                }
+                self.replace_agent(&node);
+            }
             Fault::Shutdown(node) => self.shut_down(&node, false),
             Fault::HandOver { node, on } => {
                 self.hand_over(&node, on);

@@ -20,6 +20,7 @@ fn seen(node: &SimNode) -> Option<NodeSeen> {
     let it = node.running.as_ref()?;
     let facts = it.fleet.said()?;
     let by_hand = it.jobs.iter().filter(|(_, copy)| copy.by_hand && copy.state.is_active());
+    let args_lost = it.jobs.iter().filter(|(_, copy)| copy.args_lost);
     let stopped = it.jobs.iter().filter(|(_, copy)| copy.by_hand && !copy.state.is_active());
     Some(NodeSeen {
         run: facts.run.clone(),
@@ -32,6 +33,7 @@ fn seen(node: &SimNode) -> Option<NodeSeen> {
         by_hand: by_hand.map(|(job, _)| job.clone()).collect(),
         stopped_by_hand: stopped.map(|(job, _)| job.clone()).collect(),
         args: it.jobs.iter().map(|(job, copy)| (job.clone(), copy.args.clone())).collect(),
+        args_lost: args_lost.map(|(job, _)| job.clone()).collect(),
         wishes: it.fleet.wishes().clone(),
         failures: facts.failures.iter().count(),
         open_requests: facts.requests.len(),

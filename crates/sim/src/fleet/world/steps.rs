@@ -26,7 +26,9 @@ impl FleetWorld {
     }
 
     pub(super) fn tell_jobs(&mut self, node: &Name) {
-        if let Some(jobs) = self.running(node).map(|it| it.jobs.clone()) {
+        if let Some(mut jobs) = self.running(node).map(|it| it.jobs.clone()) {
+            // A node that has lost them does not know what a process has.
+            jobs.values_mut().filter(|it| it.args_lost).for_each(|it| it.args.clear());
             self.tell(node, FleetInput::Jobs(jobs));
         }
     }
