@@ -1,5 +1,5 @@
 //! Once nothing disturbs it no machine bears more than a hundred, unless somebody put it there by
-//! hand.
+//! hand, or may have: whoever has lost its journal cannot tell.
 
 use crate::fleet::Observation;
 use mainstay_core::fleet::placement::FULL;
@@ -10,7 +10,8 @@ pub(super) fn broken(seen: &Observation) -> Vec<String> {
         seen.divided && seen.nodes.values().filter(|it| it.machine == machine).count() > 1
     };
     let by_hand = |machine: &str| {
-        seen.nodes.values().any(|it| it.machine == machine && !it.by_hand.is_empty())
+        let mut there = seen.nodes.values().filter(|it| it.machine == machine);
+        there.any(|it| !it.by_hand.is_empty() || !it.args_lost.is_empty())
     };
     let full = seen.machines().into_iter().filter(|(_, load)| *load > FULL);
     let full = full.filter(|(machine, _)| !by_hand(machine) && !shared(machine));
