@@ -23,6 +23,10 @@ pub enum Fault {
         node: Name,
         on: bool,
     },
+    /// What is on its disk is copied to another machine, which begins under the same name.
+    Clone(Name),
+    /// That other machine loses its power for good.
+    EndClone(Name),
     /// What is on its disk is torn: the next run finds nothing there.
     Tear(Name),
     /// Agent and mesh stand still; the jobs go on.
@@ -88,13 +92,17 @@ impl Fault {
     #[must_use]
     pub fn divides(&self) -> bool {
         match self {
-            Fault::Cut { .. } | Fault::Freeze(_) | Fault::Weather { loss: 1.., .. } => true,
+            Fault::Cut { .. }
+            | Fault::Freeze(_)
+            | Fault::Clone(_)
+            | Fault::Weather { loss: 1.., .. } => true,
             Fault::Crash(_)
             | Fault::Boot(_)
             | Fault::Reboot(_)
             | Fault::NewAgent(_)
             | Fault::LoseJournal(_)
             | Fault::Shutdown(_)
+            | Fault::EndClone(_)
             | Fault::HandOver { .. }
             | Fault::Tear(_)
             | Fault::Thaw(_)
@@ -125,6 +133,8 @@ impl fmt::Display for Fault {
             Fault::Shutdown(node) => write!(f, "{node} is shut down"),
             Fault::HandOver { node, on: true } => write!(f, "{node} hands over what it runs"),
             Fault::HandOver { node, on: false } => write!(f, "{node} hands over nothing more"),
+            Fault::Clone(node) => write!(f, "a copy of {node} is switched on"),
+            Fault::EndClone(node) => write!(f, "the copy of {node} loses its power"),
             Fault::Tear(node) => write!(f, "what is on the disk of {node} is torn"),
             Fault::Freeze(node) => write!(f, "{node} freezes"),
             Fault::Thaw(node) => write!(f, "{node} thaws"),

@@ -59,6 +59,12 @@ impl Mesh {
         Packet::Alive(self.me.clone())
     }
 
+    /// The run that a node of this name is taken for.
+    pub(super) fn run_of(&self, node: &Name) -> Option<u64> {
+        let runs = self.heard.values().filter(|(member, _)| member.node == *node);
+        runs.map(|(member, _)| member.id.0).min()
+    }
+
     pub(super) fn heard_of(&mut self, now: Mono, member: FleetMember) -> Option<EngineEvent> {
         let id = member.id;
         let known = self.heard.insert(id, (member, now)).is_some();

@@ -57,6 +57,8 @@ pub type Dialect = fn(&NodeFacts) -> NodeFacts;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct SimNode {
+    /// It began with a copy of the disk of this node, and with its name.
+    pub(super) copy_of: Option<Name>,
     pub(super) running: Option<Box<Running>>,
     pub(super) disk: Kept,
     /// `None`: its agent is of the version that all were of at first.

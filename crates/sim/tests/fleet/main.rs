@@ -1,5 +1,6 @@
 //! Fleets in virtual time.
 
+mod clones;
 mod elsewhere;
 mod found;
 mod hazards;

@@ -5,12 +5,19 @@ use crate::fleet::{
     Dialect,
     fault::{Fault, Written},
     net::Happening,
+    scenario::name,
+    sim_node::SimNode,
 };
 use mainstay_core::{
     fleet::{Catalogue, FleetInput, FleetRequest, Kept, NodeFacts},
     name::Name,
 };
 use std::{sync::Arc, time::Duration};
+
+/// The machine that has what was on the disk of a node.
+fn host_of_copy(node: &Name) -> Name {
+    name(&format!("{node}-copy"))
+}
 
 impl FleetWorld {
     /// Something happens now.
@@ -40,6 +47,12 @@ impl FleetWorld {
                     let request = FleetRequest::HandOver { node: node.clone() };
                     self.tell(&node, FleetInput::Asked(request));
                 }
+            }
+            Fault::Clone(node) => self.clone_node(&node),
+            Fault::EndClone(node) => {
+                let host = host_of_copy(&node);
+                self.crash(&host);
+                self.nodes.remove(&host);
             }
             Fault::Tear(node) => {
                 self.history().torn.insert(node.clone());
@@ -76,7 +89,8 @@ impl FleetWorld {
                 (self.net.loss, self.net.repeats, self.net.delay) = (loss, repeats, delay);
             }
             Fault::JobCrash(job) => {
-                for node in self.scenario.nodes.clone() {
+                let hosts: Vec<Name> = self.nodes.keys().cloned().collect();
+                for node in hosts {
                     if self.running(&node).is_some_and(|it| it.crash(&job)) {
                         self.tell_jobs(&node);
                     }
@@ -108,6 +122,17 @@ impl FleetWorld {
         }
         self.kill_rollout(node);
         self.history().orphan(node);
+    }
+
+    fn clone_node(&mut self, node: &Name) {
+        let host = host_of_copy(node);
+        let Some(it) = self.nodes.get(node).filter(|_| !self.nodes.contains_key(&host)) else {
+            return;
+        };
+        let (disk, file) = (it.disk.clone(), it.file.clone());
+        let copy = SimNode { copy_of: Some(node.clone()), disk, file, ..SimNode::default() };
+        self.nodes.insert(host.clone(), copy);
+        self.boot(&host);
     }
 
     /// Its agent is replaced by one of another version; the jobs go on.

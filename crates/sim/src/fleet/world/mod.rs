@@ -282,9 +282,10 @@ impl FleetWorld {
     fn new_agent(&self, name: &Name, run: u64, clock: Clock) -> Option<Running> {
         let node = self.nodes.get(name)?;
         let id = RunId::new(&format!("run{run}"));
-        let me = FleetMember { node: name.clone(), run: id.clone(), id: MemberId(run) };
+        let called = self.called(name).clone();
+        let me = FleetMember { node: called.clone(), run: id.clone(), id: MemberId(run) };
         let machine = self.scenario.machine(name);
-        let identity = Identity { name: name.clone(), run: id, machine };
+        let identity = Identity { name: called, run: id, machine };
         let rules = self.scenario.rules.clone();
         let mesh = Mesh::new(me, rules.core.clone(), node.disk.highest_term.clone());
         let now = clock.shows(self.now);
@@ -304,6 +305,21 @@ impl FleetWorld {
         })
     }
 
+    /// The name of a node; that of a copy is the one of the first.
+    fn called<'a>(&'a self, host: &'a Name) -> &'a Name {
+        self.nodes.get(host).and_then(|it| it.copy_of.as_ref()).unwrap_or(host)
+    }
+
+    /// Where a node sends what is for the node of this name.
+    fn host_of(&self, sender: &Name, to: &Name) -> Option<Name> {
+        if self.nodes.len() == self.scenario.nodes.len() {
+            return Some(to.clone());
+        }
+        let run = self.nodes.get(sender)?.running.as_ref()?.mesh.run_of(to)?;
+        let is_it = |it: &SimNode| it.running.as_ref().is_some_and(|it| it.run == run);
+        self.nodes.iter().find(|(_, it)| is_it(it)).map(|(host, _)| host.clone())
+    }
+
     fn running(&mut self, node: &Name) -> Option<&mut Running> {
         self.nodes.get_mut(node)?.running.as_deref_mut()
     }
@@ -319,7 +335,7 @@ impl FleetWorld {
     }
 
     fn spread(&mut self, node: &Name, packet: &Packet) {
-        for to in self.scenario.nodes.iter().filter(|it| *it != node) {
+        for to in self.nodes.keys().filter(|it| *it != node) {
             self.net.send(self.now, &mut self.dice, node, to, packet);
         }
     }
@@ -347,6 +363,7 @@ impl FleetWorld {
 
     fn arrive(&mut self, from: &Name, to: &Name, packet: Packet) {
         let now = self.now;
+        let from = &self.called(from).clone();
         let Some(running) = self.running(to) else { return };
         match packet {
             Packet::Alive(member) => {

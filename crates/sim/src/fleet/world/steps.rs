@@ -159,7 +159,7 @@ impl FleetWorld {
                 self.history().placements.extend(placing);
             }
             FleetEvent::Master { term } => {
-                if term.master == *node
+                if term.master == *self.called(node)
                     && let Some(run) = self.run_id(node)
                 {
                     self.history().reigns.insert((term, node.clone(), run));
@@ -189,6 +189,7 @@ impl FleetWorld {
         node: Name,
         said: Option<&NodeFacts>,
     ) -> Option<Placing> {
+        let me = self.called(master).clone();
         let fleet = &self.running(master)?.fleet;
         // A frozen one has not heard of a reload yet.
         let known_there = fleet.said()?.catalogue.clone();
@@ -202,12 +203,12 @@ impl FleetWorld {
         };
         let facts = target.facts.as_ref()?;
         let drains = said.and_then(|it| it.work.as_ref()?.drains.get(&node).copied());
-        let drained = said.filter(|_| node == *master).map_or(facts.drained, |it| it.drained);
+        let drained = said.filter(|_| node == me).map_or(facts.drained, |it| it.drained);
         // Before it decided, or after: it may be drained no more by the same decision.
         let after = work.as_ref().and_then(|work| work.drains.get(&node).copied());
         let is_drained = after.unwrap_or(facts.drained);
         // The same decision may be to end the fleet.
-        let is_ending = said.filter(|_| node == *master).map_or(facts.ending, |it| it.ending);
+        let is_ending = said.filter(|_| node == me).map_or(facts.ending, |it| it.ending);
         let mut jobs: BTreeMap<(&Name, &Name), u32> = BTreeMap::new();
         for view in &views {
             let Some(there) = view.facts.as_ref().filter(|it| it.machine == facts.machine) else {
@@ -251,7 +252,8 @@ impl FleetWorld {
                 self.spread_facts(node, facts);
             }
             EngineCommand::Send { to, message } => {
-                self.net.send(self.now, &mut self.dice, node, &to, &Packet::Sent(message));
+                let Some(host) = self.host_of(node, &to) else { return };
+                self.net.send(self.now, &mut self.dice, node, &host, &Packet::Sent(message));
             }
             EngineCommand::Campaign { role: Role::Master, among } => {
                 let event = self.running(node).and_then(|it| it.mesh.campaign(among));
@@ -330,7 +332,7 @@ impl FleetWorld {
             let copy = running.jobs.get(job)?;
             (copy.state.is_active() && !copy.by_hand).then(|| node.clone())
         };
-        let nodes: Vec<Name> = self.scenario.nodes.iter().filter_map(runs).collect();
+        let nodes: Vec<Name> = self.nodes.keys().filter_map(runs).collect();
         if nodes.len() > 1 {
             let at = self.now();
             self.history().twice.push(Twice { job: job.clone(), nodes, at });
