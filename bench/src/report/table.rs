@@ -63,6 +63,6 @@ mod tests {
         assert_eq!(row[1..6].join("|"), "0.50 s|2.00 s|–|0.20 s|0.25 × s6, 2.50 × floor");
         assert_eq!(row[6..].join("|"), "≤ 0.3 × s6, ≤ 2 × floor|yes, no");
         let shown = draw(&[figure]);
-        assert!(shown.contains("| floor |") && !shown.contains("runit"), "{shown}");
+        assert!(shown.contains("| floor") && !shown.contains("| runit"), "{shown}");
     }
 }
