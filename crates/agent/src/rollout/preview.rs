@@ -113,8 +113,7 @@ impl PreviewWork {
             }
         }
         for (name, version, _) in &served {
-            let refused = self.kept.profiles.get(name).and_then(|it| it.refused.as_ref());
-            if refused.is_some_and(|it| it.is_same_content(version)) {
+            if self.kept.profiles.get(name).is_some_and(|it| it.refuses(version)) {
                 self.notes.push(format!(
                     "version {version} of profile '{name}' has failed or was rolled back: it is \
                      applied again only when somebody asks for a refresh"

@@ -63,7 +63,7 @@ impl RolloutRoom {
             applied_at: applied.map(|_| rfc3339(kept.applied_at)),
             age: applied.map(|_| u64::try_from(age).unwrap_or(0)),
             retrieved: kept.retrieved.as_ref().map(version),
-            refused: kept.refused.as_ref().map(version),
+            refused: kept.all_refused().next().map(version),
             in_place: self.facts.profiles.get(name).is_some_and(|it| it.in_place),
             answered_at: rollout.answered_at(name.as_str()).map(rfc3339),
             next_in: rollout.next_load(name.as_str()).map(|at| at.since(now.mono).as_secs()),

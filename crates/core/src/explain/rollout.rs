@@ -89,7 +89,7 @@ impl RolloutQuestion<'_> {
             lines.push(format!("its source could not be asked: {trouble}"));
         }
         let pending = self.pending_of(name).and_then(|it| it.version.as_ref());
-        let refused = kept.and_then(|it| it.refused.as_ref()).filter(|it| pending != Some(*it));
+        let refused = kept.and_then(|it| it.all_refused().find(|it| pending != Some(*it)));
         if let Some(refused) = refused {
             lines.push(format!(
                 "version {refused} failed or was rolled back: it is not applied until the source has \

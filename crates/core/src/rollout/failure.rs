@@ -76,10 +76,6 @@ impl Rollout {
         // It becomes a variable of a command, which has no room for all that a check may print.
         cut(&mut failure);
         if let Some(profile) = &profile {
-            let with = recipe(&self.plan);
-            let kept = self.kept_profile(profile);
-            kept.refused.clone_from(&version);
-            kept.refused_with = version.is_some().then_some(with);
             // Nothing of it that was loaded before is used again.
             if let Some(boot) = &mut self.boot {
                 boot.got.remove(profile);
@@ -88,6 +84,24 @@ impl Rollout {
         self.keep_failure(step, profile.clone(), version.clone(), failure.clone(), reached);
         self.report(profile, version, failure);
         self.boot_with_applied();
+    }
+
+    /// It has failed. Whatever somebody wanted back by hand, and could not have, is none that a source
+    /// serves: what that has served and failed with stays refused.
+    pub(super) fn refuse(
+        &mut self,
+        cause: &UpdateCause,
+        profile: Option<&Name>,
+        version: Option<&Version>,
+    ) {
+        let by_hand = match cause {
+            UpdateCause::Rollback(_) => true,
+            UpdateCause::Boot | UpdateCause::Profile(_) | UpdateCause::Plan => false,
+        };
+        let Some(profile) = profile.filter(|_| !by_hand) else { return };
+        let with = recipe(&self.plan);
+        let kept = self.kept_profile(profile);
+        (kept.refused, kept.refused_with) = (version.cloned(), version.map(|_| with));
     }
 
     /// What is applied of all profiles is in place: their sources are asked in their time.

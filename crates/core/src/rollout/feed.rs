@@ -173,7 +173,7 @@ impl Rollout {
         if !self.is_wanted(profile, &version, round.asked) {
             return self.served_known(step, profile, version, round);
         }
-        self.kept_profile(profile).refused = None;
+        self.kept_profile(profile).refuse_nothing();
         self.retrieved(step, profile.clone(), version, round);
     }
 
@@ -395,7 +395,7 @@ impl Rollout {
         if self.feeds.served.get(profile) != Some(version) {
             return None;
         }
-        let is_refused = kept.refused.as_ref().is_some_and(|it| it.is_same_content(version));
+        let is_refused = kept.refuses(version);
         let pending = self.own_failure();
         let of_it = |name: &Option<Name>| name.as_ref().is_none_or(|it| it == profile);
         let own = pending.filter(|it| of_it(&it.profile));

@@ -43,14 +43,15 @@ pub struct KeptProfile {
     pub applied: Option<Version>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retrieved: Option<Version>,
-    /// It failed or was rolled back by hand: not applied again until the source has served another,
-    /// or somebody asks.
+    /// It failed: not applied again until the source has served another, or somebody asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<Version>,
-    /// With which templates and services that failed: with others it may not. `None`: it was rolled
-    /// back by hand.
+    /// With which templates and services that failed: with others it may not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_with: Option<u64>,
+    /// It was rolled back by hand: likewise, whatever has failed before or since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rolled_back: Option<Version>,
     /// Versions that were applied, the last one first; the applied one is not among them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<AppliedVersion>,
@@ -62,11 +63,26 @@ pub struct KeptProfile {
 }
 
 impl KeptProfile {
+    /// The versions that are not applied again.
+    pub fn all_refused(&self) -> impl Iterator<Item = &Version> {
+        self.refused.iter().chain(&self.rolled_back)
+    }
+
+    #[must_use]
+    pub fn refuses(&self, version: &Version) -> bool {
+        self.all_refused().any(|it| it.is_same_content(version))
+    }
+
+    /// The source has served another, or somebody asks.
+    pub(super) fn refuse_nothing(&mut self) {
+        (self.refused, self.refused_with, self.rolled_back) = (None, None, None);
+    }
+
     /// A version as its source has served it, with the number of its set of secrets: that of the same
     /// one, if it is known, else the next.
     #[must_use]
     pub fn numbered(&self, version: Version) -> Version {
-        let known = self.applied.iter().chain(&self.retrieved).chain(&self.refused);
+        let known = self.applied.iter().chain(&self.retrieved).chain(self.all_refused());
         let known = known.chain(self.history.iter().map(|it| &it.version)).chain(&self.shared);
         let of_it: Vec<&Version> = known.filter(|it| it.digest == version.digest).collect();
         let same = of_it.iter().find(|it| it.is_same_content(&version)).map(|it| it.rotation);

@@ -105,7 +105,8 @@ impl Rollout {
         let names = self.plan.profiles.iter().map(|it| &it.name).filter(asked);
         let fed: Vec<&Name> = names.filter(|name| self.is_fed(name)).collect();
         let failed = |name: &Name| {
-            let refused = self.kept.profiles.get(name).is_some_and(|it| it.refused.is_some());
+            let refused = self.kept.profiles.get(name);
+            let refused = refused.is_some_and(|it| it.all_refused().next().is_some());
             refused || self.own_failure().is_some()
         };
         let conducts = |name: &Name| self.feed(name).is_some_and(|feed| feed.conducts);

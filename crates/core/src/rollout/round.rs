@@ -96,11 +96,10 @@ impl Rollout {
     /// Services of profiles whose update was under way when the last run ended: they are told even if
     /// their files are right.
     fn services_of_interrupted(&self) -> BTreeSet<Name> {
-        let same = |one: &Option<Version>, other: &Version| {
-            one.as_ref().is_some_and(|one| one.is_same_content(other))
-        };
         let profiles = self.kept.profiles.iter().filter(|(_, kept)| {
-            let open = |it: &Version| !same(&kept.applied, it) && !same(&kept.refused, it);
+            let is_applied =
+                |it: &Version| kept.applied.as_ref().is_some_and(|one| one.is_same_content(it));
+            let open = |it: &Version| !is_applied(it) && !kept.refuses(it);
             kept.retrieved.as_ref().is_some_and(open)
         });
         profiles.flat_map(|(name, _)| self.services_of(name)).collect()
@@ -176,7 +175,7 @@ impl Rollout {
         let is_lost = self.lost.has_any(profile);
         !is_lost
             && served.zip(kept).is_some_and(|(served, kept)| {
-                kept.applied.iter().chain(&kept.refused).any(|it| it.is_same_content(served))
+                kept.applied.iter().chain(kept.all_refused()).any(|it| it.is_same_content(served))
             })
     }
 
@@ -202,7 +201,7 @@ impl Rollout {
             LoadOutcome::Unchanged => self.unchanged(step, profile, round),
             LoadOutcome::Served { version, content } => {
                 if self.is_wanted(profile, &version, round.asked) {
-                    self.kept_profile(profile).refused = None;
+                    self.kept_profile(profile).refuse_nothing();
                     let (name, stored) = (profile.clone(), version.clone());
                     let op = self.ask(step, |op| RolloutCommand::Store {
                         op,
@@ -253,7 +252,7 @@ impl Rollout {
                 |it: &Option<Version>| it.as_ref().is_some_and(|it| it.is_same_content(version));
             match is(&kept.applied) {
                 true => self.lost.has(profile, version),
-                false => asked || !is(&kept.refused),
+                false => asked || !kept.refuses(version),
             }
         })
     }
@@ -268,12 +267,23 @@ impl Rollout {
     ) {
         let kept = self.kept_profile(profile);
         let is_applied = kept.applied.as_ref().is_some_and(|it| it.is_same_content(&version));
+        let by_hand = kept.rolled_back.is_some() && kept.refuses(&version);
+        if let Some(applied) = kept.applied.clone().filter(|_| by_hand && !is_applied) {
+            // Nothing has failed since somebody wanted that back, and it stays.
+            match round.purpose {
+                RoundPurpose::Boot | RoundPurpose::Plan => {
+                    round.got.insert(profile.clone(), applied);
+                }
+                RoundPurpose::Refresh => {}
+            }
+            return self.go_round(step, round);
+        }
         if !is_applied {
             let why = format!("version {version} of profile '{profile}' has failed before");
             return self.missed(step, profile, Some(version), Trouble(why), round);
         }
         (kept.applied, kept.retrieved) = (Some(version.clone()), Some(version.clone()));
-        kept.refused = None;
+        kept.refuse_nothing();
         let is_adrift = self.end_pending_of(profile);
         match round.purpose {
             RoundPurpose::Boot | RoundPurpose::Plan => {

@@ -234,3 +234,52 @@ fn a_version_that_was_rolled_back_by_hand_stays_away_whatever_is_mended() {
     world.run_for(31);
     assert_eq!(applied(&world, "a"), Some(1));
 }
+
+#[test]
+fn what_has_failed_stays_away_when_an_earlier_version_is_wanted_back_by_hand() {
+    for is_well in [true, false] {
+        let mut world = booted(two());
+        serve(&mut world, "a", 2);
+        world.run_for(31);
+        world.unrenderable.insert(3);
+        serve(&mut world, "a", 3);
+        world.run_for(31);
+        assert_eq!((world.phase(), applied(&world, "a")), (RolloutPhase::Pending, Some(2)));
+        world.unrenderable.clear();
+        if !is_well {
+            world.unrenderable.insert(1);
+        }
+        let back = RolloutRequest::Rollback { profile: name("a"), to: None, force: false };
+        world.ask(back).expect("taken");
+        world.run_for(200);
+        let stays = if is_well { 1 } else { 2 };
+        assert_eq!(applied(&world, "a"), Some(stays), "3 was not tried again");
+        if is_well {
+            begin_again(&mut world);
+            world.run_for(1000);
+            assert_eq!((world.phase(), applied(&world, "a")), (RolloutPhase::Running, Some(1)));
+        }
+        serve(&mut world, "a", 4);
+        world.run_for(31);
+        assert_eq!((world.phase(), applied(&world, "a")), (RolloutPhase::Running, Some(4)));
+    }
+}
+
+#[test]
+fn a_version_that_was_rolled_back_by_hand_has_not_failed_whoever_starts() {
+    let mut world = booted(two());
+    serve(&mut world, "a", 2);
+    world.run_for(31);
+    let back = RolloutRequest::Rollback { profile: name("a"), to: None, force: false };
+    world.ask(back).expect("taken");
+    world.run();
+    for takes_over in [true, false, false] {
+        world.kill();
+        world.start(takes_over);
+        world.run_for(1000);
+        assert_eq!((world.phase(), applied(&world, "a")), (RolloutPhase::Running, Some(1)));
+    }
+    world.ask(RolloutRequest::Refresh { profile: None, force: false }).expect("taken");
+    world.run();
+    assert_eq!(applied(&world, "a"), Some(2), "somebody asks");
+}

@@ -360,7 +360,7 @@ impl Rollout {
                 profile.history.retain(|it| !it.version.is_same_content(&version));
                 if let Some(version) = before {
                     if record.cause == UpdateCause::Rollback(name.clone()) {
-                        (profile.refused, profile.refused_with) = (Some(version.clone()), None);
+                        profile.rolled_back = Some(version.clone());
                     }
                     profile.history.insert(0, AppliedVersion { version, at });
                     profile.history.truncate(HISTORY);
@@ -448,6 +448,7 @@ impl Rollout {
             UpdateCause::Profile(_) | UpdateCause::Rollback(_) => {}
         }
         let version = profile.as_ref().and_then(|it| record.versions.get(it)).cloned();
+        self.refuse(&record.cause, profile.as_ref(), version.as_ref());
         self.came_back(step, profile, version, Trouble(failure), Reached::Switched { adrift });
     }
 
@@ -465,6 +466,7 @@ impl Rollout {
             return self.restore(step);
         }
         let (versions, round) = (update.versions.clone(), update.round.clone());
+        let cause = update.cause.clone();
         self.stage = RolloutStage::Idle;
         self.retain(step);
         if round.purpose != RoundPurpose::Refresh {
@@ -477,6 +479,7 @@ impl Rollout {
             }
             Blame::Template(_) | Blame::Service(_) | Blame::Update => {
                 let version = profile.as_ref().and_then(|it| versions.get(it)).cloned();
+                self.refuse(&cause, profile.as_ref(), version.as_ref());
                 self.came_back(step, profile, version, Trouble(why), Reached::Staging);
             }
         }
